@@ -1,4 +1,4 @@
-"""The examples of README.md and of the pages in docs/ are run, and must print what stands there.
+"""Run the examples of README.md and of the pages in docs/, and compare their output.
 
 Blocks of `console` are run by the shell, those of `python` by the interpreter, those of `sql` on a session.
 The examples of a page build on each other, in a folder of its own.
@@ -32,7 +32,7 @@ PATIENT = {
 }
 
 LONG = {"docs/guides/ten-years.md", "docs/stats.md"}
-"""Pages whose examples are of so much traffic that `make test` leaves them out."""
+"""Pages with so much traffic that `make test` leaves them out."""
 
 
 def _blocks(page: Path, language: str) -> list[str]:

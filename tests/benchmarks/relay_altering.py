@@ -1,8 +1,8 @@
-"""What altering messages costs the UDP relay, beside mitmdump with a script that does the same to its bytes.
+"""Benchmark of the UDP relay with alterations, compared with mitmdump and an equivalent script.
 
-As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer. Ours is measured
-without an option that alters, with one that no message meets, and with one by which each REGISTER gets
-another name; mitmdump without a script, and with one that writes the same bytes.
+As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer. Kiebitz is measured
+without an option that alters, with one that matches no message, and with one that replaces the name in each
+REGISTER; mitmdump without a script, and with one that writes the same bytes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ALTERED = Kind(UDP.transport, UDP.socat, UDP.finished, _recorded_altered)
 
 
 def compared(report: Report, rounds: int) -> None:
-    """One client, which shows latency, and many, which show throughput."""
+    """Run with one client, which shows latency, and with many, which show throughput."""
     server = free_port("udp")
     with (
         process(serve, server),

@@ -40,7 +40,7 @@ def _new_tokens(packets: bytearray, places: Sequence[int], number: int) -> bytes
     return _TOKEN.sub(lambda found: b"%08x" % (int(found[0], 16) ^ mask), packets)
 
 
-# The first group of a UUID is what is made anew: the others are enough to know one by.
+# Only the first group of a UUID is replaced: the others suffice to recognize it.
 _TOKEN = re.compile(rb"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
 _ODD = 0x9E3779B1
 """Its multiples differ in all eight digits."""
@@ -126,7 +126,7 @@ OKEY = Recording("okey-head-game-win.pcap.gz", 1055, 739, 10, _new_clients_and_t
 
 
 def repeat(target: Path, times: int, recording: Recording) -> int:
-    """Write a recording so many times over into one capture; give the number of packets."""
+    """Write a recording this many times into one capture; return the number of packets."""
     recorded = (Path(__file__).parents[2] / "captures" / recording.file).read_bytes()
     if recording.file.endswith(".gz"):
         recorded = gzip.decompress(recorded)

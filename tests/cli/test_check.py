@@ -137,7 +137,7 @@ def test_the_status_is_the_same_in_every_form() -> None:
 
 
 def test_the_bytes_are_those_of_the_right_datagram(tmp_path: Path) -> None:
-    """Where one datagram ends the next begins, and between them stand two empty ones."""
+    """The boundary is between two datagrams, with two empty ones in between."""
     talk = (
         Conversation().says(b"REGISTER").says(b"").says(b"").says(b"HELLO;x").says(b"REGISTER;al", missing=5)
     )

@@ -52,7 +52,7 @@ def bash(folder: Path) -> Iterator[Bash]:
 
 
 def offered(line: str, capsys: pytest.CaptureFixture[str], shell: str = "bash", word: str = "") -> list[str]:
-    """What a shell is told for a line, of which bash would put something in the place of `word`."""
+    """Return a shell's candidates for a line, of which bash would replace `word`."""
     words = {"COMP_LINE": line, "COMP_WORD": word}
     if shell != "bash":
         last = word if shell == "fish" else str(line.count(" "))

@@ -298,7 +298,7 @@ def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
 
 
 def _on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What a command writes to a terminal 100 columns wide."""
+    """Return a command's output on a terminal 100 columns wide."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "kiebitz", *arguments],

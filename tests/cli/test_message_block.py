@@ -226,7 +226,7 @@ def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
 
 @given(data=st.data())
 def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
-    """Wherever they are said to be, as in somebody else's database, and however wide the terminal is."""
+    """At any offsets, as in a hostile database, and at any width of the terminal."""
     dissector = data.draw(st.sampled_from(sorted(CASES, key=lambda dissector: dissector.protocol)))
     case = data.draw(st.sampled_from(CASES[dissector]))
     place = st.integers(-5, len(case.data) + 20)
@@ -300,7 +300,7 @@ def test_letters_that_run_leftwards_do_not_turn_a_row_round(tmp_path: Path) -> N
 
 
 def test_wide_letters_take_their_own_cells(tmp_path: Path) -> None:
-    """In the text a letter stands at its first byte, so carets are under what they mean."""
+    """In the text a letter is at its first byte, so carets are below the right letters."""
     items = Conversation().says("REGISTER;日ö\N{GAME DIE}x".encode()).says(b"JOIN").items
     with kiebitz.open(record(tmp_path / "wide.db", items)) as session:
         told = InFull(session.timeline).message(1)

@@ -55,7 +55,7 @@ class Mitmdump:
 def mitmdump(
     folder: Path, *modes: str, setting: str = "", before: str = "", ready: str = "Kiebitz records into"
 ) -> Iterator[Mitmdump]:
-    """mitmdump with our script, behind the script `before`, until it is told to end."""
+    """Run mitmdump with Kiebitz's script, after the script `before`, until the end of the block."""
     first = folder / "first.py"
     first.write_text(before)
     ours = kiebitz("addon-path").out.strip()

@@ -1,7 +1,7 @@
-"""Two tables of a difference: beside each other or below, marked where they differ, and nothing torn.
+"""Tables of a difference side by side or one below the other.
 
-What is seen is kept as texts under `tests/snapshots/diff/`: `KIEBITZ_SNAPSHOTS=write pytest --full
-tests/cli/test_side_by_side.py` makes them anew; look at the difference.
+Snapshots are in `tests/snapshots/diff/`; `KIEBITZ_SNAPSHOTS=write pytest --full
+tests/cli/test_side_by_side.py` rewrites them.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ TO_OUTPUT = {("export", "-o"), ("state", "--svg"), ("stats", "--svg")}
 
 
 def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
-    """It is standard output, or a wrong call: whatever the command."""
+    """`-` is standard output, or an error, in every command."""
     needed = {
         "relay": ["-m", "reverse:udp://127.0.0.1:9@0"],
         "sniff": ["-i", "lo", "-a", "duration:0.1"],

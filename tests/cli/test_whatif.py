@@ -321,7 +321,7 @@ def test_the_same_values_again_change_nothing() -> None:
 
 
 def test_the_first_message_of_a_server_is_not_what_it_is_known_by(tmp_path: Path) -> None:
-    """At a port of its own, and without its first message it says nothing that is known."""
+    """At a port of its own and without its first message, a server is not detected."""
     talk = Conversation(server="127.0.0.1:4711").says(b"REGISTER;alice").says(b"what is this?")
     path = record(tmp_path / "x.db", talk.items)
     assert [row["name"] for row in kiebitz("messages", path, "--json").json] == ["REGISTER", "unreadable"]

@@ -58,7 +58,7 @@ NEVER_TOLD = {
 
 
 class Never(Exception):
-    """Nobody raises it."""
+    """An exception that is never raised."""
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ QUICK_PLACES = {
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize(("protocol", "name"), a_few(named("s2c", NEVER_TOLD), QUICK_PLACES))
 def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
-    """One client is from outside, and need not have the aim."""
+    """One client is external, and need not pursue the aim."""
     for seed in range(1, 11):
         bench, hosting = hosting_of(protocol, seed, in_company=True, aim=TargetMessage(name))
         bench.connect(Seated(dissector(protocol), NAMES[0], seed, games=name == "+LOGO"))

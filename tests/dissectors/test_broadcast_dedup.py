@@ -16,7 +16,7 @@ class Listening:
         """The keys of all news."""
 
     def hear(self, stream: int, *keys: str) -> list[int]:
-        """Which news each line tells, counted from 1."""
+        """Return the numbers of the reported news of each line, from 1."""
         return [self._hear(stream, key) for key in keys]
 
     def _hear(self, stream: int, key: str) -> int:

@@ -1,6 +1,6 @@
-"""The inspector: whatever bytes come in whatever pieces, nothing raises and every byte is accounted for.
+"""The inspector accepts any bytes in any pieces: nothing raises and every byte is accounted for.
 
-What holds for any bytes holds for all registered protocols.
+The properties of any bytes are checked for all registered protocols.
 """
 
 from __future__ import annotations

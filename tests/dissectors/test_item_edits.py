@@ -17,7 +17,7 @@ OTHER = Stream(2, "tcp", "127.0.0.1:5", "127.0.0.1:9", 0)
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A message of a made-up stream; in the end `becomes` stands in its place."""
+    """A message of an artificial stream; in the end it is replaced by `becomes`."""
 
     direction: Direction
     data: bytes

@@ -1,7 +1,7 @@
-"""Each fault that ordinary play does not show is there when it is asked for, and only then.
+"""Faults that ordinary play does not show exist if requested, and only then.
 
-An exhibit does one thing to a program and gives back what came of it, with the fault and without. `died` is
-that the program ended.
+An exhibit uses a program with and without the fault, and returns the results. `died` means that the program
+ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Show = Callable[[str, str], object]
 
 
 class Exhibit(NamedTuple):
-    """What comes of `show` with a fault in the program, and without it."""
+    """The results of `show` with a fault in the program, and without it."""
 
     peer: str
     fault: str

@@ -542,7 +542,7 @@ RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
     a_few(RECORDED, lambda row: row[0] in (SCHAFKOPF, OKEY), lambda row: row[0].protocol),
 )
 def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, ...]) -> None:
-    """A message that is to break a rule does break it: the table says so."""
+    """The table reports a violation for each message that is meant to break a rule."""
     for role in ROLES:
         for case in generate_cases(dissector, role):
             _, is_rule, rule = case.name.partition("/rule/")
@@ -553,8 +553,9 @@ def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, 
 
 
 def _codes_of(case: Case, name: str) -> Iterator[set[str]]:
-    """What the table says of a case, at place after place of a capture: from all conversations, and from the
-    one alone."""
+    """Yield the table's codes for a case at each place of a capture: from all conversations, and from the
+    one alone.
+    """
     lines = lines_of(name)
     answer = _NO.get(case.name.split("/")[0]) if case.role == "server" else None
     for place in _fitting(case, name):

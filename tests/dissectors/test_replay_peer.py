@@ -167,7 +167,7 @@ def test_a_client_cannot_make_a_token_up() -> None:
 
 
 def test_names_that_are_exchanged_stay_two_names() -> None:
-    """The one is called like the other was: each is told of by the name he has now."""
+    """Two players swap their names: each is reported by the current one."""
     stage = Stage(ROUND, "s2c")
     stage.part.client_accepted(7, ALICE)
     stage.hears(7, "REGISTER;carl")

@@ -1,4 +1,4 @@
-"""What is altered on real sockets stays in order, whole and bounded: delays, halves, ends, resets, floods.
+"""Alteration on real sockets keeps order, content and bounds: delays, halves, ends, resets, floods.
 
 One relay carries all scenes of the first test, each with a server and rules of its own.
 """
@@ -30,12 +30,12 @@ MIB = 1 << 20
 
 
 class Scene(NamedTuple):
-    """What happens on a line; `&` in its options narrows a filter down to that line's server."""
+    """A scene on a line; `&` in its options narrows a filter down to that line's server."""
 
     protocol: str
     options: str
     play: Callable[[Line], Generator[None, Path, None]]
-    """It plays up to the first `yield`, then the relay ends; from there on it looks at the rest."""
+    """Plays up to the first `yield`, then the relay ends; the rest checks the results."""
 
     def rules(self, line: Line) -> list[str]:
         """Return its options for its line."""

@@ -33,7 +33,7 @@ def test_what_is_passed_on_stays_and_what_is_recorded_names_nobody(tmp_path: Pat
 
 @pytest.mark.parametrize("ending", ["recorder killed", "both killed", "ended at once"])
 def test_what_is_left_is_anonymized_when_it_is_recovered(ending: str, tmp_path: Path) -> None:
-    """In a session of its own: which pseudonym stands for whom has died with the recorder."""
+    """In a session of its own: the recorder's pseudonyms are lost with its process."""
     database = tmp_path / "game.db"
     with relaying(database, {}, "--anonymize") as echo:
         echo.round_trip(b"REGISTER;alice")

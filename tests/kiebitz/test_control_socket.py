@@ -294,7 +294,7 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
 
 
 def test_two_at_the_same_moment(relay: Relay, database: Path) -> None:
-    """Of each message one of them wins, the other gets a sentence."""
+    """For each message one client wins, the other receives an error."""
     relay.hold(*(held_message(number) for number in range(1, 51)))
     with following(database) as one, following(database) as other:
         shows(one, [*range(1, 51)])

@@ -60,7 +60,7 @@ def of_each(command: str, *options: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def by_source(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """What a corpus says of each; `capture` and `source` are what it says more."""
+    """Return the corpus's rows by source; `capture` and `source` are its additional columns."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in GAMES.values()}
     for row in rows:
         assert len(row.pop("capture")) == 64

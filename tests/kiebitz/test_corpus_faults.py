@@ -240,7 +240,7 @@ def test_an_address_that_is_not_safe_is_refused(address: str, tmp_path: Path) ->
 
 
 def silent(_: socket.socket) -> None:
-    """Say nothing, until the other side has gone."""
+    """Wait silently for the other side to close."""
 
 
 def garbage(peer: socket.socket) -> None:

@@ -99,7 +99,7 @@ def test_while_the_recorder_is_loaded(tmp_path: Path, number: signal.Signals) ->
 
 @SIGNALS
 def test_while_the_recorder_waits_for_the_database(tmp_path: Path, number: signal.Signals) -> None:
-    """What opens a session is another process, which may wait for a lock."""
+    """A session is opened by another process, which may wait for a lock."""
     database = tmp_path / "game.db"
     subprocess.run([*KIEBITZ, "import", TINY, "-w", str(database)], capture_output=True, check=True, cwd=ROOT)
     with closing(sqlite3.connect(database)) as other:

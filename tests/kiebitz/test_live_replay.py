@@ -313,7 +313,7 @@ def test_a_session_without_a_game_has_nothing_to_play(tmp_path: Path) -> None:
 
 
 def test_the_other_servers_ports_are_as_far_as_recorded() -> None:
-    """CGML's three: of one address the others follow; what is in the way is said."""
+    """CGML's three ports: those of one address follow; an occupied one is reported."""
     tiny = str(CAPTURES / "cgml-tiny.pcap.gz")
     done = in_this_process("replay", tiny, "--connect", "127.0.0.1:65534")
     assert done.status == 2

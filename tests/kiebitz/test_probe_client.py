@@ -78,7 +78,7 @@ def test_a_wrong_client_is_found(protocol: str, fault: str, case: str, why: str)
 
 @pytest.mark.full
 def test_a_client_that_hangs_is_found(tmp_path: Path) -> None:
-    """It joins, is told that it is its turn, and thinks for ever: it lives, and says nothing."""
+    """It joins, receives its turn, and then hangs: it lives, but sends nothing."""
     port, program = free_port("udp"), tmp_path / "client.py"
     program.write_text(
         "import socket, time\n"

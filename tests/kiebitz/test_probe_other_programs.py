@@ -107,7 +107,7 @@ DYING = [
 def test_a_server_that_ends_in_a_case_is_told(
     protocol: str, transport: Transport, fault: str, case: str
 ) -> None:
-    """Nobody has started it for the probe, so its end is only known by its address."""
+    """The probe has not started the server, so its end is only detected at its address."""
     port = free_port(transport)
     words = peer_command(f"{protocol}-server", "--port", str(port), fault=fault)
     # It says when it listens.
@@ -172,7 +172,7 @@ def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
 
 @pytest.mark.full
 def test_a_player_who_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
-    """A thread of theirs dies of it, and a program that is made of one dies with it."""
+    """The exception ends a thread, or a program that has only one."""
     port, program = free_port("udp"), tmp_path / "player.py"
     program.write_text(
         "import sys\nfrom maexchen_programs import Player\n"

@@ -226,7 +226,7 @@ def test_a_faultless_program_passes_all(role: TargetRole, protocol: str, plugged
 
 @pytest.mark.full
 def test_what_another_program_did_is_not_demanded(plugged_in: Path) -> None:
-    """In the record the client goes after two games; this one plays on, and waits for the server."""
+    """In the recording the client leaves after two games; this one plays on, and waits for the server."""
     results = probed(plugged_in, "client", "noughts", "game", "DRAW/whole", "MARK/whole", games=3)
     assert failed(results) == {}
     assert verdict(results, "game") == "INFORMATIONAL"

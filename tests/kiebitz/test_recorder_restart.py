@@ -302,7 +302,9 @@ def test_in_the_middle_of_a_message_over_tcp(tmp_path: Path, at: int) -> None:
 
 @pytest.mark.full
 def test_connections_from_segments_that_are_deleted(tmp_path: Path) -> None:
-    """One has said nothing when the segment with its beginning goes, one has, and one ends meanwhile."""
+    """When the segment with its beginning is deleted, one has sent data, one has not, and one ends
+    meanwhile.
+    """
     database = tmp_path / "game.db"
     block = b"x" * 65_536
     with listening() as listener, ExitStack() as opened:

@@ -254,7 +254,7 @@ def test_a_hostile_publisher_harms_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
-    """Credentials are files; who may publish as alice may not as anybody else."""
+    """Credentials are files; the credentials of alice do not allow publishing as another."""
     nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
     keys = {}
     for name in ("teacher", "alice"):
@@ -347,7 +347,7 @@ def test_a_tap_that_is_killed_goes_on_where_it_was(lab: Lab) -> None:
 def test_more_than_may_wait_is_a_gap_of_known_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """As with the 1 GiB that may wait, with less."""
+    """The limit is 1 GiB; a lower one is tested."""
     bounded = partial(JournalWriter, max_bytes=4 << 20)
     monkeypatch.setattr("kiebitz.services.publishing.supervisor.JournalWriter", bounded)
     with server(tmp_path) as nats, ExitStack() as ending:
@@ -388,7 +388,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
 
 @pytest.mark.full
 def test_with_tls_a_game_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate of an authority that the environment names; who knows no such authority says so."""
+    """The environment names the authority of the certificate; without it the error is reported."""
     authority = Authority(tmp_path)
     pem, database = authority.server(), tmp_path / "class.db"
     with (

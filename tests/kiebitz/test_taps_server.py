@@ -1,4 +1,5 @@
-"""Between a tap and a collector: a server that takes nobody or cannot be trusted, and a way that is cut.
+"""Between a tap and a collector: a server that rejects clients or cannot be trusted, and a network that is
+cut.
 
 A real nats-server, and both sides in this process.
 """
@@ -149,7 +150,7 @@ def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch
 
 
 def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
-    """Somebody on the way who says so would be let in by the server in our name."""
+    """An attacker in between could use the proof to log in as Kiebitz."""
     nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
     seed = tmp_path / "alice.nk"
     seed.write_bytes(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))

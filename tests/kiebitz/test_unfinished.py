@@ -31,7 +31,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a fol
 
 
 class Left:
-    """What a killed relay has left in `folder`, and the load that it had."""
+    """Files of a killed relay in `folder`, and its load."""
 
     def __init__(self, folder: Path, load: Load, killed_at: float) -> None:
         self.folder = folder
@@ -195,7 +195,7 @@ def anothers_session(left: Left) -> str:
 
 @pytest.mark.parametrize("spoil", [another_session, gone, replaced, anothers_session])
 def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Left) -> None:
-    """What it lacks becomes a session of its own."""
+    """The missing part becomes a session of its own."""
     why = spoil(left)
     done = subprocess.run([*KIEBITZ, "import", str(left.spool)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -207,7 +207,7 @@ def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Le
 
 
 def test_into_another_database(left: Left, tmp_path: Path) -> None:
-    """It gets what the other one lacks."""
+    """It receives what the other one lacks."""
     had = len(rows_now(left, tmp_path / "copy"))
     other = tmp_path / "other.db"
     assert kiebitz("import", str(left.spool), "-w", str(other)).status == 0
@@ -280,7 +280,7 @@ def databases_in(folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
-    """All that was passed on more than a moment before is in one of the databases, once."""
+    """All data forwarded more than a moment before is in one of the databases, once."""
     load, killed_at = kill_under_load("udp", tmp_path, 1.2, *options, stopped_s=0.3)
     databases = databases_in(tmp_path)
     told = kiebitz("sessions", str(databases[-1])).err
@@ -329,7 +329,7 @@ def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_relay_alone_is_killed_and_nobody_hears_the_recorder(tmp_path: Path) -> None:
-    """It records the rest, and leaves nothing to be recovered."""
+    """The recorder stores the rest, and leaves nothing to be recovered."""
     database = tmp_path / "game.db"
     with relaying(database) as echo:
         for _ in range(20):

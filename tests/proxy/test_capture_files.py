@@ -316,7 +316,7 @@ def test_variants_of_pcap_are_read_as_wireshark_reads_them(name: str, tmp_path: 
 
 
 def test_a_live_pipe_of_a_variant_is_not_held_up() -> None:
-    """The first packet comes through before there is a second one that shows the variant."""
+    """The first packet passes before a second one shows the variant."""
     ends = os.pipe()
     whole = modified("<", 24)
     with open(ends[0], "rb") as reading, open(ends[1], "wb", buffering=0) as writing:

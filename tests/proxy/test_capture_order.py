@@ -251,7 +251,7 @@ def test_a_rst_during_the_handshake(pause_ms: int) -> None:
 
 
 def test_acknowledgments_refute_a_rst_as_well() -> None:
-    """Of a client that only listens, seconds later; then nothing is sent for long."""
+    """A listening client's acknowledgments come seconds later; then nothing is sent for long."""
     segments = handshake()
     for number, ms in enumerate((1, 2, 1500, 1501, 3000, 90_000, 90_001)):
         segments.append(sent(ms, "s", "PA", b"card", at=4 * number))
@@ -424,5 +424,5 @@ def test_what_is_sent_again_is_no_copy(
 
 
 def test_a_constant_identification_proves_nothing(tmp_path: Path) -> None:
-    """Two payloads by turns, within the time in which copies come."""
+    """Two alternating payloads, within the time in which copies come."""
     assert len(payloads(talk(40, 10, lambda number: 1, 4), tmp_path)) == 40

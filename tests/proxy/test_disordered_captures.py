@@ -112,7 +112,7 @@ def test_the_same_game(name: str, disorder: Disorder) -> None:
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
 def test_the_same_bytes_however_far_apart(name: str) -> None:
-    """Nobody can tell what that means for a game: a deal may be seconds after the card that is played."""
+    """Their meaning in a game is unknown: a deal may be seconds after the card that is played."""
     for seed in SEEDS:
         packets = swapped(packets_of(name), random.Random(seed), share=0.03, within_ns=1 << 62)
         assert said(items_of(packets)) == as_it_was(name)[0]

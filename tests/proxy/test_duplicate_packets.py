@@ -186,7 +186,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def test_the_note_lasts(tmp_path: Path) -> None:
-    """It is shown by check without making it fail, and redissect keeps it, also its severity."""
+    """`check` shows it without failing, and `redissect` keeps it with its severity."""
     write_packets(tmp_path / "twice.pcap", with_copies(packets_of("maexchen-head-tiny.pcap"), 1, as_it_is))
     database = str(tmp_path / "game.db")
     kiebitz("import", str(tmp_path / "twice.pcap"), "-w", database)

@@ -141,7 +141,7 @@ def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: b
 
 
 def test_of_an_alteration_that_is_lost_a_hole_is_left(tmp_path: Path) -> None:
-    """Else somebody were to blame for what Kiebitz did."""
+    """Otherwise a peer would be blamed for Kiebitz's change."""
     has_room = True
     writer = writer_of(tmp_path, on_trouble=lambda _: None, has_room=lambda: has_room, retry_seconds=0)
     number = writer.open("udp", "127.0.0.1:5000", "127.0.0.1:9000", 1)

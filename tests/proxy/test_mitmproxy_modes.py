@@ -56,11 +56,11 @@ class Relay:
 
 @dataclass(frozen=True)
 class Shared:
-    """A running relay with two modes, `socks5` and `reverse:tls`, and the servers that it was told of."""
+    """A running relay with two modes, `socks5` and `reverse:tls`, and the servers it was given."""
 
     relay: Relay
     port: int
-    """Of its SOCKS proxy; by the other it leads to `untrusted`."""
+    """Port of its SOCKS proxy; the other mode leads to `untrusted`."""
     tls_port: int
     ignored: socket.socket
     untrusted: ssl.SSLSocket

@@ -233,7 +233,7 @@ def test_any_cut_gives_the_same_bytes(case: tuple[bytes, int, list[tuple[int, in
 def test_bytes_and_gaps_cover_all(
     case: tuple[bytes, int, list[tuple[int, int]]], data: st.DataObject
 ) -> None:
-    """With segments lost, snapped and given up at any time, each byte is told right or missing."""
+    """With segments lost, cut and given up at any time, each byte is correct or missing."""
     text, begin, pieces = case
     direction, items = assembly(begin), list[Item]()
     seen = 0

@@ -133,9 +133,9 @@ def imported(capture: Path) -> Path:
 
 
 def assert_same_story(one: Path, other: Path, games: int = 3) -> None:
-    """Both tell of the same games, in which nobody did anything wrong.
+    """Check that both contain the same games, without violations.
 
-    The order between what is said in two conversations at once, two observers may see otherwise.
+    The order of simultaneous messages in two conversations may differ between observers.
     """
     told, compared = story(one), story(other)
     assert told["messages"] == compared["messages"]

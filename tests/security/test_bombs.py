@@ -1,8 +1,8 @@
-"""Small things that stand for much: bounded in memory and time, and said.
+"""Small inputs that expand to large ones: memory and time are bounded, and the limits are reported.
 
 A capture may have any size, also compressed a thousandfold, and a thousand million packets take their time: a
-progress bar shows how far it is, and Ctrl-C keeps what was read. What is bounded is memory, and what no
-program writes ends the reading.
+progress bar shows the position, and Ctrl-C keeps what was read. Memory is bounded, and impossible values end
+the reading.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_nothing_breaks_in_a_long_campaign(name: str) -> None:
 
 @pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One inspector gets all inputs, each on new streams; of what is over, little is left."""
+    """One inspector reads all inputs, each on new streams; little state of finished streams is left."""
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspection.memo.MAX_FRAMES", 16)
     monkeypatch.setattr("kiebitz.dissectors.protocols.maexchen.answers.TOKENS_KEPT", 64)

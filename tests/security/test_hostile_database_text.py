@@ -1,6 +1,6 @@
-"""Each text of somebody else's database, in each command that shows one, drives nothing and forges no line.
+"""Hostile texts in any column of a database neither control a terminal nor forge a line, in any command.
 
-A command may also refuse such a database, in a sentence.
+A command may also reject such a database with an error.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def runs(sound: Path, folder: Path, spots: list[Spot], columns: str | None) -> None:
-    """Spoil a database, and look at what each command says of it, on a terminal if that has `columns`."""
+    """Spoil a database, and check each command's output, on a terminal if that has `columns`."""
     line = re.compile(rf"^{'' if columns == NARROW else ' *'}{FORGED}", re.MULTILINE)
     for name, variants in VARIANTS.items():
         for number, variant in enumerate(variants):

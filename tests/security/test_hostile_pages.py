@@ -1,7 +1,6 @@
-"""Databases whose pages refer to one another so that reading never ends: it ends, with a sentence.
+"""Databases with cyclic pages, on which reading would never end, are rejected.
 
-A file of 150 KB says here that it holds more rows than there are atoms in a cup; no schema and no value in it
-is odd.
+A file of 150 KB claims an astronomical number of rows here; schema and values look normal.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -
 
 @HAS_PROC
 def test_the_command_stands_a_flood_from_many_ports(tmp_path: Path) -> None:
-    """All of it: the forwarder, the recorder, the notices, and what is recorded."""
+    """The whole command: forwarder, recorder, notices, and recording."""
     database = tmp_path / "game.db"
     flood = 10_000
     with Echo() as server:

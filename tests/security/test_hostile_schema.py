@@ -1,7 +1,7 @@
-"""A database whose schema somebody has spoilt: nothing of it runs, and nothing recorded is lost.
+"""Databases with a hostile schema: no code of it runs, and no recorded data is lost.
 
-It may be read where plain selects read plain tables. Nothing is ever written into it; its recorded bytes can
-be read into a new database.
+A database may be read if plain selects read plain tables. It is never written; its recorded bytes can be read
+into a new database.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REMADE = {
     "conflicts that replace": ("id INTEGER PRIMARY KEY", "id INTEGER PRIMARY KEY ON CONFLICT REPLACE"),
     "a reference": ("name TEXT", "name TEXT REFERENCES games(id) ON DELETE CASCADE"),
 }
-"""What is in the table `sessions` itself; those, too, can be read."""
+"""Hostile definitions of the table `sessions` itself; these can be read, too."""
 
 UNREADABLE = {
     "a view for a table": "ALTER TABLE games RENAME TO g; CREATE VIEW games AS SELECT * FROM g",

@@ -202,7 +202,7 @@ def read_only(folder: Path) -> Iterator[None]:
 @IS_ROOT
 @pytest.mark.parametrize("log", ["none", "empty", "some"])
 def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> None:
-    """A database that was closed is read there; one with a log says what to do."""
+    """A closed database is readable there; one with a log leads to an error with advice."""
     with suppress(FileNotFoundError), closing(sqlite3.connect(game)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("UPDATE sessions SET name = 'in the log'")
@@ -229,7 +229,7 @@ def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> N
 
 
 def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
-    """Whatever is recorded, dissected anew or removed meanwhile: an answer, or a sentence."""
+    """Whatever is recorded, redissected or removed meanwhile: an answer, or an error."""
     rounds = " ".join(map(str, range(times(2, quick=1))))
     changing = subprocess.Popen(
         [

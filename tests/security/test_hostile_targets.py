@@ -336,7 +336,7 @@ def test_no_database_is_lost(tmp_path: Path, way: str) -> None:
 
 
 def test_another_users_folder_entry_does_not_stop_us(tmp_path: Path) -> None:
-    """What is theirs beside the target stays theirs."""
+    """Another user's entry next to the target stays."""
     shared = folder_for_all(tmp_path / "shared")
     theirs = shared / ".kiebitz-x.part"
     theirs.write_text("theirs")

@@ -1,7 +1,8 @@
-"""What peers call themselves, and what stands in arguments and paths, drives no terminal and means nothing.
+"""Hostile names of peers, and hostile texts in arguments and paths, control no terminal.
 
-A name is in all that its player's server tells of them: the names of recorded players are replaced. What
-commands show of one session is in `test_hostile_database_text.py`, which spoils each text.
+A name is in all messages about its player: the names of recorded players are replaced. Output about one
+session
+is tested in `test_hostile_database_text.py`, which spoils each text.
 """
 
 from __future__ import annotations

@@ -430,7 +430,7 @@ def test_names_that_change_hands_give_nothing_away(
 
 
 def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
-    """Whoever has a link to a name gets nothing of the one who has that name later."""
+    """A link to a name does not apply to a later player of that name."""
     path = tmp_path / "game.db"
     found = squatted()
     begun = next(place for place, item in enumerate(found) if item.stream.id == 2)
@@ -493,7 +493,7 @@ def test_a_link_of_another_session_opens_nothing(made: Callable[[str], str]) -> 
 
 
 def test_the_server_asks_for_the_key_of_a_connection(made: Callable[[str], str]) -> None:
-    """By the real command: the link of a former name of alice gives none of her cards."""
+    """By the real command: the link of a former name of alice shows none of her cards."""
     with serving(made("reused"), made("at_two_tables"), "--host", "127.0.0.1", "--player-links") as server:
         names = {"alice", "bob", "Spieler 2", "alice (session 2)", "alice (2)"}
         until(lambda: names <= server.links().keys(), "there are links", QUICK_S)

@@ -1,7 +1,8 @@
-"""No command runs code that lies in the folder one stands in, in whatever process of it.
+"""No process of any command runs code from the current folder.
 
-The folder is what a stranger hands out: a capture and a database, and beside them modules with the names of
-the standard library's, of our dependencies' and of our own, and a package that offers a plug-in.
+The folder is an untrusted one: a capture and a database, and modules with the names of the standard
+library's,
+of dependencies' and of Kiebitz's, and a package with a plug-in.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ RUNS: dict[str, list[list[str]]] = {
 
 ENDLESS = {"relay", "serve", "collect", "mitmdump"}
 QUICK = [["relay"], ["import"], ["state"], ["help"], []]
-"""The commands of which `make test` has runs; none is mitmdump."""
+"""Commands that `make test` runs; none is mitmdump."""
 
 LEFT_OUT = {"socks5@{tcp}", "--publish", "--serve"}
 

@@ -1,6 +1,6 @@
-"""A database from anybody, served: each address answers in JSON, or says in a sentence what is wrong.
+"""`kiebitz serve` with any database: each address answers in JSON, or with an error message.
 
-Nothing is called a fault of Kiebitz, and nothing that a page would take for markup is in a drawing.
+Nothing is reported as a bug of Kiebitz, and no drawing contains markup from the database.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from kiebitz.storage.recording import disk_space as room
 from kiebitz.storage.recording.disk_space import DiskLow, may_wait_beside, size_text, spare
 
 MOST = 10_000_000
-"""What --max-size 10MB is."""
+"""10 MB in bytes."""
 SLACK = 4_000_000
 
 
@@ -100,7 +100,7 @@ def test_a_relay_records_no_more_than_it_is_told_and_forwards_on(tmp_path: Path,
 
 
 def test_a_flood_is_recorded_as_far_as_there_is_room(tmp_path: Path) -> None:
-    """One who sends as quickly as that goes, and does not wait for anything."""
+    """The client sends as fast as possible, without waiting."""
     with relay_with(tmp_path, "--max-size", "20MB") as echo, ThreadPoolExecutor() as threads:
         is_reached = threading.Event()
 

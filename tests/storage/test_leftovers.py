@@ -124,7 +124,7 @@ def command_of(case: Case, database: Path) -> list[str]:
 
 @contextmanager
 def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, bytes]]]:
-    """What a kill would leave at many moments of the statements that run in the block.
+    """Yield copies of the files at many moments of the statements in the block, as a kill would leave them.
 
     The cache is small, so that pages are written to the database before the transaction ends.
     """
@@ -324,7 +324,7 @@ def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["to be rolled back", "only its head"])
 def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> None:
-    """`collect`, which goes on with a session, and `probe --again`."""
+    """`collect`, which continues a session, and `probe --again`."""
     for number, record in enumerate((_collects, _probes)):
         database = tmp_path / str(number) / "game.db"
         database.parent.mkdir()

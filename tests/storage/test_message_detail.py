@@ -160,7 +160,7 @@ def test_a_secret_of_another_is_in_nothing_that_a_player_is_told() -> None:
 
 @given(data=st.data())
 def test_the_bytes_of_a_place_are_those_that_a_stream_has_there(data: st.DataObject) -> None:
-    """What is found by halves is what is found by looking at all of a stream."""
+    """Bisection finds the same as a search of the whole stream."""
     ends: dict[Direction, int] = {"c2s": 0, "s2c": 0}
     with closing(sqlite3.connect(":memory:")) as connection:
         create_tables(connection)

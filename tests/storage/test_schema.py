@@ -1,6 +1,6 @@
-"""The SQL that makes a database is that of the tables and views as the code names them.
+"""The schema's SQL equals that of the tables and views named in the code.
 
-`KIEBITZ_SNAPSHOTS=write pytest tests/storage/test_schema.py` makes it anew.
+`KIEBITZ_SNAPSHOTS=write pytest tests/storage/test_schema.py` rewrites the snapshot.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""What is counted of a session agrees with what the programs logged themselves, however it is cut.
+"""A session's statistics agree with the programs' own logs, however the session is cut.
 
-The figures of the captures are made from their truth files here, by other means than Kiebitz has.
+The expected figures are computed from the captures' truth files, independently of Kiebitz.
 """
 
 from __future__ import annotations

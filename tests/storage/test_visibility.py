@@ -89,7 +89,7 @@ def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) ->
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_every_client_is_somebody(capture: str) -> None:
-    """No stream is nobody's on which a game was told, and none is two players'."""
+    """Each stream with a game has exactly one player."""
     told = Told(capture)
     hearers = Visibility(told.timeline)
     renamed = {

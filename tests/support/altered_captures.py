@@ -31,21 +31,23 @@ def alteration(alter: Callable[Concatenate[list[Said], P], Sequence[Said]]) -> C
 
 
 def of_event(said: Sequence[Said], kind: str, number: int) -> list[int]:
-    """Where the messages stand that tell of an event: of its kind the one with this number, from 0."""
+    """Return the indices of the messages that report an event: the one of its kind with this number, from
+    0.
+    """
     events = list(dict.fromkeys(one.event for one in said if one.kind == kind))
     return [place for place, one in enumerate(said) if one.event == events[number]]
 
 
 @alteration
 def lost(said: list[Said], kind: str, number: int) -> list[Said]:
-    """All messages that tell of an event are missing."""
+    """Remove all messages that report an event."""
     gone = of_event(said, kind, number)
     return [one for place, one in enumerate(said) if place not in gone]
 
 
 @alteration
 def changed(said: list[Said], kind: str, number: int, old: str, new: str) -> list[Said]:
-    """All messages that tell of an event have something else in them."""
+    """Change all messages that report an event."""
     other = list(said)
     for place in of_event(said, kind, number):
         assert old.encode() in said[place].data
@@ -56,7 +58,7 @@ def changed(said: list[Said], kind: str, number: int, old: str, new: str) -> lis
 
 @alteration
 def swapped(said: list[Said], kind: str, number: int) -> list[Said]:
-    """The messages that tell of an event come after those of the next event of its kind."""
+    """Move the messages that report an event behind those of the next event of its kind."""
     later = of_event(said, kind, number)
     behind = max(of_event(said, kind, number + 1)) + 1
     moved = [said[place] for place in later]
@@ -65,7 +67,7 @@ def swapped(said: list[Said], kind: str, number: int) -> list[Said]:
 
 
 def replaced(texts: dict[str, str]) -> Alter:
-    """Texts are other ones, all at once and wherever they stand."""
+    """Return an alteration that replaces texts everywhere, all at once."""
     table = {old.encode(): new.encode() for old, new in texts.items()}
     pattern = re.compile(b"|".join(map(re.escape, sorted(table, key=len, reverse=True))))
     return lambda said: [

@@ -42,12 +42,12 @@ ARGUMENTS = (
 )
 
 SOON_S = 20.0
-"""So long something on the page is waited for."""
+"""Time limit in seconds for something to appear on the page."""
 
 _LOOK_MS = 40
 
 _RAN = "ran"
-"""What a hostile text calls on the page, if it can."""
+"""Name of the function that a hostile text would call on the page."""
 
 _WATCHED = f"""
     window.refused = [];
@@ -133,7 +133,7 @@ def look(eyes: Eyes) -> Generator[Look, None, None]:
 
 
 class Sight:
-    """What one sees of a page, and does on it."""
+    """A page in a browser: its content, and actions on it."""
 
     def __init__(self, context: BrowserContext) -> None:
         context.set_default_timeout(SOON_S * 1000)
@@ -177,7 +177,7 @@ class Sight:
             self._faults.append(f"failed: {request.url}: {request.failure}")
 
     def _answer(self, response: Response) -> None:
-        # Where it came from: the console says less.
+        # The console's message lacks the source.
         if response.status >= 400:
             self._faults.append(f"status of {response.status}: {response.url}")
 
@@ -186,7 +186,7 @@ class Sight:
         self._expected.append(re.compile(pattern))
 
     def faults(self) -> list[str]:
-        """All that was wrong and that nobody expected."""
+        """Return all unexpected errors of the page."""
         if not self.page.is_closed():
             self._faults += [
                 f"refused by the policy: {what}" for what in self.tell("window.refused.splice(0)")
@@ -229,7 +229,7 @@ class Sight:
 
     @property
     def address(self) -> str:
-        """What stands behind `#` in the address."""
+        """The fragment of the address, without `#`."""
         found: str = self.tell("location.hash")
         return found
 
@@ -244,12 +244,12 @@ class Sight:
         return self.page.locator(selector)
 
     def text(self, selector: str) -> str:
-        """What stands in the first such element, seen or not; empty where there is none."""
+        """Return the text of the first matching element, visible or not; empty if there is none."""
         found: str = self.tell("(at) => document.querySelector(at)?.textContent ?? ''", selector)
         return found.strip()
 
     def texts(self, selector: str) -> list[str]:
-        """What stands in all such elements that are laid out."""
+        """Return the texts of all matching elements that are laid out."""
         return [
             text.strip()
             for text in self.tell(
@@ -304,12 +304,12 @@ class Sight:
     # How it looks.
 
     def overflow(self) -> int:
-        """So many pixels the page is wider than its window."""
+        """Return the number of pixels by which the page is wider than its window."""
         found: int = self.tell("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         return found
 
     def violations(self) -> list[str]:
-        """What axe finds that is serious or critical, with the places."""
+        """Return axe's serious and critical violations, with their places."""
         from axe_playwright_python.sync_playwright import Axe
 
         found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
@@ -364,7 +364,6 @@ class Served:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         port = urlsplit(self.address).port
         assert port is not None
         return port

@@ -1,6 +1,6 @@
-"""A Catan server that speaks to its clients as the specification says, and keeps beside it what is true.
+"""A Catan server that speaks as specified and keeps the true state.
 
-It does what it is told to do, whether the rules allow it or not.
+It does what a test demands, whether the rules allow it or not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = ("Anna", "Bert", "Cleo", "Dora")
 
 
 class Dialect(NamedTuple):
-    """What servers differ in. `costs` come before or after what they are for."""
+    """Differences between servers. `costs` are sent before or after what they pay for."""
 
     confirms: str = "after"
     costs: str = "before"
@@ -29,13 +29,13 @@ class Dialect(NamedTuple):
     unbekannt: bool = False
     discards_told: bool = True
     thefts_told: bool = True
-    """Whether all are told that something was stolen, or only the two."""
+    """True if all clients learn of a theft, not only the two involved."""
     robber_too: bool = False
-    """Whether a knight is told as a move of the robber, too."""
+    """True if a knight is also reported as a move of the robber."""
 
 
 class Server:
-    """Speaks to its clients, by name; a player's id is his place among them, from 1."""
+    """A server with its clients by name; a player's id is its place among them, from 1."""
 
     def __init__(self, *names: str, dialect: Dialect | None = None, mirrored: bool = False) -> None:
         self.dialect = dialect or Dialect()
@@ -52,10 +52,10 @@ class Server:
         for name in names:
             self.join(name)
 
-    # What is said.
+    # Messages.
 
     def pause(self, ms: float) -> None:
-        """Nobody says anything for so long."""
+        """Let this much time pass."""
         self._pause_ms += ms
 
     def say(self, client: str, direction: Direction, message: Mapping[str, Any] | bytes) -> None:
@@ -77,7 +77,7 @@ class Server:
         shown_to: Collection[int] | None = None,
         told_to: Collection[int] | None = None,
     ) -> None:
-        """The server tells everybody, or some; with its cards hidden, but for those who may see them."""
+        """Send a message to all clients or some; cards are hidden from those who may not see them."""
         for client, player in self.ids.items():
             if told_to is None or player in told_to:
                 is_open = shown_to is None or player in shown_to
@@ -102,7 +102,9 @@ class Server:
 
     @contextmanager
     def asked(self, player: int, name: str, body: Mapping[str, Any]) -> Iterator[None]:
-        """A client asks, what the server does about it is inside, and then it says who is what now."""
+        """Send a client's request, run the block for the server's reaction, then report the changed
+        players.
+        """
         self.ask(player, name, body)
         if self.dialect.confirms == "before":
             self.say(self.names[player], "s2c", {"OK": {}})
@@ -118,11 +120,11 @@ class Server:
         self.say(self.names[player], "s2c", {"Fehler": {"Meldung": why}})
 
     def moment(self) -> None:
-        """What is true now is kept."""
+        """Keep the true state of this moment."""
         self.steps.append(Moment(deepcopy(self.truth), self.games))
 
     def update(self) -> None:
-        """Each player who is another than before is told."""
+        """Report each player that has changed."""
         for player in self.names:
             now = self.spieler(player)
             if now != self._shown.get(player):
@@ -130,7 +132,7 @@ class Server:
                 self.show(player)
 
     def spieler(self, player: int, is_open: bool = True) -> dict[str, Any]:
-        """A player as he is told: openly only to himself."""
+        """Return a player's data: complete only for that player."""
         truth = self.truth
         shown: dict[str, Any] = {"id": player, "Status": self.statuses[player], "Name": self.names[player]}
         if player in self.colours:
@@ -148,7 +150,7 @@ class Server:
         return shown if is_open else self._hidden(shown)
 
     def show(self, player: int, told_to: Collection[int] | None = None) -> None:
-        """Tell of a player."""
+        """Report a player."""
         for client, other in self.ids.items():
             if told_to is None or other in told_to:
                 shown = self.spieler(player, is_open=other == player)
@@ -169,7 +171,7 @@ class Server:
         self.update()
 
     def hang_up(self, name: str) -> None:
-        """A client is gone, and the others are told."""
+        """Disconnect a client and report it to the others."""
         player = self.ids.pop(name)
         self.steps.append(Step(name, "c2s", b""))
         self.statuses[player] = "Verbindung verloren"
@@ -177,7 +179,7 @@ class Server:
         del self.names[player]
 
     def ready(self, player: int, colour: str | None = None) -> None:
-        """A player takes his name and colour, and is ready."""
+        """Set a player's name and colour, and make it ready."""
         colour = colour or FARBEN[(player - 1) % len(FARBEN)]
         with self.asked(player, "Spieler", {"Name": self.names[player], "Farbe": colour}):
             self.colours[player] = colour
@@ -230,7 +232,7 @@ class Server:
         return {"Felder": felder, "Gebäude": [], "Häfen": häfen, "Räuber": self.at(self.truth.robber)}
 
     def finish(self, winner: int) -> Server:
-        """Somebody has won."""
+        """Let a player win."""
         text = f"Spieler {self.names.get(winner)} hat das Spiel gewonnen."
         self.tell("Spiel beendet", {"Nachricht": text, "Sieger": winner})
         self.statuses = dict.fromkeys(self.statuses, "Spiel starten")
@@ -318,7 +320,7 @@ class Server:
         return self
 
     def build(self, player: int, typ: str, at: Spot, costs: Counts | None = None) -> Server:
-        """Somebody builds; `costs` are what is right if they are left out."""
+        """Let a player build; `costs` default to the right ones."""
         with self.asked(player, "Bauen", {"Typ": typ, "Ort": self.where(at)}):
             costs = COSTS[typ] if costs is None else costs
             if self.dialect.costs == "before":
@@ -329,7 +331,7 @@ class Server:
         return self
 
     def built(self, player: int, typ: str, at: Spot) -> Server:
-        """A building stands now."""
+        """Place a building."""
         building = {"Eigentümer": player, "Typ": typ, "Ort": self.where(at)}
         self.truth.buildings[at] = (player, typ)
         self.truth.points[player] += typ != "Straße"
@@ -477,7 +479,7 @@ class Server:
     # What is found in it.
 
     def found(self) -> Findings:
-        """What an inspector makes of all that was said, and then the streams end."""
+        """Inspect the messages, then end the streams."""
         return found(self.steps)
 
 

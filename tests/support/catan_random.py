@@ -16,7 +16,7 @@ LUCKY = ((3, 3), (4, 4), (2, 3), (4, 5), (5, 5), (1, 3))
 
 
 class RandomGame:
-    """One server, and game after game on it, with these players."""
+    """A server with game after game of these players."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class RandomGame:
         return self.server.truth
 
     def play(self, turns: int) -> None:
-        """One game of so many turns."""
+        """Play one game with this many turns."""
         rng, server = self.random, self.server
         order = [*server.names]
         rng.shuffle(order)

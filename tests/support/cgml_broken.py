@@ -1,4 +1,4 @@
-"""What is wrong in broken CGML messages, to the byte: the flaw's code and place, and nothing else said.
+"""Table of malformed CGML messages, with code and exact place of each flaw.
 
 Written like `cgml_cases.py`. Each is followed by a message that must be read.
 """
@@ -42,9 +42,9 @@ WINER = '<winer playerid="1"><money type="get">4</money></winer>'
 
 
 def rows(table: str) -> list[Case]:
-    """Return the cases of a table, a row each: direction, name or "-", code, message with its flaw marked.
+    """Return the cases of a table, one per row: direction, name or "-", code, message with its flaw marked.
 
-    Parts that are defined above stand there by their names. An indented line continues its row.
+    Names refer to the parts defined above. An indented line continues its row.
     """
     found = []
     for row in rows_of(table):

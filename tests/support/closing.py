@@ -21,7 +21,7 @@ _all = click.Context(click.Command("tests"))
 
 @contextmanager
 def for_all() -> Iterator[None]:
-    """For what a test opens and others go on using: it is closed when all are over."""
+    """Close what a test opens and later tests use, after the last test."""
     with _all.scope(cleanup=False):
         yield
 
@@ -31,7 +31,7 @@ def all_over() -> None:
 
 
 def when_all_is_over(end: Callable[[], object]) -> None:
-    """Have this called when all tests are over."""
+    """Register a function to call after the last test."""
     _all.call_on_close(end)
 
 

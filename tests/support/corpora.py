@@ -89,7 +89,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """Yield a cluster on this machine, all of which is ended after the block."""
+    """Yield a cluster on this machine, and end it after the block."""
     made = Cluster(folder)
     try:
         yield made

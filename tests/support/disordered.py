@@ -54,9 +54,9 @@ def with_late_acknowledgements(packets: Packets, chance: random.Random, share: f
 
 
 def by_two_clocks(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
-    """What goes to the higher port has the time of another clock, which is `ahead_ns` of the first.
+    """Give the packets to the higher port the time of another clock, which is `ahead_ns` of the first.
 
-    Two captures merged by time if they are to be sorted; else one, whose times jump.
+    If sorted, the result is as merged by time from two captures; otherwise times jump.
     """
     decoder = PacketDecoder()
     mixed = []

@@ -24,7 +24,7 @@ from kiebitz.storage.filters.sql import register_functions, to_sql
 
 @dataclass
 class Session:
-    """What one session holds; a diagnostic's id is its place in the list, counted from `first_diagnostic`."""
+    """The rows of a session; a diagnostic's id is its index, counted from `first_diagnostic`."""
 
     id: int
     started_ns: int
@@ -133,7 +133,7 @@ _PARTED: dict[str, tuple[dict[str, str], str]] = {
     "messages": _OF_STREAM,
     "diagnostics": _OF_STREAM,
 }
-"""Table -> what its files are parted by and where that stands, and how it is reached."""
+"""Table -> its partition columns with their source, and its join."""
 
 
 def gathered(compiled: Filter, target: Target, engine: DuckDBPyConnection) -> list[int]:

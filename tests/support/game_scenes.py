@@ -86,7 +86,7 @@ ON_TABLE = {"1": "HERZ SAU", "2": "HERZ NEUN", "3": "EICHEL UNTER", "0": "HERZ K
 
 
 def okey(names: list[str] = NAMES, **part: Any) -> dict[str, Any]:
-    """A game in which it is Bert's turn and nobody's rack was seen; None takes a part of it away."""
+    """Return a game at Bert's turn with unknown racks; None removes a part of it."""
     known = {
         "lobby": 5,
         "seats": {str(seat): {"name": name, "tiles": 14} for seat, name in enumerate(names)},

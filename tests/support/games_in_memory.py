@@ -13,10 +13,10 @@ from kiebitz.dissectors.registry import dissector_of
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 SEATS = {"maexchen": 3, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}
 GAMES = {"maexchen": 6, "schafkopf": 4, "catan": 1, "okey": 2, "cgml": 6}
-"""So many show most of what can happen."""
+"""Number of games that shows most behaviour, by protocol."""
 
 PATIENCE_S = 30.0
-"""Of the bench's own time; nobody waits for it."""
+"""Time limit in seconds of the bench's simulated clock."""
 
 
 def server_of(protocol: str, fault: str = "", games: int = 0, seed: int = 1, players: int = 0) -> Server:
@@ -42,7 +42,7 @@ def seated(
     seed: int = 1,
     games: int | None = None,
 ) -> Bench:
-    """A table where everybody has sat down. Bert has the fault `berts`, or what he says is spoilt."""
+    """Return a table with all players seated. Bert has the fault `berts`, or its messages are spoilt."""
     seats = SEATS[protocol]
     count = GAMES[protocol] if games is None else games
     bench = Bench(server_of(protocol, fault, count, seed, seats))
@@ -68,7 +68,7 @@ def played(
 
 
 def flaws(protocol: str, bench: Bench) -> list[Diagnostic]:
-    """What Kiebitz finds wrong."""
+    """Return Kiebitz's diagnostics."""
     dissector = dissector_of(protocol)
     assert isinstance(dissector, Dissector)
     return bench.findings(dissector).diagnostics

@@ -41,7 +41,7 @@ eval "$(kiebitz completion zsh)"
 
 
 class Bash:
-    """A bash that has loaded the completion; `folder` is where it stands."""
+    """A bash with the completion loaded; `folder` is its current directory."""
 
     name = "bash"
     settings = _SETTINGS
@@ -96,7 +96,7 @@ class Bash:
         os.close(self._controller)
 
     def completed(self, line: str, keys: str = "\t") -> str:
-        """What the line is after a key: Tab, or what inserts all that is offered."""
+        """Return the line after a key: Tab, or the one that inserts all candidates."""
         self.written = ""
         os.write(self._controller, f"{line}{keys}\x18\x10".encode())
         found = self._until(r"\[\[(.*?)\]\]\r?\n")
@@ -138,7 +138,7 @@ class Zsh(Bash):
 
 
 def completed_by_fish(line: str, folder: Path) -> list[str]:
-    """What fish would put in the place of a line's last word, one way after another."""
+    """Return fish's completions of a line's last word."""
     program = "kiebitz completion fish | source; complete --escape --do-complete $argv[1]"
     scripts = folder.with_name(f"{folder.name}-bin")
     done = subprocess.run(

@@ -31,7 +31,6 @@ def items_of(name: str, lost: Callable[[int], bool] = lambda number: False) -> l
 
 
 def inspected(items: Iterable[Item]) -> Findings:
-    """What is found in these items."""
     inspector = Inspector(BUILT_IN, Ids())
     for item in items:
         inspector.feed(item)
@@ -98,7 +97,7 @@ def from_then_on(items: Sequence[Item], begin: int) -> list[Item]:
 
 
 def holed(items: Iterable[Item], first: int) -> list[Item]:
-    """The items without every 61st segment, from number `first` on: gaps stand in their places."""
+    """Replace every 61st segment, from number `first` on, by a gap."""
     return [
         Gap(item.stream, item.direction, item.ts_ns, item.offset, len(item.data))
         if isinstance(item, Chunk) and number % 61 == first

@@ -26,6 +26,6 @@ def playing(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """How a replay that serves has ended: its status, what it showed, and what it said."""
+    """Return exit status, stdout and stderr of a replay that serves."""
     out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err

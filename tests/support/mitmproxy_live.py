@@ -1,4 +1,4 @@
-"""What the tests of mitmproxy's modes share: a game over TCP, and who speaks it."""
+"""A game over TCP for the tests of mitmproxy's modes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def by_socks(port: int, server: tuple[str, int]) -> socket.socket:
 
 
 def assert_recorded(database: Path, players: Sequence[Player]) -> None:
-    """Each player has a stream, with every datagram that he sent and got."""
+    """Check that each player has a stream with all its datagrams."""
     for player in players:
         client = endpoint_text(player.address)
         recorded: dict[str, list[bytes]] = {"c2s": [], "s2c": []}
@@ -80,7 +80,7 @@ def relayed_plainly(database: Path, said: list[Said], bytewise: bool = False) ->
 
 
 class Sent(NamedTuple):
-    """What was sent at once."""
+    """Data sent at once."""
 
     direction: Direction
     ts_ns: int
@@ -88,7 +88,7 @@ class Sent(NamedTuple):
 
 
 def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
-    """What a stream of a capture carried, and its messages: direction, name, offset and length."""
+    """Return a captured stream's data, and its messages: direction, name, offset and length."""
     connection = open_database(stored(name))
     with closing(connection):
         query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"

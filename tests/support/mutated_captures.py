@@ -75,7 +75,7 @@ def _other_header(linktype: int, data: bytes, choices: Choices) -> bytes:
     changed = bytearray(data)
     kind = choices.below(4)
     if kind == 0 and len(data) >= link + 38:
-        # Sequence or acknowledgment number, just beside, half way round, or anywhere.
+        # Change a sequence or acknowledgment number a little, by half the range, or at random.
         place = link + 24 + 4 * choices.below(2)
         (number,) = struct.unpack_from(">I", data, place)
         number += choices.of((1, -1, 100, -100, 1 << 31, -(1 << 31), choices.below(1 << 32)))
@@ -181,7 +181,7 @@ def _spoilt_file(header: bytes, records: list[bytes], choices: Choices) -> bytes
             case 0:
                 records[at] = mutated(records[at], choices, records)
             case 1:
-                # The lengths stand in the first bytes of a record or block.
+                # Lengths are in the first bytes of a record or block.
                 place = choices.below(min(20, len(records[at])) or 1)
                 records[at] = records[at][:place] + bytes([choices.below(256)]) + records[at][place + 1 :]
             case 2:

@@ -1,4 +1,4 @@
-"""Recorded conversations with something spoilt: messages changed, lost, said twice or by somebody else."""
+"""Mutated conversations: messages changed, lost, repeated, or sent by another client."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ LONGEST = 400
 """Messages of one input."""
 
 REASONS = ("closed", "reset", "idle", "end")
-"""How a connection ends here."""
+"""Reasons for the end of a connection."""
 
 _SECOND = 1_000_000_000
 JUMPS_NS = (_SECOND // 10, 3 * _SECOND, 400 * _SECOND, -_SECOND, -400 * _SECOND)
-"""By how much a clock is put on or back."""
+"""Steps of a clock in ns, in either direction."""
 
 
 @cache
@@ -65,9 +65,9 @@ def servers_of(dissector: Dissector) -> set[tuple[Transport, int]]:
 
 
 class Spoilt:
-    """Items that come of a recorded conversation, for as long as there are choices.
+    """Items from a recorded conversation, while there are choices left.
 
-    `forced` says what its servers speak; without it that has to be recognised. Streams have the numbers from
+    `forced` is the protocol of its servers; without it, it is detected. Streams have the numbers from
     `first_stream` to `last_stream`, and may be left open unless all are to be `ended`.
     """
 
@@ -111,7 +111,7 @@ class Spoilt:
         stream = self._streams[said.stream]
         match choices.below(16):
             case 0:
-                return  # it is lost, and nobody knows
+                return  # lost without a gap
             case 1:
                 self._say(said, said.data)
             case 2:

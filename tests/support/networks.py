@@ -25,7 +25,7 @@ from command import kiebitz
 CLIENT = {4: "198.51.100.2", 6: "2001:db8:1::2"}
 GATEWAY_INSIDE = {4: "198.51.100.1", 6: "2001:db8:1::1"}
 GATEWAY = {4: "203.0.113.1", 6: "2001:db8:2::1"}
-"""As the server sees it."""
+"""The client's address at the server."""
 SERVER = {4: "203.0.113.2", 6: "2001:db8:2::2"}
 
 _PREFIX = {4: 24, 6: 64}
@@ -42,7 +42,7 @@ class Network(NamedTuple):
 
 
 def skip_unless_possible(*tools: str) -> None:
-    """Skip the test where there is no right to make namespaces, or a tool is not installed."""
+    """Skip the test without the right to make namespaces, or if a tool is not installed."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
     for tool in ("ip", *tools):
@@ -79,7 +79,7 @@ def _join(
     _ip("-n", one, "link", "add", device, "type", "veth", "peer", "name", there, "netns", other)
     for namespace, name, own in ((one, device, addresses), (other, there, their_addresses)):
         for version, address in own.items():
-            # Nobody else can have it: it need not be looked for.
+            # The address is ours alone, so no search is needed.
             flags = ["nodad"] if version == 6 else []
             _ip("-n", namespace, "address", "add", f"{address}/{_PREFIX[version]}", "dev", name, *flags)
         _ip("-n", namespace, "link", "set", name, "up")

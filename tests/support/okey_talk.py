@@ -54,7 +54,7 @@ class Talk:
 
 
 def heard(steps: Iterable[Step], clients: Callable[[str], bool] = lambda client: True) -> Findings:
-    """What is found in the conversations of some clients."""
+    """Inspect the conversations of some clients."""
     talk = Talk()
     for step in steps:
         if clients(step.client):

@@ -8,7 +8,7 @@ from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Strea
 
 
 def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | None) -> Findings:
-    """What comes of bytes, and gaps of some or an unknown length, of a protocol over TCP."""
+    """Inspect bytes and gaps, of known or unknown length, of a protocol over TCP."""
     stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:1000", 0)
     inspector = Inspector([dissector], Ids(), {("tcp", 1000): dissector})
     offset = 0

@@ -9,7 +9,7 @@ from command import kiebitz, peer_command
 from processes_and_rows import free_port
 
 WINDOW_S = 0.3
-"""So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
+"""The Mäxchen server's time limit for an answer in seconds, slightly above the specification's."""
 
 
 def server(port: int, fault: str = "", protocol: str = "maexchen") -> str:

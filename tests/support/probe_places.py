@@ -1,4 +1,6 @@
-"""Recorded games as places for cases of `kiebitz probe`, and what the table says of one thing done there."""
+"""Recorded games as setups of cases of `kiebitz probe`, and the table's diagnostics for one changed
+message.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ class Told:
         """The state of each server's table."""
 
     def says(self, line: Line) -> list[Diagnostic]:
-        """What is to be said of the next line."""
+        """Return the expected diagnostics of the next line."""
         key = (line.stream.id, line.direction)
         offset = self._ends.get(key, 0)
         self._ends[key] = offset + len(line.frame)
@@ -85,7 +87,7 @@ class Told:
         return self._take(self._inspector.drain())
 
     def ends(self) -> list[Diagnostic]:
-        """What is to be said when nothing more comes."""
+        """Return the expected diagnostics at the end."""
         self._inspector.finish()
         return self._take(self._inspector.drain())
 
@@ -152,9 +154,12 @@ def _copy(state: State) -> State:
 def judged_with(
     lines: Sequence[Line], number: int, frame: bytes, further: int, answer: bytes | None = None
 ) -> list[Diagnostic]:
-    """What the table says of lines of which another frame stands in place of one, and its copies in other
-    conversations; nothing of what it says before, and only of so many lines behind it. An `answer` of the
-    peer comes right after it."""
+    """Return the table's diagnostics if another frame replaces a line and its copies in other conversations.
+
+    Only those for that line and a limited number of later ones are returned. An `answer` of the peer follows
+    it
+    at once.
+    """
     line = lines[number]
     told = Told(line.dissector)
     for each in lines[:number]:

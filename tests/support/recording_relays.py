@@ -57,7 +57,7 @@ class Echo:
         self.wait_for("listening on")
 
     def wait_for(self, words: str) -> None:
-        """Read what the relay says until these words come."""
+        """Read the relay's output until these words appear."""
         assert self.relay.stderr is not None
         while words not in self.said:
             line = self.relay.stderr.readline()
@@ -137,7 +137,7 @@ def full(disk: Path) -> Iterator[None]:
 
 
 def round_trips(echo: Echo, first: int, count: int) -> list[bytes]:
-    """So many, numbered; what is to be recorded of them."""
+    """Send this many numbered messages; return the expected recording."""
     said = [b"REGISTER;player%d" % number for number in range(first, first + count)]
     for data in said:
         echo.round_trip(data)

@@ -1,4 +1,4 @@
-"""The one table of Schafkopf's Pakete: what each says, and what is wrong with it, to the byte.
+"""Table of Schafkopf's Pakete with their fields and diagnostics, with the exact bytes of each.
 
 A Paket is written as on the protocol's page, with `|` for each line end.
 """
@@ -103,7 +103,7 @@ SOUND = [
     Case(paket("!BEENDEN|!END"), "c2s", "BEENDEN", {}),
     Case(paket("!BEENDEN|§|!END"), "c2s", "BEENDEN", {"nichts": "§"}),
 ]
-"""Each is written by a conforming peer of some release, and encodes to the same bytes again."""
+"""Messages of a conforming peer of some release, which encode to the same bytes."""
 
 _TWICE = "Â§"
 
@@ -276,7 +276,7 @@ FLAWED = [
     Case(_replaced("!SPIEL", "!UPDATE"), "c2s", "MODEL", {}, (("bad-field", 7, 7),)),
     Case(_replaced("!SPIEL", "!ERSTE3"), "c2s", "MODEL", {}, (("bad-field", 7, 7),)),
 ]
-"""Each has one flaw, and whoever sent it is to blame. What is before the flaw is told."""
+"""Messages with one flaw each, for which the sender is to blame. Fields before the flaw are decoded."""
 
 NO_PAKET = [
     Case(paket("!DRNA|0|!END"), "s2c", None, {}, (("unknown-flag", 0, 5),)),
@@ -295,7 +295,7 @@ NO_PAKET = [
     Case(paket("NEIN|!END"), "c2s", None, {}, (("stray-lines", 0, 4),)),
     Case(paket("§"), "c2s", None, {}, (("stray-lines", 0, 2),)),
 ]
-"""Nobody can tell for sure what these are; each is an error of its sender."""
+"""Unrecognizable messages; each is an error of its sender."""
 
 UNKNOWN = [
     Case(paket("!CHAT|hallo|!END"), "c2s", None, {}, (("unknown-flag", 0, 5),)),

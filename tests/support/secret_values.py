@@ -49,7 +49,7 @@ def without_others(state: Any, player: str) -> Any:
 
 
 def with_secrets(database: Path, player: str) -> None:
-    """Overwrite what the player was not told, in a database that was just imported."""
+    """Overwrite the values hidden from a player in a database that was just imported."""
     with closing(open_existing(str(database))) as connection:
         timeline = Timeline(connection, sessions(connection)[-1])
         hearers = Visibility(timeline)
@@ -76,7 +76,7 @@ def with_secrets(database: Path, player: str) -> None:
                 (json.dumps(state), table, seq),
             )
         for event in events:
-            # Of events that were not seen nothing is known, but what a later one tells whole.
+            # Unseen events are unknown, except for what a later one contains completely.
             changes = [
                 [path, spoilt(value)]
                 if (event.id in hidden and path[0] not in told_whole)

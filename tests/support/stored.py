@@ -22,7 +22,7 @@ def stored(capture: str) -> str:
 
 
 def copy(capture: str, path: Path) -> str:
-    """Return a database of one's own with this capture, at a path where there is none yet."""
+    """Return a new database with this capture, at an unused path."""
     return str(shutil.copyfile(stored(capture), path))
 
 

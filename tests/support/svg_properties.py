@@ -1,4 +1,4 @@
-"""What must hold of any drawing, and the drawings of a recorded game, for the tests of all games."""
+"""Properties of all drawings, and the drawings of a recorded game."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SMALLEST = 24
 MOST_PIECES = 110
 
 _LETTER = 0.5
-"""How wide a letter is at least, on the average, in parts of its height."""
+"""Minimum average width of a letter, relative to its height."""
 
 _SLACK = 2.5
-"""By so much an outline may lie outside of the sheet, as half of its width does."""
+"""Maximum distance of an outline beyond the sheet: half of its width lies outside."""
 
 Point = tuple[float, float]
 Matrix = tuple[float, float, float, float, float, float]
-"""As SVG writes it: x' = a x + c y + e, y' = b x + d y + f."""
+"""The matrix in SVG's order: x' = a x + c y + e, y' = b x + d y + f."""
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _STEP = re.compile(r"([MmLlHhVvCcSsQqTtAaZz])([^MmLlHhVvCcSsQqTtAaZz]*)")
@@ -38,7 +38,7 @@ _TAKES = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "A": 7
 
 
 def check(drawing: Drawing) -> None:
-    """Whatever is drawn: few sound pieces inside of the sheet, texts that are harmless and large enough."""
+    """Check a drawing: few sound elements inside the sheet, and harmless texts that are large enough."""
     assert (drawing.width, drawing.height) in SIZES.values()
     assert 0 < len(drawing.pieces) <= MOST_PIECES
     assert {piece.name for piece in drawing.pieces} == drawing.fragments.keys()
@@ -58,7 +58,9 @@ def texts(drawing: Drawing) -> list[str]:
 
 
 def drawings(capture: str, shape: Shape, player: str | None = None, every: int = 1) -> Iterator[Drawing]:
-    """A recorded session after each event, or one of so many, and the last; over a player's shoulder."""
+    """Yield the drawings of a session after each event, or every n-th, and the last; from a player's
+    perspective.
+    """
     session = kiebitz.open(stored(capture))
     timeline = session.timeline
     onlooker = Onlooker(timeline, player)

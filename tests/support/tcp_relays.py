@@ -63,7 +63,7 @@ def connected(
 
 
 def receive(sock: socket.socket, count: int) -> bytes:
-    """So many bytes, or what came before the end."""
+    """Receive this many bytes, or all before the end."""
     data = b""
     while len(data) < count and (piece := sock.recv(count - len(data))):
         data += piece

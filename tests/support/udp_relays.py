@@ -24,7 +24,7 @@ from kiebitz.proxy.relay.tcp import TcpRelay
 from kiebitz.proxy.relay.udp import UdpRelay
 
 SECONDS = 60.0
-"""How long anything may take before a test fails."""
+"""Time limit in seconds."""
 V4, V6 = socket.AF_INET, socket.AF_INET6
 HOSTS = {V4: "127.0.0.1", V6: "::1"}
 

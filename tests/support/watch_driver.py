@@ -31,11 +31,11 @@ _NAMES = {
     '"': "quotation_mark",
     "?": "question_mark",
 }
-"""What Textual calls keys that are no letters."""
+"""Textual's names of keys that are no letters."""
 
 
 class Sight:
-    """The application as somebody has it before them."""
+    """The running application."""
 
     def __init__(self, pilot: Pilot[Any], app: WatchApp) -> None:
         self.pilot = pilot
@@ -54,7 +54,7 @@ class Sight:
 
     @property
     def lines(self) -> list[str]:
-        """What stands on the screen, line by line, without colours."""
+        """The screen's lines, without colours."""
         strips = self.app.screen._compositor.render_strips(self.app.size)
         return [strip.text.rstrip() for strip in strips]
 
@@ -117,7 +117,7 @@ def watch(
     said: Said | None = None,
     hands: ControlClient | None = None,
 ) -> WatchApp:
-    """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
+    """Run the application on a capture or a database, with the script alongside."""
     path = session if "/" in session and Path(session).parent != CAPTURES else stored(Path(session).name)
     timeline = open_session(path)
     viewer = viewer_of(timeline, path, player, compile_wanted(wanted), game, pace or Pace())

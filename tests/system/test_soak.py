@@ -1,7 +1,8 @@
-"""Recording goes on for ever: ten million messages on one connection, 100,000 clients who come and go.
+"""Soak test: ten million messages on one connection, 100,000 clients that come and go.
 
-The short ones run with all other tests, the long ones by `make soak`; they differ in numbers only. Each ends
-with a table of what was measured. Nothing in it is a time that a test could fail by.
+The short runs are part of all tests, the long ones of `make soak`; only their numbers differ. Each ends with
+a
+table of what was measured. No test fails by a duration.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ class Sample(NamedTuple):
 
 
 def soak(relay: Watched, step: Callable[[], int]) -> list[Sample]:
-    """Take all steps, each of which tells how many messages were sent so far; measure before and after each.
+    """Run all steps, each of which returns the number of messages so far; measure before and after each.
 
-    Whenever all is recorded nothing waits but the segment of the journal that is being written.
+    Once all is recorded, only the journal's current segment remains.
     """
     samples = [_sample(relay, 0, 0.0)]
     begun = time.monotonic()

@@ -45,7 +45,7 @@ TABLES = {
     "cgml-between-hands": (HANDS, "--at", "0.3238s"),
     "maexchen-between-rounds": ("maexchen-head-port4711.pcap", "--at", "#70"),
 }
-"""By the name of its snapshot: the options of `kiebitz state`."""
+"""Snapshot name -> options of `kiebitz state`."""
 
 
 def picture(game: str, state: dict[str, Any], events: list[Event] | None = None, **how: Any) -> str:

@@ -1,6 +1,6 @@
-"""`kiebitz watch --as`: nothing is shown in any pane that only others were told.
+"""`kiebitz watch --as`: no pane shows what only other players know.
 
-In a recorded session all that the player was not told is overwritten with a word that is then looked for.
+In a recorded session all values hidden from the player are overwritten with a word that is then searched for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Who may see what of `kiebitz serve`: keys, other sites, and players' links, by whatever address.
+"""Access control of `kiebitz serve`: keys, other sites, and players' links, for all addresses.
 
-That a player's link shows nothing that the player was not told is shown by two sessions that differ only in
-what was not told: all answers are the same for both.
+Two sessions that differ only in values hidden from a player give the same answers through the player's link.
 """
 
 from __future__ import annotations
@@ -234,7 +233,7 @@ def test_a_player_s_link_shows_nobody_else_s_view(path: str, far: Serving) -> No
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_player_s_link_shows_nothing_of_a_session_without_them(path: str, far: Serving) -> None:
-    """Else they would count as somebody of whom no connection was seen, to whom most is shown."""
+    """Otherwise they would count as a player without observed connections, to whom most is shown."""
     if not takes(path, "as"):
         return
     answer = begun(far, placed(path), key=far.links()["alice"], session=2)

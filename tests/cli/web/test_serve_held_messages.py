@@ -187,7 +187,7 @@ def test_no_other_site_acts(headers: dict[str, str], server: Serving, relay: Rel
 
 
 def test_no_other_site_is_allowed_to_ask(server: Serving) -> None:
-    """A browser asks first whether it may send a header of ours."""
+    """A browser first asks whether it may send a custom header."""
     headers = {
         "Origin": "http://evil.example",
         "Access-Control-Request-Method": "POST",

@@ -50,7 +50,7 @@ class Wire:
 
 
 class Heard(NamedTuple):
-    """What came of a conversation; the flawed bytes begin at `start`."""
+    """The findings of a conversation; the flawed bytes begin at `start`."""
 
     found: Findings
     start: int
@@ -144,7 +144,7 @@ BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(ca
 @pytest.mark.parametrize("reason", ["closed", "reset", "end"])
 @pytest.mark.parametrize("case", BROKEN_OFF, ids=lambda case: f"{case.direction} {case.name}")
 def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
-    """Whoever ends it there is to blame; where it is only the capture that ends, nobody is."""
+    """The side that ends the stream is to blame; nobody if only the capture ends."""
     first = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
     before = len(first)
     for cut in range(1, len(case.data)):
@@ -187,7 +187,7 @@ def a_value_comes(data: bytes, cut: int) -> bool:
 def test_a_message_that_breaks_off_before_the_next_one(
     case: Case, following: dict[Direction, str], between: str
 ) -> None:
-    """It is told where it breaks off, and the next one is read.
+    """The diagnostic is at the break, and the next message is read.
 
     The exception is where a value would come next, and the next message can be one.
     """

@@ -1,4 +1,4 @@
-"""The rules of Catan: what breaks one is told, to the byte, and nothing else is; what just keeps it is not.
+"""The rules of Catan: each violation is reported with its place, and nothing else is.
 
 Each case is played on the map of `catan_island.py`, and on the same map upside down.
 """

@@ -33,7 +33,7 @@ GAMES = [
     "catan-yaks-g1-3p",
 ]
 QUICK = ["catan-lurche-py-3p", "catan-yaks-g1-3p"]
-"""Of two servers, each with its own clients; `make test` takes their games apart."""
+"""Captures of two servers, each with its own clients, that `make test` analyses."""
 _SPELT = spellings((*FARBEN, *GEBÄUDE))
 
 

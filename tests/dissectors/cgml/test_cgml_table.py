@@ -603,7 +603,7 @@ def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:
 
 
 def test_a_lower_card_after_trumps_were_played_is_only_doubtful() -> None:
-    """Whether trumps must have been played in the trick or in the hand, the specification leaves open."""
+    """The specification leaves open whether trumps must have been played in the trick or in the hand."""
     for seed in range(400):
         table = seated()
         hand = Hand(table, seed)
@@ -652,7 +652,7 @@ def test_the_eleven_steps(table: list[str], hand: list[str], trump: str | None, 
 
 
 def test_several_players_on_one_connection_are_not_accused() -> None:
-    """Nothing forbids a server of bots to speak for all of them at once; who is asked cannot be told then."""
+    """A server of bots may use one connection for all of them; the asked player is unknown then."""
     table = Cgml()
     for who in PLAYERS:
         table.says(ANNA, f'<newgroup status="accept" id="4">{LM}{player(who)}</newgroup>')

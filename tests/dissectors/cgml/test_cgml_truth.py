@@ -277,4 +277,4 @@ HARMLESS = {
 }
 
 MAY_BE_HARMLESS = ("invalid-utf8", "cut-off")
-"""What is no UTF-8 may be ISO-8859-2, and behind a whole element the empty line alone may be missing."""
+"""Invalid UTF-8 may be ISO-8859-2, and after a whole element only the empty line may be missing."""

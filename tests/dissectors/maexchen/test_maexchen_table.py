@@ -272,7 +272,7 @@ def test_two_names_behind_one_address_hear_everything_twice() -> None:
 
 
 def starts(play: Play, number: int, everybody: str) -> None:
-    """A round of alice and bob of which `everybody`'s conversations are heard."""
+    """Start a round of alice and bob of which `everybody`'s conversations are captured."""
     for name in everybody.split():
         play.server(name, f"ROUND STARTING;{name}-join-{number}")
         play.client(name, f"JOIN;{name}-join-{number}")

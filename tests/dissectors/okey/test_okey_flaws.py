@@ -16,7 +16,7 @@ NEEDS_ALL = ("a tile thrice in two decks", "two begin")
 
 
 class Heard(NamedTuple):
-    """What came of a conversation; `start` is where the flawed bytes begin in their direction."""
+    """The findings of a conversation; `start` is where the flawed bytes begin in their direction."""
 
     found: Findings
     start: int
@@ -96,7 +96,7 @@ def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken, alone: bool) ->
 
 @pytest.mark.parametrize("name", ["okey-seed-malformed", "okey-head-malformed"])
 def test_real_clients_that_send_rubbish(name: str) -> None:
-    """Each line that was sent wrong on purpose is told, at its bytes; nothing else is an error."""
+    """Each line that was malformed on purpose is reported at its bytes; nothing else is an error."""
     items = items_of(f"{name}.pcap.gz")
     found = inspected(items)
     sent: dict[tuple[int, Direction], bytearray] = {}

@@ -1,5 +1,6 @@
-"""What real Okey servers do beside the plain game: lobbies, players who come back, deals that race, and
-statuses that are meant for others."""
+"""Behaviour of real Okey servers beyond a plain game: lobbies, returning players, racing deals, and statuses
+for other lobbies.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ EMPTY = r'"\" \" \" \" \" \" \" \" "'
 
 
 def talk_of(lines: str) -> Findings:
-    """`client > line` is what a client says, `client < line` what he is told."""
+    """`client > line` is a client's message, `client < line` the server's."""
     talk = Talk()
     say(talk, lines)
     return talk.close()
@@ -274,7 +275,7 @@ def test_the_specifications_server_plays_on_after_a_win() -> None:
 
 
 def test_who_looks_on_in_no_lobby_hears_whose_turn_it_is() -> None:
-    """The specification's server tells a status to everybody: it is a witness, and no game of his own."""
+    """The specification's server sends statuses to all clients, also to those without a game."""
     script = Script(4)
     script.login("watcher")
     four(script, 1, *NAMES)
@@ -362,7 +363,7 @@ def test_a_tile_is_put_too_many_where_it_is_not_known_whose_turn_it_is() -> None
 
 
 def test_hostile_talk_is_bounded() -> None:
-    """Requests without answers, lobbies of everybody's invention, and long chats leave little behind."""
+    """Unanswered requests, invented lobbies, and long chats leave little behind."""
     talk = Talk()
     say(talk, lobby(1, "a"))
     tracemalloc.start()

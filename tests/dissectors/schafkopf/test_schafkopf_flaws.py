@@ -73,7 +73,7 @@ class Wire:
 
 
 class Heard(NamedTuple):
-    """What came of a conversation; `start` is where the flawed bytes begin."""
+    """The findings of a conversation; `start` is where the flawed bytes begin."""
 
     found: Findings
     start: int
@@ -151,7 +151,7 @@ def assert_others_are_read(case: Broken, heard: Heard, clients: tuple[str, ...] 
 
 
 def few(cases: list[Broken]) -> list[Any]:
-    """Of the cases every tenth in `make test`."""
+    """Return every tenth of the cases in `make test`."""
     some = {case.title for case in cases[::10]}
     return a_few(cases, lambda case: case.title in some, lambda case: case.title)
 
@@ -212,7 +212,7 @@ def places_in(data: bytes) -> list[int]:
     ),
 )
 def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
-    """Whoever ends it there is to blame; where it is only the capture that ends, nobody is."""
+    """The side that ends the stream is to blame; nobody if only the capture ends."""
     data = sound(place)
     before = hear_cut(place, 0, reason)
     known = {(d.code, d.text) for d in before.found.diagnostics}

@@ -591,7 +591,7 @@ def test_the_winner_after_a_failed_hochzeit_is_no_violation() -> None:
 
 
 def test_a_bot_that_did_not_follow_suit_betrays_himself_later() -> None:
-    """Of a player whose hand is not known, only a later card shows that he could have followed."""
+    """Of a player whose hand is unknown, only a later card shows that it could have followed."""
     for seed in range(50):
         script = Script(seed, FOUR[:1])
         log = script.round("WENZ")

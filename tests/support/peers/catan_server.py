@@ -20,7 +20,7 @@ LONGEST_TEXT = 1000
 
 
 class CatanServer(Server):
-    """Begins once all who are there are ready, `players` at least (three, if nothing is said)."""
+    """A server that begins once all connected players are ready, `players` at least (three by default)."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

@@ -1,4 +1,4 @@
-"""One hand of licitovaný mariáš, from the deal to the result, as a server leads it."""
+"""One hand of licitovaný mariáš on a server, from the deal to the result."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Hand:
         self._talon = pack[-TALON:]
         self._tricks: list[tuple[int, list[str]]] = []
 
-    # What is said.
+    # Messages.
 
     def _all(self, *elements: str) -> None:
         for seat in range(SEATS):
@@ -90,7 +90,7 @@ class Hand:
     # The hand.
 
     def play(self) -> Generator[None, Element, str | None]:
-        """Why there was no game; None if there was one."""
+        """Play the hand; return why there was no game, None if there was one."""
         self._deal()
         declarer, game = yield from self._bid()
         if game == "PASS":
@@ -234,7 +234,7 @@ class Hand:
 
 
 def renonc(number: int, name: str, why: str) -> str:
-    """What is told of a broken rule."""
+    """Return the message about a broken rule."""
     return element("renonc", player(number, name), element("message", text(why)))
 
 

@@ -97,7 +97,7 @@ class Messages:
         self._open: list[bytes] = []
 
     def line(self, line: bytes) -> bytes | None:
-        """Return a message that is whole with this line; None if there is none."""
+        """Return a message that this line completes; None if there is none."""
         if line.strip():
             self._open.append(line)
             self.length += len(line) + 1

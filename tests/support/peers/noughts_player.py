@@ -9,7 +9,7 @@ GAMES = ("519372846", "153287469")
 """The squares in the order in which both take them: one that is won, and one that is drawn, in turn."""
 
 BOLD = 2
-"""After so many squares of the other's it asks for one that it cannot have."""
+"""Number of the opponent's squares after which it asks for an occupied one."""
 
 
 class NoughtsPlayer(Player):

@@ -21,7 +21,7 @@ class NoughtsServer(Server):
         self._players: dict[Link, str] = {}
         self._squares: list[Link | None] = [None] * 9
         self._turn: Link | None = None
-        """Whose turn it is; nobody's between games."""
+        """The player whose turn it is; None between games."""
         self._begun = 0
 
     def line(self, link: Link, line: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 PAD = " "
-"""Stands before a closing quotation mark, as the specification's own examples have it."""
+"""Precedes a closing quotation mark, as in the specification's own examples."""
 
 
 def quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What one who keeps to Schafkopf's rules may say and play; the server's bots and the player choose by it."""
+"""Schafkopf's rules for announcements and cards, by which the server's bots and the player choose."""
 
 from __future__ import annotations
 

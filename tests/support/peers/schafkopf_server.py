@@ -1,4 +1,4 @@
-"""A Schafkopf server with the short pack: one table, bots on the seats that nobody has taken."""
+"""A Schafkopf server with the short pack: one table, with bots on the empty seats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_NAME = 64
 
 
 class Answer(NamedTuple):
-    """What a client said: a field, or a card, or all cards as it sees them."""
+    """A client's answer: a field, or a card, or all cards as it sees them."""
 
     text: str = ""
     cards: Model = ([], [], [])
@@ -31,7 +31,7 @@ Asking = Generator[None, Answer | None, Answer | None]
 
 
 class Guest:
-    """A client: its name, once it has told it, and its money."""
+    """A client: its name, once it is known, and its money."""
 
     def __init__(self, link: Link, pakete: Pakete) -> None:
         self.link = link
@@ -41,7 +41,7 @@ class Guest:
 
 
 class SchafkopfServer(Server):
-    """Begins once `players` have told their names (one, if nothing is said)."""
+    """A server that begins once `players` have sent their names (one by default)."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -123,7 +123,7 @@ class SchafkopfServer(Server):
             if line not in known:
                 raise Died(line)
 
-    # What is said.
+    # Messages.
 
     def _send(self, link: Link, data: bytes) -> None:
         if self.has("writes-latin-1"):

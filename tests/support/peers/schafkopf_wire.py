@@ -8,7 +8,7 @@ from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, WERTE
 
 NOTHING = "§"
 CARDS = 14
-"""In a MODEL: six of the hand, four of the table, four of the last trick."""
+"""Number of cards in a MODEL: six of the hand, four of the table, four of the last trick."""
 
 MOST_TOKENS = 64
 
