@@ -84,7 +84,7 @@ def test_each_file_that_is_named_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "lines"), LONGEST.items())
-def test_what_is_read_first_is_short(name: str, lines: int) -> None:
+def test_the_first_output_is_short(name: str, lines: int) -> None:
     assert len((ROOT / name).read_text().splitlines()) <= lines
 
 

@@ -38,7 +38,7 @@ def _as_lines(text: str) -> str:
 
 
 @pytest.mark.parametrize("excerpt", EXCERPTS, ids=lambda excerpt: excerpt.splitlines()[0])
-def test_an_excerpt_stands_in_a_package(excerpt: str) -> None:
+def test_an_excerpt_is_in_a_package(excerpt: str) -> None:
     assert any(_as_lines(excerpt) in _as_lines(source) for source in SOURCES)
 
 

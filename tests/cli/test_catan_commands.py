@@ -18,7 +18,7 @@ def test_the_picture_in_the_readme_is_what_the_command_draws(tmp_path: Path) -> 
     assert drawn.read_bytes() == (ROOT / "docs" / "pictures" / "catan.svg").read_bytes()
 
 
-def test_a_message_has_a_gloss_beside_its_german_name() -> None:
+def test_a_message_has_a_gloss_next_to_its_german_name() -> None:
     (first, *_) = kiebitz("messages", stored(GAME), "-Y", 'msg == "Würfelwurf"', "--json").json
     assert (first["name"], first["gloss"]) == ("Würfelwurf", "dice 3+5")
     assert re.search(
@@ -34,7 +34,7 @@ def test_a_player_sees_the_hands_of_others_only_as_a_number(viewer: str) -> None
     assert all(isinstance(player["resources"], int) for player in part["players"].values())
 
 
-def test_what_is_stolen_is_seen_by_two_only() -> None:
+def test_a_theft_is_seen_by_two_players_only() -> None:
     game = stored("catan-niedlichepixel-game2-3p.pcap.gz")
     stolen = {
         viewer: [

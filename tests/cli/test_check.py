@@ -41,7 +41,7 @@ def _cells(text: str) -> list[tuple[int, str]]:
         ("x\u202ey;z".encode(), 6, 1, r"x\u202ey;z", "z"),
     ],
 )
-def test_carets_stand_under_the_bytes(data: bytes, offset: int, length: int, text: str, marked: str) -> None:
+def test_carets_are_under_the_bytes(data: bytes, offset: int, length: int, text: str, marked: str) -> None:
     lines = excerpt(data, offset, length)
     assert lines[0] == text
     assert _marked(lines) == marked
@@ -57,7 +57,7 @@ def test_an_empty_datagram() -> None:
     assert excerpt(b"", 0, 0) == ["(no bytes)", "^"]
 
 
-def test_what_is_not_printable_is_shown_in_hexadecimal_too() -> None:
+def test_unprintable_bytes_are_also_shown_in_hexadecimal() -> None:
     assert excerpt(b"ROLL;\x1b[2J", 5, 1)[2:] == ["52 4f 4c 4c 3b 1b 5b 32 4a", " " * 15 + "^^"]
     assert len(excerpt(b"ROLL;x", 5, 1)) == 2
 
@@ -85,7 +85,7 @@ def test_any_bytes_can_be_shown(data: bytes, offset: int, length: int) -> None:
         assert len(carets) <= cell_len(text) + 1
 
 
-def test_a_block_says_where_what_and_whose() -> None:
+def test_a_block_names_place_problem_and_sender() -> None:
     done = kiebitz("check", ODD, "-Y", 'diag.code == "missing-field"')
     assert done.status == 3
     first = done.out.split("\n\n")[0].splitlines()
@@ -103,7 +103,7 @@ def test_a_block_says_where_what_and_whose() -> None:
     assert done.out.splitlines()[-1].endswith(" errors, no warnings, no notes")
 
 
-def test_nobody_is_blamed_for_a_note() -> None:
+def test_a_note_is_not_counted_against_a_player() -> None:
     done = kiebitz("check", TINY, "-Y", 'diag.severity == "note"')
     assert "note[dialect]" in done.out
     assert "blame" not in done.out

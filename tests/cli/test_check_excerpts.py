@@ -327,7 +327,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 
 @pytest.mark.parametrize("size", [None, 1, 7])
 @pytest.mark.parametrize("case", CASES)
-def test_lines_are_shown_around_a_flaw(tmp_path: Path, case: str, size: int | None) -> None:
+def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: str, size: int | None) -> None:
     parts, code, shown = CASES[case]
     blocks = kiebitz("check", record(tmp_path / "x.db", parts, size)).out.split("\n\n")
     [block] = [block for block in blocks if f"[{code}]" in block.splitlines()[0]]

@@ -191,7 +191,7 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
         ("relay -m reverse:t", ["reverse:tcp://", "reverse:tls://"]),
     ],
 )
-def test_what_is_offered(
+def test_offered_candidates(
     line: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = {"game": str(folder / "game.db"), "tiny": str(folder / "tiny.pcap"), "bad": BADCARD}
@@ -208,7 +208,7 @@ def test_the_interfaces_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
         assert {line.removeprefix("plain,") for line in offered(f"kiebitz {command}", capsys)} == names
 
 
-def test_what_a_number_stands_for_is_told_to_shells_that_show_it(
+def test_descriptions_of_numbers_are_offered_to_shells_that_show_them(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = offered(f"kiebitz follow {folder / 'tiny.pcap'} ", capsys, "zsh")
@@ -242,7 +242,7 @@ SENSELESS = [
 
 
 @pytest.mark.parametrize("shell", a_few(["bash", "zsh", "fish"], ["bash"]))
-def test_nothing_is_said_whatever_is_wrong(
+def test_errors_are_silent(
     shell: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken, pipe = tmp_path / "broken.db", tmp_path / "pipe"

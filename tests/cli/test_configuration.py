@@ -130,7 +130,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_at_its_place(file: Path, mistake: str) -> None:
+def test_a_mistake_is_reported_at_its_place(file: Path, mistake: str) -> None:
     text, told, excerpt = MISTAKES[mistake]
     file.write_text(text)
     done = kiebitz("events", TINY)
@@ -142,7 +142,7 @@ def test_a_mistake_is_told_at_its_place(file: Path, mistake: str) -> None:
         assert lines[1:] == [f"  {line}" for line in excerpt]
 
 
-def test_what_is_no_file_of_ones_own_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_files_and_foreign_files_are_reported(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def told() -> str:
         done = kiebitz("events", TINY)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
@@ -181,7 +181,7 @@ TOML = st.text(st.sampled_from("[]{}.=\"'\n #,019abdt\\:") | st.characters(), ma
 
 
 @given(TOML, st.sampled_from(["", "[names]\n", "names = ", '[names]\n"10.0.0.7" = ', "colour = "]))
-def test_any_file_is_understood_or_told(text: str, before: str) -> None:
+def test_any_file_is_read_or_reported(text: str, before: str) -> None:
     try:
         found = understood("/c", f"{before}{text}".encode("utf-8", "surrogatepass"))
     except ConfigurationError as error:

@@ -123,7 +123,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("title", a_few(CASES, [*CASES][::4]))
-def test_what_is_altered_is_what_is_told_and_nothing_else(title: str, tmp_path: Path) -> None:
+def test_all_and_only_alterations_are_reported(title: str, tmp_path: Path) -> None:
     case = CASES[title]
     done = compared(tmp_path, case.capture, case.alter, "--json")
     told = done.json
@@ -193,7 +193,7 @@ NAMES: dict[str, tuple[str, dict[str, str], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("title", a_few(NAMES, [*NAMES][::2]))
-def test_players_who_are_called_otherwise_are_matched(title: str, tmp_path: Path) -> None:
+def test_renamed_players_are_matched(title: str, tmp_path: Path) -> None:
     capture, names, pairs = NAMES[title]
     done = compared(tmp_path, capture, replaced(names))
     assert (done.status, done.err) == (0, "")
@@ -234,7 +234,7 @@ def later_rounds(said: list[Said]) -> list[Said]:
     ("capture", "alter"),
     [(CATAN, with_other_numbers), (MAEXCHEN, with_other_tokens), (MAEXCHEN, later_rounds)],
 )
-def test_what_a_server_makes_up_is_no_difference(capture: str, alter: Alter, tmp_path: Path) -> None:
+def test_values_generated_by_a_server_are_no_difference(capture: str, alter: Alter, tmp_path: Path) -> None:
     done = compared(tmp_path, capture, alter)
     assert (done.status, done.err) == (0, "")
     assert " are the same: " in done.out

@@ -28,7 +28,7 @@ def block(done: Done, title: str) -> list[str]:
 # The first difference.
 
 
-def test_the_first_difference_stands_in_its_context(tmp_path: Path) -> None:
+def test_the_first_difference_is_in_its_context(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, changed("rolled", 0, "4,3", "6,1"))
     assert (done.status, done.err) == (3, "")
     assert lines(done)[1] == "665 events the same; 1 changed"
@@ -56,7 +56,7 @@ def test_both_pictures_are_drawn_and_then_where_the_states_differ(tmp_path: Path
     ]
 
 
-def test_what_one_side_lacks_is_said_with_what_comes_next(tmp_path: Path) -> None:
+def test_a_message_missing_on_one_side_is_reported_with_the_next(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, lost("rolled", 1))
     told = block(done, "The first difference")
     assert told[0].endswith("game 1 (round 1), rolled only in A")
@@ -64,7 +64,7 @@ def test_what_one_side_lacks_is_said_with_what_comes_next(tmp_path: Path) -> Non
     assert re.fullmatch(r"B nothing; next is #17 0\.5\d\ds dora announces 5,5", told[-1])
 
 
-def test_what_comes_after_the_end_of_the_other_is_said(tmp_path: Path) -> None:
+def test_data_after_the_end_of_the_other_direction_is_reported(tmp_path: Path) -> None:
     known = recorded("maexchen-head-tiny.pcap")
     shorter = known.with_said(known.said[:-2]).write(tmp_path / "shorter.db")
     done = kiebitz("diff", TINY, shorter)
@@ -102,7 +102,7 @@ def test_the_rest_is_grouped_by_game_and_sort(tmp_path: Path) -> None:
     assert any(re.fullmatch(r"\d+ × announced: other dice", line) for line in rest) or len(rest) > 10
 
 
-def test_many_groups_are_bounded_and_it_is_said_how_many_more() -> None:
+def test_many_groups_are_bounded_and_it_is_reported_how_many_more() -> None:
     done = kiebitz("diff", stored(MAEXCHEN), stored("maexchen-old-20111003.pcap"))
     assert done.status == 3
     assert re.search(r"\n  and [\d,]+ differences more, in \d+ groups\n", done.out)
@@ -118,7 +118,7 @@ def test_messages_without_an_event_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_what_only_one_side_has_comes_last() -> None:
+def test_elements_of_one_side_come_last() -> None:
     done = kiebitz("diff", stored(MAEXCHEN), stored(OKEY))
     assert done.status == 3
     assert lines(done)[1] == "0 events the same; 1 server only in A, 1 server only in B"
@@ -151,7 +151,7 @@ def test_a_filter_by_name_takes_each_side_s_own_players(tmp_path: Path) -> None:
     assert " are the same: 30 events" in done.out
 
 
-def test_players_who_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path: Path) -> None:
+def test_players_that_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path: Path) -> None:
     known = recorded(MAEXCHEN)
     spectator = next(one.stream for one in known.said if b"REGISTER_SPECTATOR;" in one.data)
     without = known.with_said([one for one in known.said if one.stream != spectator])
@@ -297,9 +297,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "status", "said"), WRONG.values(), ids=WRONG)
-def test_what_is_written_wrong_is_said_in_a_sentence(
-    arguments: tuple[str, ...], status: int, said: str
-) -> None:
+def test_syntax_errors_are_reported(arguments: tuple[str, ...], status: int, said: str) -> None:
     done = kiebitz("diff", *arguments)
     assert (done.status, done.out) == (status, "")
     assert said in done.err
@@ -309,9 +307,7 @@ HOSTILE = "\x1b[2J[bold]:smile:\u202e"
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_what_players_call_themselves_cannot_drive_a_terminal(
-    options: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_hostile_player_names_control_no_terminal(options: tuple[str, ...], tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, replaced({"alice": HOSTILE, "4,3": "6,1"}), *options)
     assert done.status == 3
     assert not set(done.out) & {"\x1b", "\u202e"}

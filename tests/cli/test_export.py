@@ -89,7 +89,7 @@ FLAWED = [
 
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(FLAWED, FLAWED[:2]))
-def test_the_comments_say_each_message_event_and_flaw(name: str, tmp_path: Path) -> None:
+def test_the_comments_have_each_message_event_and_diagnostic(name: str, tmp_path: Path) -> None:
     kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     found = Counter(comment for comments in _comments(tmp_path / "x.pcapng") for comment in comments)
     expected: Counter[str] = Counter()
@@ -110,7 +110,7 @@ def _cut(comment: str) -> str:
 
 
 @needs_tshark
-def test_what_is_wrong_with_no_bytes_stands_with_the_packet_before(tmp_path: Path) -> None:
+def test_diagnostics_without_bytes_follow_the_previous_packet(tmp_path: Path) -> None:
     talk = (
         Conversation()
         .fault()
@@ -144,7 +144,7 @@ def test_what_is_wrong_with_no_bytes_stands_with_the_packet_before(tmp_path: Pat
 
 
 @needs_tshark
-def test_comments_stand_at_their_packet_where_bytes_fill_several(tmp_path: Path) -> None:
+def test_comments_are_at_their_packet_if_bytes_fill_several(tmp_path: Path) -> None:
     stream = Stream(1, "tcp", "127.0.0.1:4000", "127.0.0.1:8090", START_NS)
     hello = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
     chat = [b'{"Chatnachricht":{"Absender":1,"Nachricht":"%04d"}}\n' % number for number in range(3000)]
@@ -508,7 +508,7 @@ def test_tshark_finds_all_sums_right(name: str, tmp_path: Path) -> None:
     assert {tuple(row) for row in rows} == {("1", "1")}
 
 
-def test_on_a_terminal_bars_tell_how_far_it_is(tmp_path: Path) -> None:
+def test_progress_bars_on_a_terminal(tmp_path: Path) -> None:
     page = tmp_path / "game.html"
     with OnTerminal("export", TINY, "-T", "html", "--anonymize", "-o", str(page)) as terminal:
         assert terminal.ended() == 0, terminal.lines

@@ -62,7 +62,7 @@ def test_version(option: str) -> None:
     )
 
 
-def test_an_unknown_command_is_told_with_the_nearest() -> None:
+def test_an_unknown_command_is_reported_with_the_nearest() -> None:
     done = kiebitz("mesages")
     assert done.status == 2
     assert done.err.startswith("kiebitz: there is no command mesages; did you mean messages?")

@@ -99,7 +99,7 @@ def test_messages(database: str) -> None:
     assert len({line.index("ANNOUNCED") for line in lines[1:]}) == 1
 
 
-def test_events_and_what_a_player_could_know(database: str) -> None:
+def test_events_that_a_player_could_observe(database: str) -> None:
     everything = kiebitz("events", f"{database}:1", "--json").json
     carls = kiebitz("events", f"{database}:1", "--as", "carl", "--json").json
     assert {"id": 14, "kind": "rolled", "sentence": "carl has rolled 3,3"}.items() <= everything[13].items()
@@ -110,7 +110,7 @@ def test_events_and_what_a_player_could_know(database: str) -> None:
     assert "there is no player cral in this session; did you mean carl?" in wrong.err
 
 
-def test_all_forms_say_the_same(database: str) -> None:
+def test_all_forms_are_equivalent(database: str) -> None:
     arguments = ("messages", f"{database}:1")
     rows = kiebitz(*arguments, "--json").json
     assert [json.loads(line) for line in kiebitz(*arguments, "--nl").out.splitlines()] == rows
@@ -190,7 +190,7 @@ def test_follow_shows_gaps_and_empty_datagrams(tmp_path: Path) -> None:
     assert "0000000b  [12 bytes missing]" in kiebitz("follow", database, "1", "--hex").out
 
 
-def test_an_unknown_stream_is_told_with_those_there_are(database: str) -> None:
+def test_an_unknown_stream_is_reported_with_those_there_are(database: str) -> None:
     done = kiebitz("follow", f"{database}:1", "77")
     assert done.status == 1
     assert "there is no stream 77; there are 1 to 5" in done.err

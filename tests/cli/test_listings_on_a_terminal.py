@@ -70,7 +70,7 @@ def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
         lambda row: row[1] != 1,
     ),
 )
-def test_what_a_row_is_found_by_is_whole(
+def test_search_columns_of_a_row_are_complete(
     database: str, columns: int, command: str, number: int, filter_: str, keys: list[str]
 ) -> None:
     session = f"{database}:{number}" if number else database
@@ -84,7 +84,7 @@ def test_what_a_row_is_found_by_is_whole(
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_what_does_not_fit_gives_way_from_the_right(database: str, columns: int) -> None:
+def test_the_right_part_is_dropped_if_space_is_short(database: str, columns: int) -> None:
     session = f"{database}:3"
     titles, rows = shown(columns, "messages", session, "-Y", 'msg == "Bauen"')
     assert titles == ["#", "time", "stream", "dir", "who", "name", "fields"]
@@ -94,7 +94,7 @@ def test_what_does_not_fit_gives_way_from_the_right(database: str, columns: int)
     assert any(row[-1].endswith("…") for row in rows) == (columns < 160)
 
 
-def test_a_column_that_has_no_room_is_told_of(database: str) -> None:
+def test_a_column_that_has_no_room_is_reported(database: str) -> None:
     with OnTerminal("streams", f"{database}:1", columns=60) as command:
         assert command.ended() == 0
     assert command.lines[0] == "kiebitz: 60 columns are too narrow to show messages, bytes"

@@ -205,7 +205,7 @@ def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
-def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
+def test_each_byte_is_shown_and_each_diagnostic_in_any_width(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         full = InFull(session.timeline)
         flawed = {flaw.message for flaw in session.diagnostics()}
@@ -225,7 +225,7 @@ def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
 
 
 @given(data=st.data())
-def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
+def test_diagnostics_anywhere_are_each_told_once(data: st.DataObject) -> None:
     """At any offsets, as in a hostile database, and at any width of the terminal."""
     dissector = data.draw(st.sampled_from(sorted(CASES, key=lambda dissector: dissector.protocol)))
     case = data.draw(st.sampled_from(CASES[dissector]))

@@ -71,7 +71,7 @@ def test_bytes_cut_anywhere_say_the_same(name: str, random: Random) -> None:
         assert (rest > 0) == (unended is not None) or not piece.data
 
 
-def test_what_is_not_whole_yet_is_told_as_it_comes() -> None:
+def test_incomplete_data_is_passed_on_as_it_arrives() -> None:
     transport, sent, messages = CONVERSATIONS["schafkopf-1.3-badcard.pcap"]
     conversation = read(transport, [])
     told = 0
@@ -122,7 +122,7 @@ def test_bytes_of_a_direction_across_pieces() -> None:
         "cgml-tiny.pcap.gz",
     ],
 )
-def test_from_the_middle_on_nobody_is_accused(name: str) -> None:
+def test_from_the_middle_on_no_violation_is_reported(name: str) -> None:
     _, sent, _ = sent_on(name, 1)
     for begin in range(1, len(sent), max(len(sent) // 12, 1)):
         first, *rest = sent[begin:]

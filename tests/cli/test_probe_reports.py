@@ -163,7 +163,7 @@ def test_a_picture_counts_what_is_left_by_message() -> None:
 
 
 @pytest.mark.full
-def test_on_a_terminal_it_is_seen_as_it_runs_and_told_in_the_end() -> None:
+def test_on_a_terminal_progress_and_result_are_shown() -> None:
     port = free_port("udp")
     words = ["--restart", server(port, "dies-on-an-unknown-word"), "--wait", "0.4"]
     only = ["--only", "maexchen/unknown-message", "--only", "maexchen/JOIN"]
@@ -180,7 +180,7 @@ def test_on_a_terminal_it_is_seen_as_it_runs_and_told_in_the_end() -> None:
 # In the end.
 
 
-def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.CaptureFixture[str]) -> None:
+def test_violations_are_listed_and_notes_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
     messages = told("schafkopf-1.3-badcard.pcap", range(1, 9))
     print_results(
         [
@@ -213,7 +213,7 @@ def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.Captu
     assert re.search(r"1 +its injection point was not reached \(any message 1\)", out)
 
 
-def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_messages_are_reported_too(capsys: pytest.CaptureFixture[str]) -> None:
     odd = b"\0\xff\x1b[2J"
     print_results([result("p/rubbish", "FAILED", unread=odd)])
     assert r"  sent  \x00\xff\x1b[2J" in capsys.readouterr().out
@@ -223,7 +223,7 @@ def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> N
     assert r"  got   unreadable \x00\xff\x1b[2J" in capsys.readouterr().out
 
 
-def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_reported_texts_are_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
     more = {"sentence": EVIL, "demand": demand, "session": EVIL, "command": EVIL}
     messages = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
@@ -236,7 +236,7 @@ def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> Non
     assert is_harmless(told)
 
 
-def test_nothing_is_told_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_session_has_no_report(capsys: pytest.CaptureFixture[str]) -> None:
     print_results([])
     assert capsys.readouterr().out == ""
 
@@ -320,7 +320,7 @@ def test_a_report_has_what_failed_first_and_the_bytes_of_each_case(tmp_path: Pat
     assert all(len(line) <= COLUMNS for line in said[said.index("#624") : said.index("12  3b")].splitlines())
 
 
-def test_a_report_escapes_all_that_it_is_told(tmp_path: Path) -> None:
+def test_a_report_escapes_all_that_it_is_reported(tmp_path: Path) -> None:
     demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
     evil = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
     results = [

@@ -81,7 +81,9 @@ def test_the_code_of_the_page_is_its_address(environment: dict[str, str], are_da
         lambda row: row[1] == ASCII,
     ),
 )
-def test_why_there_is_no_code_is_said(size: tuple[int, int], environment: dict[str, str], why: str) -> None:
+def test_why_there_is_no_code_is_reported(
+    size: tuple[int, int], environment: dict[str, str], why: str
+) -> None:
     arguments = ("serve", TINY, "--host", "0.0.0.0", "--port", str(free_port("tcp")))
     with Filled(*arguments, columns=size[0], rows=size[1], **environment) as serve:
         serve.until("Ctrl-C ends it")

@@ -82,7 +82,7 @@ def test_no_snapshot_is_left_that_nothing_makes() -> None:
     assert {path.stem for path in SNAPSHOTS.iterdir()} == made
 
 
-def test_what_differs_stands_out_in_colour_where_there_are_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differences_are_coloured_if_colours_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with_colours = seen(monkeypatch, DIFFERENT["maexchen"], 160)
     assert "\x1b[30;48;5;221m3,3\x1b[0m" in with_colours
     assert "\x1b[30;48;5;221m2,1\x1b[0m" in with_colours
@@ -91,7 +91,7 @@ def test_what_differs_stands_out_in_colour_where_there_are_colours(monkeypatch: 
     assert unstyled(without) == unstyled(with_colours)
 
 
-def test_into_a_pipe_they_stand_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_into_a_pipe_they_are_one_below_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("COLUMNS", raising=False)
     lines = kiebitz(*DIFFERENT["maexchen"]).out.splitlines()
@@ -131,7 +131,7 @@ def two(a: list[str], b: list[str], columns: int) -> list[str]:
 
 @settings(max_examples=times(600))
 @given(LINES, LINES)
-def test_beside_each_other_each_line_is_there_and_marked_if_it_differs(a: list[str], b: list[str]) -> None:
+def test_side_by_side_each_line_is_marked_if_it_differs(a: list[str], b: list[str]) -> None:
     head, *rows = two(a, b, 160)
     assert re.fullmatch(r"A: +B:", head)
     column = head.index("B:")

@@ -130,7 +130,7 @@ def test_each_command_is_tried() -> None:
         lambda row: row[1] == "a full disk" or row[0] in ("--help", "check", "export of tables"),
     ),
 )
-def test_what_cannot_be_written_is_said_once(name: str, way: str, folder: Path) -> None:
+def test_a_write_error_is_reported_once(name: str, way: str, folder: Path) -> None:
     redirected, sentence = UNWRITABLE[way]
     done = in_shell(folder, WRITING[name], redirected)
     told = done.stderr.splitlines()
@@ -185,7 +185,7 @@ def test_a_file_does_not_take_the_place_of_a_closed_stream(folder: Path) -> None
         target.unlink()
 
 
-def test_a_recording_goes_on_when_its_view_cannot_be_written(folder: Path) -> None:
+def test_a_recording_continues_when_its_view_cannot_be_written(folder: Path) -> None:
     done = in_shell(folder, ("sniff", "-i", "-", "-w", "live.db"), f"< {TINY} > /dev/full")
     assert UNWRITABLE["a full disk"][1] in done.stderr
     assert "nothing more is shown, and all is recorded" in done.stderr

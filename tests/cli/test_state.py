@@ -45,7 +45,7 @@ def test_as_a_player_hides_what_others_rolled(capsys: Capture) -> None:
     assert "? ?" in drawn
 
 
-def test_as_nobody_gives_the_nearest_names(capsys: Capture) -> None:
+def test_as_an_unknown_player_suggests_the_nearest_names(capsys: Capture) -> None:
     assert run(["state", TINY, "--as", "alise"]) == 1
     assert "did you mean alice?" in capsys.readouterr().err
 

@@ -270,7 +270,7 @@ def test_a_dropped_message_takes_its_event_away(capture: str, number: int, kind:
     assert (first["sort"], first["kind"], first["b"]) == ("only a", kind, None)
 
 
-def test_what_the_report_says() -> None:
+def test_contents_of_the_report() -> None:
     done = whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=5,4", "--drop", "25")
     assert done.status == 3
     assert done.out.startswith(
@@ -294,7 +294,7 @@ def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("only a", "lost")]
 
 
-def test_one_copy_edited_is_told_to_part_from_the_others() -> None:
+def test_an_edited_copy_is_reported_to_differ_from_the_others() -> None:
     done = whatif("maexchen-head-tiny.pcap", "--json", "--edit", "#52 reason=MIA")
     assert [(one["sort"], one["kind"]) for one in done.json["differences"]] == [("only b", "lost")]
     sentence, command = done.err.splitlines()
@@ -304,7 +304,7 @@ def test_one_copy_edited_is_told_to_part_from_the_others() -> None:
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("changed", "lost")]
 
 
-def test_what_may_be_left_out_can_be_put_in() -> None:
+def test_optional_parts_can_be_inserted() -> None:
     done = whatif(YAKS, "--json", "--edit", '5 Spieler.Name="Eva M"')
     (only,) = done.json["differences"]
     assert (only["sort"], only["kind"], only["b"]["sentence"]) == ("only b", "configured", "Eva M plays ?")
@@ -320,7 +320,7 @@ def test_the_same_values_again_change_nothing() -> None:
     assert whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=3,3").status == 0
 
 
-def test_the_first_message_of_a_server_is_not_what_it_is_known_by(tmp_path: Path) -> None:
+def test_a_server_s_first_message_is_not_its_only_evidence(tmp_path: Path) -> None:
     """At a port of its own and without its first message, a server is not detected."""
     talk = Conversation(server="127.0.0.1:4711").says(b"REGISTER;alice").says(b"what is this?")
     path = record(tmp_path / "x.db", talk.items)
@@ -357,7 +357,7 @@ def test_the_first_message_of_a_server_is_not_what_it_is_known_by(tmp_path: Path
         ),
     ],
 )
-def test_what_is_put_in_happens(capture: str, wish: str, kind: str, sentence: str) -> None:
+def test_inserted_messages_take_effect(capture: str, wish: str, kind: str, sentence: str) -> None:
     done = whatif(capture, "--json", "--insert", wish)
     assert done.status == 3
     first = done.json["differences"][0]
@@ -445,7 +445,7 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
         ("2", ["--edit", "31 dice=\udcff"], "this is not UTF-8"),
     ],
 )
-def test_what_cannot_be_is_told(status: str, arguments: list[str], sentence: str) -> None:
+def test_impossible_values_are_reported(status: str, arguments: list[str], sentence: str) -> None:
     done = kiebitz("whatif", TINY, *arguments)
     assert (done.status, done.out) == (int(status), "")
     assert sentence in done.err
@@ -467,7 +467,7 @@ def test_what_cannot_be_is_told(status: str, arguments: list[str], sentence: str
         ("maexchen-head-odd.pcap", "2 dice=5,4", "could not be read: it can be dropped, but not edited"),
     ],
 )
-def test_what_a_grammar_refuses_is_told_with_what_it_expects(capture: str, wish: str, sentence: str) -> None:
+def test_grammar_errors_report_the_expected_input(capture: str, wish: str, sentence: str) -> None:
     done = whatif(capture, "--edit", wish)
     assert (done.status, done.out) == (1, "")
     assert sentence in done.err

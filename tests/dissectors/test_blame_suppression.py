@@ -85,9 +85,7 @@ def _talk(altered: Action | None) -> list[Item]:
         ("hold", "error", "server"),
     ],
 )
-def test_whose_a_flaw_in_the_bytes_is(
-    tmp_path: Path, altered: Action | None, severity: str, blame: str
-) -> None:
+def test_blame_for_malformed_bytes(tmp_path: Path, altered: Action | None, severity: str, blame: str) -> None:
     timeline = open_session(record(tmp_path / "game.db", _talk(altered)))
     found = [(d.severity, d.blame) for d in diagnostics(timeline, "d.offset BETWEEN 29 AND 39")]
     timeline.connection.close()

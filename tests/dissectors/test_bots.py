@@ -131,7 +131,7 @@ def test_players_play_whole_games_without_a_fault(protocol: str, seed: int) -> N
 
 
 @pytest.mark.parametrize("protocol", SEATS)
-def test_the_same_seed_says_the_same(protocol: str) -> None:
+def test_the_same_seed_gives_the_same_messages(protocol: str) -> None:
     one, again, other = ([seat.said for seat in run(protocol, seed).seats] for seed in (1, 1, 2))
     assert one == again
     assert one != other
@@ -240,7 +240,7 @@ def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> Non
 
 
 @pytest.mark.parametrize("protocol", SEATS)
-def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
+def test_nonsense_is_ignored(protocol: str) -> None:
     about = dissector(protocol)
     assert about.conformance.bot is not None
     assert about.conformance.simulated_server is not None
@@ -273,7 +273,7 @@ def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
     "fault",
     a_few(FAULTS, lambda fault: fault.name.startswith("takes-any"), lambda fault: fault.peer + fault.name),
 )
-def test_a_fault_of_the_peer_makes_nobody_raise_or_speak_for_ever(fault: Fault) -> None:
+def test_a_peer_s_fault_causes_no_error_and_no_endless_reply(fault: Fault) -> None:
     protocol, seats = fault.protocol, SEATS[fault.protocol]
     is_server = fault.role == "server"
     with suppress(Died):
@@ -288,7 +288,7 @@ def test_a_fault_of_the_peer_makes_nobody_raise_or_speak_for_ever(fault: Fault) 
         bench.run(5.0)
 
 
-def test_nothing_is_done_until_it_is_said() -> None:
+def test_nothing_is_done_without_a_decision() -> None:
     about = dissector("maexchen")
     assert about.conformance.bot is not None
     player = about.conformance.bot("Anna", 1, 0)
@@ -360,7 +360,7 @@ MANNERS: list[tuple[str, bytes, str, dict[str, object], bytes]] = [
 
 
 @pytest.mark.parametrize(("protocol", "heard", "name", "fields", "written"), MANNERS)
-def test_what_is_said_is_written_as_the_peer_writes(
+def test_messages_are_written_as_the_peer_writes(
     protocol: str, heard: bytes, name: str, fields: dict[str, object], written: bytes
 ) -> None:
     manner = SpellingStyle(dissector(protocol))

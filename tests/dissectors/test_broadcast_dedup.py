@@ -51,7 +51,7 @@ def test_nor_do_some_that_come_again_and_again(overtaken_ns: int) -> None:
     assert again[2::2] == first[2::2]
 
 
-def test_what_a_stream_was_not_told_is_not_held_against_its_news_for_long() -> None:
+def test_a_stream_missing_news_is_not_held_responsible_for_long() -> None:
     heard = Listening(0)
     heard.hear(1, "a")
     heard.hear(2, "a")
@@ -60,7 +60,7 @@ def test_what_a_stream_was_not_told_is_not_held_against_its_news_for_long() -> N
     assert heard.hear(2, "b", "c", "d", "e", "f", "x") == [3, 4, 5, 6, 7, 8]
 
 
-def test_what_was_told_long_ago_has_no_copies() -> None:
+def test_old_messages_have_no_copies() -> None:
     heard = Listening(0)
     heard.hear(1, "a")
     heard.hear(2, "a")
@@ -70,7 +70,7 @@ def test_what_was_told_long_ago_has_no_copies() -> None:
     assert heard.hear(2, "c") == [5]
 
 
-def test_a_stream_that_has_just_come_was_told_nothing_of_before() -> None:
+def test_a_new_stream_has_no_earlier_news() -> None:
     heard = Listening(0)
     heard.hear(1, "a", "b")
     assert heard.hear(2, "x", "b") == [3, 4]

@@ -108,7 +108,7 @@ PAIRED: dict[str, tuple[str, str, str, str, str, str, str]] = {
 @pytest.mark.parametrize(
     ("a", "b", "same", "moved", "changed", "only_a", "only_b"), PAIRED.values(), ids=PAIRED
 )
-def test_what_is_not_the_same_is_moved_or_changed_or_alone(
+def test_differing_elements_are_moved_changed_or_unique(
     a: str, b: str, same: str, moved: str, changed: str, only_a: str, only_b: str
 ) -> None:
     paired = pair_up([*map(ord, a)], [*map(ord, b)], [([*map(ord, a.lower())], [*map(ord, b.lower())])])

@@ -237,7 +237,7 @@ noughts s2c noughts and crosses, which says nothing of it
 @pytest.mark.parametrize(
     ("dissector", "direction", "pieces"), [row[1:] for row in ANATOMIES], ids=[row[0] for row in ANATOMIES]
 )
-def test_what_took_which_bytes(dissector: Dissector, direction: Direction, pieces: list[Taken]) -> None:
+def test_bytes_of_each_production(dissector: Dissector, direction: Direction, pieces: list[Taken]) -> None:
     frame = "".join(piece.sent for piece in pieces).encode()
     assert taken(dissector, frame, direction) == pieces
 
@@ -265,7 +265,7 @@ class Silent(Codec):
         return b""
 
 
-def test_a_codec_that_says_nothing_gives_a_frame_in_one_piece() -> None:
+def test_a_codec_without_productions_gives_a_frame_in_one_piece() -> None:
     assert [(piece.length, piece.kind) for piece in Silent().anatomy(b"JOIN;x", "c2s")] == [(6, "name")]
     assert [(piece.length, piece.kind) for piece in Silent().anatomy(b"?", "c2s")] == [(1, "unread")]
     assert Silent().anatomy(b"", "c2s") == ()

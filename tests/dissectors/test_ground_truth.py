@@ -92,7 +92,7 @@ def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_conversations_together_tell_the_truth(name: str) -> None:
+def test_all_conversations_together_give_the_true_state(name: str) -> None:
     connection = record(packets(name))
     truth = told_rounds(name)
     seen = seen_rounds(connection)
@@ -125,7 +125,7 @@ def test_each_message_of_the_server_is_counted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_conversation_tells_all_that_everybody_hears(name: str) -> None:
+def test_one_conversation_has_all_broadcasts(name: str) -> None:
     connection = record(conversation(packets(name), 0))
     truth = public(told_rounds(name))
     seen = public(seen_rounds(connection))
@@ -167,7 +167,7 @@ HARD_TIMES: list[tuple[Callable[[list[RawPacket]], list[RawPacket]], float]] = [
 
 @pytest.mark.parametrize(("hardship", "share"), HARD_TIMES, ids=lambda value: getattr(value, "__name__", ""))
 @pytest.mark.parametrize("name", [name for name in NAMES if "tiny" not in name or "old" in name])
-def test_hard_times_lose_little_and_accuse_nobody(
+def test_a_bad_network_causes_no_violations(
     name: str, hardship: Callable[[list[RawPacket]], list[RawPacket]], share: float
 ) -> None:
     connection = record(hardship(packets(name)))
@@ -182,6 +182,6 @@ def test_hard_times_lose_little_and_accuse_nobody(
 
 
 @pytest.mark.parametrize("name", ["maexchen-head-tiny", "maexchen-old-20110928-seed-tiny"])
-def test_players_who_behave_get_no_error(name: str) -> None:
+def test_correct_players_get_no_error(name: str) -> None:
     connection = record(packets(name))
     assert connection.execute("SELECT text FROM diagnostics WHERE severity != 'note'").fetchall() == []

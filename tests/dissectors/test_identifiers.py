@@ -245,7 +245,7 @@ def test_no_name_and_no_number_of_anything_is_overlooked(capture: str) -> None:
 
 
 @each_protocol
-def test_what_is_overlooked_would_be_found(dissector: Dissector) -> None:
+def test_overlooked_values_would_be_found(dissector: Dissector) -> None:
     messages = with_row(of_cases(dissector))
     names = texts_in(messages)
     for said in messages:

@@ -153,7 +153,7 @@ def test_other_streams_are_left_alone(talk: Talk) -> None:
     assert [item for item in spliced(talk.items, talk.splices) if item.stream is OTHER] == before
 
 
-def test_what_follows_moves_and_keeps_its_time() -> None:
+def test_later_messages_move_and_keep_their_time() -> None:
     stream = Stream(1, "tcp", "127.0.0.1:4", "127.0.0.1:9", 0)
     items: list[Item] = [
         Chunk(stream, "c2s", 1, 0, b"aaBB"),
@@ -188,7 +188,7 @@ def test_what_follows_moves_and_keeps_its_time() -> None:
     ]
 
 
-def test_what_the_capture_cut_off_still_counts() -> None:
+def test_data_cut_off_by_the_capture_still_counts() -> None:
     stream = Stream(1, "udp", "127.0.0.1:4", "127.0.0.1:9", 0)
     items = [
         Chunk(stream, "c2s", 1, 0, b"ab"),
@@ -199,7 +199,7 @@ def test_what_the_capture_cut_off_still_counts() -> None:
     assert [(item.offset, item.data) for item in found if isinstance(item, Chunk)] == [(0, b"cd"), (9, b"ef")]
 
 
-def test_an_empty_datagram_is_told_from_the_one_behind_it() -> None:
+def test_an_empty_datagram_is_distinguished_from_the_next() -> None:
     stream = Stream(1, "udp", "127.0.0.1:4", "127.0.0.1:9", 0)
     items = [Chunk(stream, "c2s", 1, 0, b""), Chunk(stream, "c2s", 1, 0, b"a")]
     found = [*spliced(items, [Splice(1, "c2s", 0, 1, 1, b"")])]

@@ -87,7 +87,7 @@ def test_its_rows_of_statistics_count_what_players_did() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_what_holds_of_any_protocol(check: Check) -> None:
+def test_properties_of_all_protocols(check: Check) -> None:
     check(NOUGHTS, [case.data for case in CASES], times(EXAMPLES))
 
 
@@ -101,7 +101,7 @@ def test_another_player_can_be_put_in_and_the_line_end_stays() -> None:
     )
 
 
-def test_a_game_is_told_once_from_both_conversations() -> None:
+def test_a_game_is_reported_once_from_both_conversations() -> None:
     talk = registered()
     for move in ("MARK alice 5", "MARK bob 1", "WON alice"):
         talk.hears("alice", move).hears("bob", move)
@@ -141,7 +141,7 @@ def test_one_conversation_may_be_behind_the_other(ahead: str) -> None:
         (("WON alice", "MARK bob 5"), []),
     ],
 )
-def test_a_server_that_breaks_a_rule_is_told_of_once(moves: Sequence[str], codes: list[str]) -> None:
+def test_a_server_that_breaks_a_rule_is_reported_once(moves: Sequence[str], codes: list[str]) -> None:
     talk = registered()
     for move in moves:
         talk.hears("alice", move).hears("bob", move)
@@ -150,7 +150,7 @@ def test_a_server_that_breaks_a_rule_is_told_of_once(moves: Sequence[str], codes
     assert all((flaw.group, flaw.severity, flaw.blame) == ("rule", "error", "server") for flaw in flaws)
 
 
-def test_after_a_gap_nobody_is_accused_and_nothing_is_known() -> None:
+def test_after_a_gap_no_violation_is_reported_and_nothing_is_known() -> None:
     # Whether a line begins behind the gap cannot be told.
     talk = registered().loses("alice", 20).hears("alice", "MARK bob 1", "MARK bob 5")
     found = talk.found()
@@ -158,6 +158,6 @@ def test_after_a_gap_nobody_is_accused_and_nothing_is_known() -> None:
     assert found.events[-1].changes == [(["games", "1"], {"unknown": ["turn", "squares"]})]
 
 
-def test_a_line_is_told_from_where_it_begins_again_after_a_gap() -> None:
+def test_a_line_is_reported_from_where_it_begins_again_after_a_gap() -> None:
     talk = registered().loses("alice", 20).hears("alice", "e 5", "MARK bob 1")
     assert told(talk.found())[-1] == "bob takes square 1"

@@ -66,7 +66,7 @@ def test_there_are_many() -> None:
 
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
 @pytest.mark.parametrize("protocol", SEATS)
-def test_whole_games_are_without_flaws(protocol: str, seed: int) -> None:
+def test_whole_games_cause_no_diagnostics(protocol: str, seed: int) -> None:
     bench = played(protocol, seed=seed)
     assert bench.server.games == GAMES[protocol]
     assert [flaw.text for flaw in flaws(protocol, bench) if flaw.severity != "note"] == []
@@ -140,7 +140,7 @@ def gets_in(protocol: str, bench: Bench) -> bool:
 
 @pytest.mark.parametrize("seed", range(times(60, 2)))
 @pytest.mark.parametrize("protocol", SEATS)
-def test_a_server_survives_a_player_who_errs(protocol: str, seed: int) -> None:
+def test_a_server_survives_a_player_that_errs(protocol: str, seed: int) -> None:
     chance = random.Random(seed)
 
     def spoils(seat: Seat, data: bytes) -> list[bytes]:
@@ -152,7 +152,7 @@ def test_a_server_survives_a_player_who_errs(protocol: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(times(20, 1)))
 @pytest.mark.parametrize("protocol", SEATS)
-def test_a_game_goes_on_whatever_a_stranger_says(protocol: str, seed: int) -> None:
+def test_a_game_continues_despite_an_unverified_client(protocol: str, seed: int) -> None:
     chance = random.Random(seed)
     strangers: list[Seat] = []
 
@@ -241,7 +241,7 @@ def test_a_player_that_has_played_enough_leaves_after_a_refusal() -> None:
     assert player.over
 
 
-def test_the_command_line_refuses_what_there_is_not() -> None:
+def test_the_command_line_rejects_missing_objects() -> None:
     done = subprocess.run(
         peer_command("okey-server", "--fault", "laughs"), capture_output=True, text=True, timeout=PATIENCE_S
     )

@@ -283,7 +283,7 @@ def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
         assert sum(act.seconds for act in first if isinstance(act, Pause)) <= 31, case.name
 
 
-def test_what_names_another_comes_from_others() -> None:
+def test_fields_that_name_another_player_come_from_others() -> None:
     frame = b"ROLL;d129eeba"
     case = case_of(MAEXCHEN, "server", "ROLL/token/others-token")
     assert case.actions(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
@@ -322,9 +322,7 @@ def test_what_names_another_comes_from_others() -> None:
         ),
     ],
 )
-def test_what_is_done_in_a_case_of_a_plug_in(
-    name: str, at: Situation, expected: tuple[CaseAction, ...]
-) -> None:
+def test_results_of_a_plug_in_s_test_case(name: str, at: Situation, expected: tuple[CaseAction, ...]) -> None:
     assert case_of(NOUGHTS, "server", name).actions(at) == expected
 
 
@@ -418,7 +416,7 @@ def test_a_message_in_pieces_is_all_of_it(
     assert len(sent) > 1
 
 
-def test_what_has_no_end_is_bounded() -> None:
+def test_endless_data_is_bounded() -> None:
     sent = actions.send_endless(Situation(b"PUT 5\r\n"))
     data = b"".join(act.data for act in sent if isinstance(act, Send))
     assert len(data) == actions.ENDLESS_SIZE
@@ -485,7 +483,7 @@ def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) ->
         (NOUGHTS, "server", "PUT/in-two", "must", ("answers",)),
     ],
 )
-def test_what_is_demanded(
+def test_demanded_reactions(
     dissector: Dissector, role: TargetRole, name: str, level: str, right: tuple[str, ...] | None
 ) -> None:
     expectation = case_of(dissector, role, name).expectation
@@ -498,7 +496,7 @@ def test_what_is_demanded(
 
 
 @each_built_in
-def test_each_rule_is_broken_by_a_case_or_the_reason_is_told(dissector: Dissector) -> None:
+def test_each_rule_is_broken_by_a_case_or_the_reason_is_reported(dissector: Dissector) -> None:
     reactions = dissector.conformance.expectations
     rules = dissector.grammar.rules
     assert {breach.rule for breach in reactions.violations} <= {*rules}

@@ -71,7 +71,7 @@ def test_a_record_leads_to_each_message_in_it(protocol: str) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", ["REGISTER", "JOIN", "ROLL", "SEE", "ANNOUNCE"])
-def test_who_only_answers_comes_to_each_message_whatever_the_dice_are(name: str, seed: int) -> None:
+def test_an_answering_bot_reaches_each_message_with_any_dice(name: str, seed: int) -> None:
     assert side_only_answers(MAEXCHEN, "c2s")
     walk = Walk(AnswerRoute(sample("maexchen"), MAEXCHEN, {}, named(name)), bench_of("maexchen", seed))
     point = walk.go()
@@ -83,7 +83,7 @@ def test_who_only_answers_comes_to_each_message_whatever_the_dice_are(name: str,
     assert walk.route.continued_normally
 
 
-def test_a_message_that_is_not_sent_does_not_go_on_as_usual() -> None:
+def test_a_message_that_is_not_sent_does_not_continue_as_usual() -> None:
     walk = Walk(AnswerRoute(sample("maexchen"), MAEXCHEN, {}, named("ROLL")), bench_of("maexchen"))
     assert walk.go() is not None
     walk.route.confirm_actions(1)
@@ -134,7 +134,7 @@ def test_a_record_without_such_a_message_has_no_place() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["schafkopf", "catan", "okey", "cgml"])
-def test_in_other_games_clients_say_things_unasked(protocol: str) -> None:
+def test_in_other_games_clients_send_unsolicited_messages(protocol: str) -> None:
     dissector = dissector_of(protocol)
     assert dissector is not None
     assert not side_only_answers(dissector, "c2s")
@@ -196,7 +196,7 @@ def test_players_lead_to_each_message_whatever_the_server_does(
         assert walk.route.continued_normally or name in LAST, name
 
 
-def test_somebody_new_says_first_what_a_player_has_just_said() -> None:
+def test_a_new_client_repeats_a_player_s_message() -> None:
     bench = bench_of("maexchen", 3)
     walk = Walk(playing("maexchen", bench, RouteGoal(TargetMessage("ROLL"), early=True)), bench)
     point = walk.go()

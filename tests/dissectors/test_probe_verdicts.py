@@ -125,7 +125,7 @@ def test_a_verdict(
     ("dissector", "name"),
     [(NOUGHTS, "PUT/square/unknown"), (NOUGHTS, "PUT/whole"), (SCHAFKOPF, "KARTE/cut/reset")],
 )
-def test_what_is_demanded_always(
+def test_reactions_that_are_always_demanded(
     dissector: Dissector, name: str, observed: ObservedBehaviour, why: str
 ) -> None:
     verdict = judge(case_of(dissector, "server", name), observed)
@@ -178,7 +178,7 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
         (SCHAFKOPF, "client", "schafkopf-1.3-badcard.pcap", {"MODEL/said": "FAILED", "KARTE/said": "FAILED"}),
     ],
 )
-def test_what_is_wrong_in_play_is_told_with_its_messages(
+def test_violations_are_reported_with_their_messages(
     dissector: Dissector, role: TargetRole, capture: str, expected: dict[str, str]
 ) -> None:
     baseline = Baseline(dissector, OPPOSITE[INPUT_DIRECTION[role]])

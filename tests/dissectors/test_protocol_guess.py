@@ -62,7 +62,7 @@ def protocols(found: Findings) -> set[str | None]:
 
 
 @pytest.mark.parametrize("first", [[], [HELLO] * 20], ids=["at first", "later"])
-def test_another_program_that_says_join_is_not_accused(first: list[Said]) -> None:
+def test_another_program_that_says_join_is_not_blamed(first: list[Said]) -> None:
     found = inspected(talk([*first, JOINS, *other_program(10_000)]))
     assert errors(found) == []
     assert protocols(found) == {None}
@@ -103,7 +103,7 @@ def test_another_program_with_several_words_of_the_protocol() -> None:
     assert protocols(found) == {None}
 
 
-def test_what_cannot_be_read_in_a_game_is_told_once_it_is_proven() -> None:
+def test_unreadable_data_in_a_game_is_reported_once_proven() -> None:
     found = inspected(talk([JOINS, *[RUBBISH] * 10, *a_round()]))
     assert [flaw.code for flaw in errors(found)] == ["unknown-message"] * 10
     assert protocols(found) == {"maexchen"}
@@ -125,7 +125,7 @@ def test_the_same_word_does_not_lead_to_the_same_guess_again() -> None:
     assert len(found.tables) == 1
 
 
-def test_slips_alone_are_told() -> None:
+def test_slips_alone_are_reported() -> None:
     found = inspected(talk([("c2s", b"register;klein"), ("c2s", b"REGISTER")]))
     assert [flaw.code for flaw in errors(found)] == ["unknown-message", "missing-field"]
 
@@ -172,7 +172,7 @@ def test_an_unknown_protocol_is_told_that_there_is_none() -> None:
     assert "none says that it is no game" in done.err
 
 
-def test_what_is_held_is_bounded() -> None:
+def test_held_data_is_bounded() -> None:
     inspector = Inspector(BUILT_IN, Ids())
     # An echo server: half of what comes are words of the game, from the wrong side.
     said: list[Said] = [

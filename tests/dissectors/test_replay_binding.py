@@ -51,7 +51,7 @@ def row_and_fields(dissector: Dissector, frame: str) -> tuple[MessageType, dict[
         ),
     ],
 )
-def test_what_was_heard_is_told(
+def test_received_messages_are_reported(
     dissector: Dissector, heard: list[tuple[str, str]], before: str, after: str
 ) -> None:
     bindings = Bindings()
@@ -71,7 +71,7 @@ def test_what_was_heard_is_told(
         ("PLAYER LOST;alice;MIA", "PLAYER LOST;alice;SEE_FAILED"),
     ],
 )
-def test_what_says_something_else_does_not_fit_and_binds_nothing(recorded: str, live: str) -> None:
+def test_a_mismatch_binds_no_values(recorded: str, live: str) -> None:
     bindings = Bindings()
     row, fields = row_and_fields(MAEXCHEN, recorded)
     assert not bindings.fits(MAEXCHEN, row, fields, row_and_fields(MAEXCHEN, live)[1], 1)

@@ -81,7 +81,7 @@ def test_each_protocol_is_tried() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "rule"), EVERY_RULE)
-def test_a_rule_has_a_clause_or_says_why_not(protocol: str, rule: Rule) -> None:
+def test_a_rule_has_a_clause_or_a_reason_for_none(protocol: str, rule: Rule) -> None:
     assert (rule.clause is None) == (rule.unwritten is not None)
     assert rule.clause != ""
     dissector = dissector_of(protocol)
@@ -90,7 +90,7 @@ def test_a_rule_has_a_clause_or_says_why_not(protocol: str, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "rule"), EVERY_RULE)
-def test_what_is_filled_in_has_a_name(protocol: str, rule: Rule) -> None:
+def test_default_values_have_a_name(protocol: str, rule: Rule) -> None:
     for sentence in (rule.text, rule.expected or "", rule.clause or ""):
         names = [name for _, name, _, _ in Formatter().parse(sentence) if name is not None]
         assert all(name.isidentifier() for name in names)

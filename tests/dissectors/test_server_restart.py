@@ -86,7 +86,7 @@ def results(found: Findings) -> list[dict[str, Any] | None]:
     ),
 )
 @pytest.mark.parametrize("capture", a_few(CAPTURES, SMALL))
-def test_a_server_that_is_started_anew_is_a_new_table(capture: str, reason: str, pause_ns: int) -> None:
+def test_a_server_that_is_restarted_is_a_new_table(capture: str, reason: str, pause_ns: int) -> None:
     items = items_of(capture)
     alone = inspected(items_of(capture))
     for place in range(1, PLACES + 1):

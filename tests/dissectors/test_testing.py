@@ -100,26 +100,26 @@ def other(**parts: Any) -> Dissector:
     ],
     ids=["cut", "lost", "state", "raises", "outside"],
 )
-def test_what_does_not_hold_is_found(
+def test_false_conditions_are_found(
     check: Callable[[Dissector, Sequence[bytes]], None], faulty: Dissector
 ) -> None:
     with pytest.raises(AssertionError):
         check(faulty, SAID)
 
 
-def test_what_is_read_otherwise_than_it_was_written_is_found() -> None:
+def test_decoding_errors_are_found() -> None:
     with pytest.raises(AssertionError):
         decode_after_encode_is_the_identity(other(codec=ShoutingCodec(GRAMMAR, "Lines", line_end="\n")))
 
 
-def test_values_that_nobody_knows_must_be_said() -> None:
+def test_values_that_nobody_knows_must_be_reported() -> None:
     from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
     with pytest.raises(TypeError, match="say in values_of what the values of"):
         decode_after_encode_is_the_identity(MAEXCHEN)
 
 
-def test_without_hypothesis_it_says_so() -> None:
+def test_without_hypothesis_it_reports_it() -> None:
     program = "import sys; sys.modules['hypothesis'] = None; import kiebitz.dissectors.testing"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60

@@ -105,7 +105,7 @@ def test_a_worker_elsewhere_that_does_not_see_the_corpus(tmp_path: Path) -> None
 
 
 @pytest.mark.full
-def test_a_scheduler_that_is_killed_is_told(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_killed_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     captures = [LARGER, *SMALL]
     with cluster(tmp_path) as dask:
@@ -125,7 +125,7 @@ def test_a_scheduler_that_is_killed_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_one_who_adds_is_killed(tmp_path: Path) -> None:
+def test_an_addition_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     captures = [LARGER, *SMALL]
     with adding(folder, *captures) as process:
@@ -140,7 +140,7 @@ def test_one_who_adds_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_one_who_adds_is_interrupted(tmp_path: Path) -> None:
+def test_an_addition_is_interrupted(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     with adding(folder, LARGER, *SMALL) as process:
         until(lambda: is_writing(folder), "a capture is being written")
@@ -165,7 +165,7 @@ def test_a_process_of_this_machine_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_two_who_add_at_once(tmp_path: Path) -> None:
+def test_two_simultaneous_additions(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     captures = [LARGER, *SMALL]
     with cluster(tmp_path) as dask:
@@ -179,7 +179,7 @@ def test_two_who_add_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_capture_that_kills_its_workers_stops_nobody(tmp_path: Path) -> None:
+def test_a_capture_that_kills_its_workers_stops_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     with cluster(tmp_path) as dask, adding(folder, LARGER, "--scheduler", dask.address) as process:
         for _ in range(4):
@@ -195,7 +195,7 @@ def test_a_capture_that_kills_its_workers_stops_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_nobody_is_at_work(tmp_path: Path) -> None:
+def test_no_worker_is_running(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     with adding(folder, SMALL[0], "--scheduler", "tcp://127.0.0.1:1") as process:
         status, said = ended(process)
@@ -211,7 +211,7 @@ def test_nobody_is_at_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "300k") as disk:
         with adding(disk / "corpus", LARGER, *SMALL) as process:
             status, said = ended(process)
@@ -259,7 +259,7 @@ PEERS = {
 
 
 @pytest.mark.parametrize("kind", a_few(PEERS, ["garbage"]))
-def test_a_peer_that_is_no_scheduler_is_told(kind: str, tmp_path: Path) -> None:
+def test_a_peer_that_is_no_scheduler_is_reported(kind: str, tmp_path: Path) -> None:
     say, words = PEERS[kind]
 
     def meet() -> None:
@@ -282,7 +282,7 @@ def test_a_peer_that_is_no_scheduler_is_told(kind: str, tmp_path: Path) -> None:
     assert len(said.splitlines()) == 2
 
 
-def test_tls_without_certificates_is_told(tmp_path: Path) -> None:
+def test_tls_without_certificates_is_reported(tmp_path: Path) -> None:
     with adding(tmp_path / "corpus", SMALL[0], "--scheduler", "tls://127.0.0.1:1") as process:
         status, said = ended(process)
     assert status == 1

@@ -105,7 +105,7 @@ def waits(client: Follower, *names: str) -> list[int]:
     return [message.number for message in client.held.messages]
 
 
-def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
+def test_a_message_is_held_until_a_decision(tmp_path: Path) -> None:
     with Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER"') as talk, following(talk) as client:
         talk.says(b"REGISTER;alice")
         (number,) = waits(client, "REGISTER")
@@ -140,7 +140,7 @@ def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
             client.act("drop", number)
 
 
-def test_what_waits_keeps_what_is_behind_it(tmp_path: Path) -> None:
+def test_a_held_message_holds_its_successors(tmp_path: Path) -> None:
     with (
         Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER" [first 2]') as talk,
         following(talk) as client,
@@ -170,7 +170,7 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("at_end", "is_passed_on"), [("let-go", True), ("drop", False)])
-def test_what_waits_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_path: Path) -> None:
+def test_held_messages_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_path: Path) -> None:
     options = ("--hold", 'msg == "REGISTER"', "--at-end", at_end)
     with Talk(tmp_path / "game.db", *options) as talk:
         with following(talk) as client:
@@ -251,7 +251,7 @@ def test_the_terminal_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_beside_the_relay_itself(tmp_path: Path) -> None:
+def test_next_to_the_relay_itself(tmp_path: Path) -> None:
     """`relay --watch --hold`: who watches is the relay's own child."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 0))

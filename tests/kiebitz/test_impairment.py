@@ -74,7 +74,7 @@ def rounds_of(server: Server) -> dict[str, tuple[list[str], str]]:
 @pytest.mark.parametrize(
     ("share", "rounds"), a_few([(0, 3), (5, 10), (20, 1), (20, 10), (50, 12)], [(20, 1)])
 )
-def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds: int) -> None:
+def test_reports_on_a_lossy_game_are_true(tmp_path: Path, share: int, rounds: int) -> None:
     database = tmp_path / "lossy.db"
     some, seed = share / 5, seed_for(share / 100)
     how = f"loss {share}%, double {some}%, delay 2ms±2ms, reorder {some}%, seed {seed}"

@@ -166,7 +166,7 @@ def test_while_a_name_server_does_not_answer(tmp_path: Path, number: signal.Sign
         assert_ends(process, number, tmp_path)
 
 
-def test_what_takes_long_gives_what_it_gives() -> None:
+def test_slow_computations_return_the_same_result() -> None:
     assert interruptible(int, "12", base=8) == 10
     with pytest.raises(ValueError, match="invalid literal"):
         interruptible(int, "x")

@@ -212,7 +212,7 @@ def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Pat
     assert "zoë joins the round" in out
 
 
-def test_a_client_who_says_nothing_is_not_waited_for_longer_than_asked(one_player: Path) -> None:
+def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> None:
     port = free_port("udp")
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--patience", "0.2", "-q") as server:
         # Before the first client has come, there is no limit.
@@ -292,7 +292,7 @@ def test_refused(arguments: list[str], status: int, says: str) -> None:
     assert "Traceback" not in done.err
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_no_listener(tmp_path: Path) -> None:
     port = free_port("udp")
     done = in_this_process("replay", TINY, "--connect", f"127.0.0.1:{port}")
     assert done.status == 3

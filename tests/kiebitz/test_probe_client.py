@@ -111,7 +111,7 @@ FLOOD = (
 @pytest.mark.parametrize(
     ("code", "says"), [(SILENT, "it sent nothing in 10 s"), (FLOOD, None)], ids=["silent", "flood"]
 )
-def test_a_client_that_does_not_play_is_told(code: str, says: str | None, tmp_path: Path) -> None:
+def test_a_client_that_does_not_play_is_reported(code: str, says: str | None, tmp_path: Path) -> None:
     port, program = free_port("tcp"), tmp_path / "client.py"
     program.write_text(code.replace("PORT", str(port)))
     restart = shlex.join([sys.executable, str(program)])
@@ -122,7 +122,7 @@ def test_a_client_that_does_not_play_is_told(code: str, says: str | None, tmp_pa
         assert (done.status, game["verdict"], game["why"]) == (1, "NOT TRIED", says)
 
 
-def test_a_client_that_does_not_come_is_told() -> None:
+def test_a_client_that_does_not_come_is_reported() -> None:
     port = free_port("udp")
     done = probed("maexchen", port, "--time", "1", only="game REGISTERED/whole")
     assert done.status == 1
@@ -133,7 +133,7 @@ def test_a_client_that_does_not_come_is_told() -> None:
     assert "left out: 1 case: the 1 s of --time are over" in done.err
 
 
-def test_a_program_that_ends_without_having_come_is_told() -> None:
+def test_a_program_that_ends_without_having_come_is_reported() -> None:
     port = free_port("udp")
     started = time.monotonic()
     done = probed("maexchen", port, "--restart", "true", only="game")
@@ -142,7 +142,7 @@ def test_a_program_that_ends_without_having_come_is_told() -> None:
     assert time.monotonic() - started < 20
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with socket.socket(type=socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

@@ -99,7 +99,7 @@ def is_right(row: Found, case: str) -> bool:
     return any(fnmatchcase(case, pattern) for pattern in row.cases.split())
 
 
-def test_each_planted_fault_is_found_or_it_is_said_why_not() -> None:
+def test_each_planted_fault_is_found_or_it_is_reported_why_not() -> None:
     found = {(row.peer, row.fault) for row in FOUND}
     excused = {(peer, fault) for peer, faults in NOT_FOUND.items() for fault in faults}
     assert len(found) == len(FOUND)

@@ -71,7 +71,7 @@ def test_the_server_is_judged_rightly(only: str) -> None:
     assert sum(word == "OK" for word in found.values()) >= 4
 
 
-def test_the_game_of_others_goes_on() -> None:
+def test_the_game_of_others_continues() -> None:
     with server() as running:
         players = [Player(name, ("127.0.0.1", running.port)) for name in ("alice", "bob")]
         for player in players:
@@ -87,7 +87,7 @@ def test_the_game_of_others_goes_on() -> None:
     assert verdicts(done) == {"game": "OK", "ROLL/whole": "OK", "rubbish": "INFORMATIONAL"}
 
 
-def test_a_server_that_ends_by_itself_is_told() -> None:
+def test_a_server_that_ends_by_itself_is_reported() -> None:
     with server(rounds=1) as running:
         done = probed(running.port, "JOIN/whole", "ROLL/whole", "ANNOUNCE/lost")
         assert done.status == 1, done.err
@@ -104,7 +104,7 @@ DYING = [
 
 
 @pytest.mark.parametrize(("protocol", "transport", "fault", "case"), a_few(DYING, DYING[:1]))
-def test_a_server_that_ends_in_a_case_is_told(
+def test_a_server_that_ends_in_a_case_is_reported(
     protocol: str, transport: Transport, fault: str, case: str
 ) -> None:
     """The probe has not started the server, so its end is only detected at its address."""
@@ -146,7 +146,7 @@ def players(port: int, seconds: float = 1.5) -> Iterator[list[Player]]:
 
 
 @pytest.mark.full
-def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
+def test_a_player_that_knows_another_dialect_is_not_blamed() -> None:
     """These players know ROUND STARTING without a number, as newer servers say it; the specification has one.
 
     So they never join, and the game is over without them; nothing of that is against a clause.
@@ -171,7 +171,7 @@ def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
 
 
 @pytest.mark.full
-def test_a_player_who_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
+def test_a_player_that_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
     """The exception ends a thread, or a program that has only one."""
     port, program = free_port("udp"), tmp_path / "player.py"
     program.write_text(

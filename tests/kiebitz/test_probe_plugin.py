@@ -225,7 +225,7 @@ def test_a_faultless_program_passes_all(role: TargetRole, protocol: str, plugged
 
 
 @pytest.mark.full
-def test_what_another_program_did_is_not_demanded(plugged_in: Path) -> None:
+def test_differences_between_programs_are_not_demanded(plugged_in: Path) -> None:
     """In the recording the client leaves after two games; this one plays on, and waits for the server."""
     results = probed(plugged_in, "client", "noughts", "game", "DRAW/whole", "MARK/whole", games=3)
     assert failed(results) == {}

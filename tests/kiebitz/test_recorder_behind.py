@@ -100,7 +100,7 @@ def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "log")
 
 
-def test_a_recorder_that_is_behind_says_so(stopped: Stopped) -> None:
+def test_a_recorder_that_is_behind_reports_it(stopped: Stopped) -> None:
     # What came last has to be so old.
     time.sleep(4)
     stopped.go_on()
@@ -111,7 +111,7 @@ def test_a_recorder_that_is_behind_says_so(stopped: Stopped) -> None:
     assert stopped.recorded() == MANY
 
 
-def test_ctrl_c_tells_what_is_left(stopped: Stopped, tmp_path: Path) -> None:
+def test_ctrl_c_reports_the_rest(stopped: Stopped, tmp_path: Path) -> None:
     stopped.interrupt()
     until(lambda: _waits(stopped.relay.pid), "it waits for its recorder")
     stopped.go_on()

@@ -192,9 +192,7 @@ def poisoned(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("poison", a_few([b"raise", b"kill"], [b"kill"]))
-def test_what_it_dies_of_kills_it_twice_and_no_more(
-    tmp_path: Path, poisoned: dict[str, str], poison: bytes
-) -> None:
+def test_a_fatal_input_kills_it_only_twice(tmp_path: Path, poisoned: dict[str, str], poison: bytes) -> None:
     database = tmp_path / "game.db"
     with relaying(database, poisoned) as echo:
         for data in (b"HALLO alice", b"WURF alice 6"):

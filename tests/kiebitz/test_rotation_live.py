@@ -48,7 +48,7 @@ def assert_recorded(paths: list[Path], players: list[Player]) -> None:
             assert [data for path in paths for (data,) in rows(path, query)] == datagrams
 
 
-def test_a_round_goes_on_in_the_next_database_after_a_time(tmp_path: Path) -> None:
+def test_a_round_continues_in_the_next_database_after_a_time(tmp_path: Path) -> None:
     server = Server(expected=3, rounds=15)
     with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
         players = play_maexchen(relay.port, server)
@@ -86,7 +86,7 @@ def spoken(name: str) -> list[Said]:
     ]
 
 
-def test_a_catan_game_goes_on_in_the_next_database_at_a_size(tmp_path: Path) -> None:
+def test_a_catan_game_continues_in_the_next_database_at_a_size(tmp_path: Path) -> None:
     said = spoken("catan-infrarot-game2-3p.pcap.gz")
     with (
         listening() as listener,
@@ -144,7 +144,7 @@ def test_a_message_that_is_never_finished_is_not_waited_for_long(tmp_path: Path)
         assert kiebitz("messages", str(path)).status == 0
 
 
-def test_where_no_database_can_be_made_it_goes_on_in_the_old_one(tmp_path: Path) -> None:
+def test_without_a_new_database_recording_continues_in_the_old_one(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "16m,nr_inodes=64") as disk:
         server = Server(expected=3, rounds=15)
         with relaying("udp", server.port, disk / "game.db", "-b", "duration:1") as relay:

@@ -164,7 +164,7 @@ def rows_open(database: Path) -> int:
 
 
 @pytest.mark.full
-def test_each_collector_gets_everything_and_goes_on_where_it_ended(lab: Lab) -> None:
+def test_each_collector_gets_everything_and_continues_where_it_ended(lab: Lab) -> None:
     second = lab.folder / "second.db"
     lab.give(0, 2)
     other = collect(lab.folder, lab.nats.port, second, name="second")
@@ -187,7 +187,7 @@ def test_each_collector_gets_everything_and_goes_on_where_it_ended(lab: Lab) -> 
 
 
 @pytest.mark.full
-def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path) -> None:
+def test_unpublished_data_is_published_by_the_next_tap(tmp_path: Path) -> None:
     packets = packets_of(GAMES[0])
     with server(tmp_path) as nats:
         nats.kill()
@@ -216,7 +216,7 @@ def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path
 
 
 @pytest.mark.full
-def test_a_hostile_publisher_harms_nobody(tmp_path: Path) -> None:
+def test_a_hostile_publisher_is_harmless(tmp_path: Path) -> None:
     packets = packets_of(GAMES[0])
     database = tmp_path / "class.db"
     forged = encode(Batch(VERSION, "lab", "r1", 0, 1, 0, [], []))
@@ -304,7 +304,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
         (["--publish", "nats://127.0.0.1/class", "--anonymize"], 2, "exclude each other"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_recorded(
+def test_invalid_settings_are_reported_before_recording(
     arguments: list[str], status: int, words: str, tmp_path: Path
 ) -> None:
     for command in (["relay", "-m", "reverse:udp://127.0.0.1:9@9001"], ["sniff", "-i", "lo"]):
@@ -321,7 +321,7 @@ def test_collect_without_the_extra_names_it(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.full
-def test_a_tap_that_is_killed_goes_on_where_it_was(lab: Lab) -> None:
+def test_a_tap_that_is_killed_continues_where_it_was(lab: Lab) -> None:
     """With all its processes, while it cannot publish: the next one on that machine publishes the rest."""
     lab.give(0, 3)
     until(lambda: all(count(tap.database, "chunks") for tap in lab.taps), "the first part is recorded")

@@ -61,7 +61,7 @@ AUTHORIZATIONS = {
 
 
 @pytest.mark.parametrize("authorization", AUTHORIZATIONS.values(), ids=AUTHORIZATIONS.keys())
-def test_a_server_that_asks_who_one_is(authorization: str, tmp_path: Path) -> None:
+def test_a_server_that_asks_for_the_name(authorization: str, tmp_path: Path) -> None:
     own = seed(tmp_path / "own.nk")
     with server(tmp_path, authorization) as nats:
         place = NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls=False)
@@ -212,7 +212,7 @@ SAYS = "it is not a NATS server|it does not answer|the connection was lost|it of
 @pytest.mark.parametrize(
     "answer", a_few(ANSWERS, ["garbage", "other json", "other values", "long", "a header"])
 )
-def test_what_is_no_server_of_nats(answer: str) -> None:
+def test_servers_that_are_no_nats_servers(answer: str) -> None:
     with answering(ANSWERS[answer]) as port:
         for is_tls in (False, True):
             said = refusal(NatsUrl("127.0.0.1", port, SUBJECT, is_tls))

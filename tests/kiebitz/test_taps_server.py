@@ -58,7 +58,7 @@ def refusal(place: NatsUrl, credentials: Path | None = None) -> str | None:
     return None
 
 
-def test_a_server_that_is_not_there_or_is_none_of_ours_is_told_plainly(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_or_is_none_of_ours_is_reported_plainly(tmp_path: Path) -> None:
     assert refusal(at(free_port("tcp"))) == "Connection refused"
     plain = Server(tmp_path, has_jetstream=False)
     plain.start()
@@ -69,7 +69,7 @@ def test_a_server_that_is_not_there_or_is_none_of_ours_is_told_plainly(tmp_path:
         plain.kill()
 
 
-def test_who_is_let_in_is_said_by_credentials(tmp_path: Path) -> None:
+def test_admission_depends_on_credentials(tmp_path: Path) -> None:
     nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
     files = [tmp_path / "known.nk", tmp_path / "stranger.nk"]
     for file in files:
@@ -132,7 +132,7 @@ def test_a_jwt_with_its_seed_lets_in(tmp_path: Path) -> None:
         assert refusal(at(nats.port)) == "it requires credentials: give --nats-creds FILE"
 
 
-def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_tls_a_server_is_authenticated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [tmp_path / "ours", tmp_path / "strangers"]
     for folder in folders:
         folder.mkdir()
@@ -149,7 +149,7 @@ def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch
         assert "SSL_CERT_FILE" in said
 
 
-def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
+def test_no_proof_is_sent_to_a_server_without_tls(tmp_path: Path) -> None:
     """An attacker in between could use the proof to log in as Kiebitz."""
     nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
     seed = tmp_path / "alice.nk"
@@ -181,7 +181,7 @@ def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
     assert heard == [b""]
 
 
-def test_what_is_sent_while_the_way_is_cut_arrives_once_and_in_order(tmp_path: Path) -> None:
+def test_data_sent_during_a_network_cut_arrives_once_and_in_order(tmp_path: Path) -> None:
     """The way of both is cut, with something under way; a full run of the taps does it for a minute."""
     told: list[str] = []
     with server(tmp_path) as nats, network(nats.port) as way:

@@ -229,7 +229,7 @@ def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_anonymized", [False, True])
 @pytest.mark.full
-def test_nobody_is_named_where_that_is_wished(is_anonymized: bool, left: Left, tmp_path: Path) -> None:
+def test_no_player_is_named_with_anonymization(is_anonymized: bool, left: Left, tmp_path: Path) -> None:
     listed = tmp_path / "listed"
     done = kiebitz("import", str(left.spool), "--anonymize", "--replaced", str(listed))
     assert (done.status, listed.exists()) == (2, False)
@@ -315,7 +315,7 @@ def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
     assert forwarded - late <= len(found)
 
 
-def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
+def test_a_recording_that_continues_is_left_alone(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", ready="listening on"):
@@ -328,7 +328,7 @@ def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
     assert not spool.exists()
 
 
-def test_the_relay_alone_is_killed_and_nobody_hears_the_recorder(tmp_path: Path) -> None:
+def test_only_the_relay_is_killed(tmp_path: Path) -> None:
     """The recorder stores the rest, and leaves nothing to be recovered."""
     database = tmp_path / "game.db"
     with relaying(database) as echo:

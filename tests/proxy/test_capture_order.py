@@ -139,7 +139,7 @@ def test_disorder_changes_nothing(game: str, disorder: Callable[[Packets], Packe
     assert (after[2] > 0) == (game == "udp" and goes_back)
 
 
-def test_what_cannot_be_put_in_order_is_reported(tmp_path: Path) -> None:
+def test_unsortable_data_is_reported(tmp_path: Path) -> None:
     packets = talk(3 * LOOKAHEAD, 23, counted, 1000)
     write_packets(tmp_path / "long.pcap", sorted(packets, key=lambda packet: packet[2][12:16]))
     run = kiebitz("import", str(tmp_path / "long.pcap"), "-w", str(tmp_path / "x.db"))
@@ -239,7 +239,7 @@ def with_resets(segments: list[Sent], resets: list[tuple[int, str, str]]) -> lis
         [(4, "s", "RA"), (9, "c", "R")],
     ],
 )
-def test_a_rst_that_nobody_obeys_ends_nothing(resets: list[tuple[int, str, str]], pause_ms: int) -> None:
+def test_an_ignored_rst_ends_nothing(resets: list[tuple[int, str, str]], pause_ms: int) -> None:
     segments = conversation(12, pause_ms)
     assert told(items_of(with_resets(segments, resets))) == told(items_of(segments))
 
@@ -268,7 +268,7 @@ PLACES = st.lists(
 
 @given(st.integers(8, 30), PLACES, st.sampled_from([1, 50, 900, 6000, 20_000]))
 @settings(max_examples=times(300), deadline=None)
-def test_a_rst_loses_no_bytes_that_go_on(
+def test_a_rst_loses_no_bytes_that_continue(
     lines: int, resets: list[tuple[int, str, str]], pause_ms: int
 ) -> None:
     # The end without FINs: a RST behind the last bytes is obeyed.
@@ -417,7 +417,7 @@ def test_a_capture_and_its_skewed_copy_are_one(count: int, step_ms: int, skew_ms
     ],
     ids=["constant", "none", "counted", "two by turns", "four by turns"],
 )
-def test_what_is_sent_again_is_no_copy(
+def test_retransmissions_are_no_copies(
     identify: Identify, fragment: int, words: int, step_ms: int, tmp_path: Path
 ) -> None:
     assert len(payloads(talk(40, step_ms, identify, words, fragment), tmp_path)) == 40

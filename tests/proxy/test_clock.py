@@ -154,7 +154,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return made[0], made[1]
 
 
-def test_a_capture_is_told_in_the_order_of_its_packets(captures: tuple[str, str]) -> None:
+def test_a_capture_is_reported_in_the_order_of_its_packets(captures: tuple[str, str]) -> None:
     def told(capture: str, listing: str) -> list[dict[str, Any]]:
         return [{**row, "time": None} for row in kiebitz(listing, capture, "--json").json]
 

@@ -116,7 +116,7 @@ def test_copies_that_other_packets_overtake(tmp_path: Path) -> None:
         assert after[:3] == found(packets, tmp_path)[:3]
 
 
-def test_what_was_really_sent_twice_is_judged(tmp_path: Path) -> None:
+def test_real_duplicates_are_judged(tmp_path: Path) -> None:
     def sent_again(packet: bytes) -> bytes:
         number = (int.from_bytes(packet[18:20], "big") + 1) % 65_536 or 1
         return packet[:18] + number.to_bytes(2, "big") + packet[20:]
@@ -141,14 +141,14 @@ def test_what_was_really_sent_twice_is_judged(tmp_path: Path) -> None:
         (8, 0, b"a", False),
     ],
 )
-def test_what_is_the_same(identification: int, later_ns: int, payload: bytes, is_repeated: bool) -> None:
+def test_equal_elements(identification: int, later_ns: int, payload: bytes, is_repeated: bool) -> None:
     repeats = DuplicateDetector()
     assert not repeats.is_duplicate((b"flow", b"a", 0, 7), 10**12)
     assert repeats.is_duplicate((b"flow", payload, 0, identification), 10**12 + later_ns) == is_repeated
     assert not repeats.is_duplicate((b"other flow", b"a", 0, 7), 10**12)
 
 
-def test_without_identification_what_comes_right_after_is_the_same() -> None:
+def test_without_identification_immediate_copies_are_the_same() -> None:
     repeats = DuplicateDetector()
     assert not repeats.is_duplicate((b"flow", b"a", 0, 0), 0)
     assert repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS - 1)
@@ -175,7 +175,7 @@ def test_without_identification_news_may_be_the_same_words(
         assert repeats.is_duplicate((b"flow", b"a", 0, 0), later_ns) == is_repeated
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_remembered_state_is_bounded() -> None:
     repeats = DuplicateDetector()
     for number in range(3 * MAX_REMEMBERED):
         for ts_ns in (0, DUPLICATE_NS):

@@ -250,7 +250,7 @@ MALFORMED: list[tuple[str, int, bytes]] = [
 
 
 @pytest.mark.parametrize(("what", "linktype", "data"), UNREAD + ORDINARY + MALFORMED)
-def test_what_is_not_read_is_counted_by_its_kind(what: str, linktype: int, data: bytes) -> None:
+def test_skipped_data_is_counted_by_kind(what: str, linktype: int, data: bytes) -> None:
     found, decoder = decoded(linktype, data)
     assert found == []
     counters = {"unread": decoder.unread, "ignored": decoder.ignored, "malformed": decoder.malformed}
@@ -430,7 +430,7 @@ def check_any(linktype: int, data: bytes, wirelen: int) -> None:
     assert found or counted
 
 
-def test_command_says_what_was_not_read(tmp_path: Path) -> None:
+def test_the_command_reports_unread_data(tmp_path: Path) -> None:
     path = tmp_path / "mixed.pcapng"
     section = struct.pack("<II", 0x0A0D0D0A, 28) + b"\x4d\x3c\x2b\x1a\1\0\0\0" + b"\xff" * 8
     data = section + struct.pack("<I", 28)

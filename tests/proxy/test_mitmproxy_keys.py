@@ -99,7 +99,7 @@ def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_what_others_could_read_is_mended_and_that_is_said_once(tmp_path: Path, made: Path) -> None:
+def test_too_open_permissions_are_corrected_and_reported_once(tmp_path: Path, made: Path) -> None:
     folder = tmp_path / ".mitmproxy"
     shutil.copytree(made, folder)
     folder.chmod(0o777)
@@ -166,7 +166,7 @@ NO_KEYS: dict[str, tuple[Make, str]] = {
 
 @pytest.mark.parametrize("kind", a_few(NO_KEYS, ["a pipe"]))
 @MITMPROXYS_LIBRARIES
-def test_what_is_no_key_file_is_not_waited_for(
+def test_an_invalid_key_file_is_not_awaited(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, words = NO_KEYS[kind]
@@ -179,7 +179,9 @@ def test_what_is_no_key_file_is_not_waited_for(
 @pytest.mark.parametrize(
     "name", a_few(["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."], ["mitmproxy-ca.pem"])
 )
-def test_what_is_another_users_in_mitmproxys_folder_is_refused(tmp_path: Path, made: Path, name: str) -> None:
+def test_another_user_s_entries_in_mitmproxys_folder_are_rejected(
+    tmp_path: Path, made: Path, name: str
+) -> None:
     folder = tmp_path / ".mitmproxy"
     shutil.copytree(made, folder)
     strange(folder / name)

@@ -155,7 +155,7 @@ def test_a_game_behind_tls_in_which_the_server_speaks_first(tmp_path: Path, clie
     assert story(relay.database) == story(tmp_path / "plain.db")
 
 
-def test_a_server_whose_certificate_nobody_trusts(shared: Shared) -> None:
+def test_an_untrusted_certificate(shared: Shared) -> None:
     with (
         ThreadPoolExecutor(1) as beside,
         socket.create_connection(("127.0.0.1", shared.tls_port), PATIENCE_S) as client,
@@ -205,7 +205,7 @@ LOOK_ALIKES = [
 ]
 
 
-def test_what_looks_like_something_else_is_bytes(shared: Shared) -> None:
+def test_ambiguous_input_stays_bytes(shared: Shared) -> None:
     with listening() as listener:
         server = listener.getsockname()
         for data in LOOK_ALIKES:
@@ -217,7 +217,7 @@ def test_what_looks_like_something_else_is_bytes(shared: Shared) -> None:
         assert recorded(shared.database, stream, "s2c") == b"x" * 20_000 + data[::-1]
 
 
-def test_what_is_to_be_ignored_is_passed_on_and_not_recorded(shared: Shared) -> None:
+def test_ignored_traffic_is_forwarded_and_not_recorded(shared: Shared) -> None:
     with listening() as other:
         for listener in (shared.ignored, other):
             with by_socks(shared.port, listener.getsockname()) as client, accept(listener) as there:
@@ -292,7 +292,7 @@ def is_let_in(port: int, server: tuple[str, int]) -> bool:
 
 
 @pytest.mark.full
-def test_what_is_open_at_the_end_ends_with_the_recording(tmp_path: Path) -> None:
+def test_open_streams_end_with_the_recording(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")
         with relaying(tmp_path, f"socks5@{port}") as relay:

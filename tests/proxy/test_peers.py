@@ -51,7 +51,7 @@ def run(trial: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("transport", [peers_tcp, peers_udp])
-def test_a_server_and_a_client_hear_each_other(transport: ModuleType) -> None:
+def test_a_server_and_a_client_communicate(transport: ModuleType) -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await transport.listen(server.peers, "127.0.0.1", 0, "the game")
@@ -97,7 +97,7 @@ def test_both_hang_up() -> None:
     run(trial)
 
 
-def test_who_never_reads_is_given_up() -> None:
+def test_a_client_that_never_reads_is_dropped() -> None:
     async def trial() -> None:
         server = Recorded("s2c")
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
@@ -190,7 +190,7 @@ def test_a_half_closed_connection_still_hears() -> None:
     run(trial)
 
 
-def test_a_reset_is_told_from_an_end() -> None:
+def test_a_reset_is_distinguished_from_an_end() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")

@@ -142,7 +142,7 @@ def test_small_messages_go_at_once_and_in_order(tmp_path: Path, new_loop: NewLoo
 
 @LOOPS
 @pytest.mark.parametrize("first", ["client", "server"])
-def test_one_end_says_no_more_and_the_other_goes_on(tmp_path: Path, first: str, new_loop: NewLoop) -> None:
+def test_one_end_stops_sending_and_the_other_continues(tmp_path: Path, first: str, new_loop: NewLoop) -> None:
     with (
         serving() as server,
         relaying(tmp_path, to(server), new_loop=new_loop) as relay,
@@ -162,7 +162,9 @@ def test_one_end_says_no_more_and_the_other_goes_on(tmp_path: Path, first: str, 
 
 
 @LOOPS
-def test_a_client_that_has_said_all_before_the_server_was_reached(tmp_path: Path, new_loop: NewLoop) -> None:
+def test_a_client_that_sends_everything_before_the_server_is_reached(
+    tmp_path: Path, new_loop: NewLoop
+) -> None:
     with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
         for i in range(50):
             with connect(relay) as client:
@@ -417,7 +419,7 @@ def test_a_low_limit_of_open_files_lowers_the_limit_of_connections(
 
 
 @LOOPS
-def test_nobody_can_be_let_in_for_a_while(
+def test_temporarily_no_client_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: NewLoop
 ) -> None:
     monkeypatch.setattr(relay_tcp, "_PAUSE_SECONDS", 0.1)
@@ -557,7 +559,7 @@ def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
     assert rows(database, "SELECT data FROM chunks WHERE stream_id = 2") == [(b"!BYE\n",)]
 
 
-def test_the_command_turns_away_who_is_too_many(tmp_path: Path) -> None:
+def test_the_command_rejects_surplus_clients(tmp_path: Path) -> None:
     with serving() as server:
         port = free_port("tcp")
         mode = f"reverse:tcp://{endpoint_text(server.getsockname())}@{port}"

@@ -202,7 +202,7 @@ NO_CAPTURE = [
 
 
 @pytest.mark.parametrize(("data", "complaint"), a_few(NO_CAPTURE, NO_CAPTURE[1:2]))
-def test_what_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes, complaint: str) -> None:
+def test_a_file_that_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes, complaint: str) -> None:
     with sniffing(tmp_path / "game.db") as process:
         written(process, data)
         status, out, err = ended(process)
@@ -251,7 +251,7 @@ def test_a_terminal_is_no_pipe(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_capture_filter_belongs_to_whoever_captures() -> None:
+def test_a_capture_filter_is_an_option_of_live_captures_only() -> None:
     done = kiebitz("sniff", "-i", "-", "-f", "udp port 9000")
     assert done.status == 2
     assert "tcpdump -U -w - 'udp port 9000' | kiebitz sniff -i -" in done.err
@@ -276,9 +276,7 @@ while True:
 
 
 @pytest.mark.parametrize("writer_ends", [True, False])
-def test_ctrl_c_goes_to_both_and_what_the_writer_still_has_is_recorded(
-    tmp_path: Path, writer_ends: bool
-) -> None:
+def test_ctrl_c_ends_both_and_pending_data_is_recorded(tmp_path: Path, writer_ends: bool) -> None:
     database = tmp_path / "game.db"
     head, first, *rest = TINY_PARTS
     parts = (head, first, b"".join(rest), b"x" if writer_ends else b"")
@@ -388,7 +386,7 @@ def test_time_goes_by_the_packets_and_by_waiting() -> None:
         assert pipe.now_ns() == second_ns
 
 
-def test_what_is_read_ahead_is_bounded() -> None:
+def test_read_ahead_is_bounded() -> None:
     packet = struct.pack("<IIII", 1, 0, 60_000, 60_000) + bytes(60_000)
     with piped() as (pipe, writing):
         os.set_blocking(writing, False)
@@ -422,7 +420,7 @@ def test_closing_ends_the_thread_whatever_it_waits_for() -> None:
     assert threading.active_count() == threads
 
 
-def test_no_capture_is_told_to_whoever_waits() -> None:
+def test_a_missing_capture_is_reported_to_a_waiting_reader() -> None:
     with piped() as (pipe, writing):
         os.write(writing, b"nonsense, and more than 16 bytes of it")
         with pytest.raises(CaptureError, match="standard input is not a capture"):
@@ -430,7 +428,7 @@ def test_no_capture_is_told_to_whoever_waits() -> None:
 
 
 @pytest.mark.parametrize(("data", "complaint"), NO_CAPTURE)
-def test_a_pipe_that_ends_without_a_capture_is_told(data: bytes, complaint: str) -> None:
+def test_a_pipe_that_ends_without_a_capture_is_reported(data: bytes, complaint: str) -> None:
     reading, writing = os.pipe()
     os.write(writing, data)
     os.close(writing)

@@ -447,7 +447,7 @@ def test_connections_that_are_over_are_bounded() -> None:
     assert (items, sorter._sides, sorter._ended) == ([], {}, {})
 
 
-def test_what_waits_is_bounded_over_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_is_bounded_over_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_conversations, "MAX_WAITING_BYTES", 100_000)
     sorter, items = conversations(streams=1000), list[Item]()
     for number in range(500):

@@ -94,7 +94,7 @@ def test_from_the_middle() -> None:
     assert assembled(pieces, None) == ["@0 gap ?", "@0 ab", "@2 c"]
 
 
-def test_what_was_given_up_comes_late() -> None:
+def test_abandoned_data_that_arrives_late() -> None:
     direction, items = assembly(), list[Item]()
     put(direction, 0, b"ab", items)
     put(direction, 4, b"ef", items)
@@ -112,7 +112,7 @@ def test_cut_by_the_snap_length() -> None:
     assert told(items) == ["1 c2s @0 ab", "1 c2s @2 gap 3", "1 c2s @5 fghi", "1 c2s @9 gap 1"]
 
 
-def test_what_is_acknowledged_and_never_seen_is_a_gap_in_the_end() -> None:
+def test_acknowledged_but_unseen_data_becomes_a_gap_at_the_end() -> None:
     for ack, expected in ((2, []), (3, []), (4, ["1 c2s @2 gap 2"]), (9, ["1 c2s @2 gap 7"])):
         direction, items = assembly(), list[Item]()
         put(direction, 0, b"ab", items)
@@ -166,7 +166,7 @@ def test_the_fault_says_how_many_bytes_differ_and_where() -> None:
     assert fault.text == "2 bytes from offset 1 retransmitted with other content; the first version is kept"
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_state_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_reassembly, "MAX_RECENT_BYTES", 10_000)
     recent, items = RecentBytes(), list[Item]()
     directions = [Reassembler(Stream(n, "tcp", "c", "s", 0), "c2s", recent) for n in range(30)]
@@ -182,7 +182,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(items) == ["29 c2s @80 retransmission-differs 5"]
 
 
-def test_what_waits_can_be_bounded() -> None:
+def test_the_queue_can_be_bounded() -> None:
     direction, items = assembly(), list[Item]()
     for seq in range(2, 2 * tcp_reassembly.MAX_AHEAD_PIECES + 2, 2):
         put(direction, seq, b"x", items)

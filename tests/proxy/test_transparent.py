@@ -172,7 +172,7 @@ def endpoint(version: int, port: int) -> str:
         [("nftables", 6, True)],
     ),
 )
-def test_what_passes_a_gateway_is_recorded_as_the_server_gets_it(
+def test_traffic_through_a_gateway_is_recorded_as_received(
     tmp_path: Path, tool: str, version: int, keep_source: bool
 ) -> None:
     skip_unless_possible(*TOOLS)
@@ -441,7 +441,7 @@ def test_a_loop_with_a_kept_source(
 
 
 @pytest.mark.parametrize("kind", a_few(KINDS, [socket.SOCK_STREAM], KINDS.__getitem__))
-def test_who_was_not_redirected_is_turned_away(tmp_path: Path, kind: socket.SocketKind) -> None:
+def test_a_client_without_redirect_is_rejected(tmp_path: Path, kind: socket.SocketKind) -> None:
     skip_unless_possible("setpriv")
     mode = f"transparent@0.0.0.0:{PORT}"
     with network() as net, relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay:
@@ -466,7 +466,7 @@ def test_a_server_on_the_gateway_itself(tmp_path: Path) -> None:
         assert "with -m reverse:udp://" in hears(relay, "only the server can send")
 
 
-def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_reported_as_by_any_relay(tmp_path: Path) -> None:
     skip_unless_possible("nft", "setpriv")
     mode = f"transparent@{PORT}"
     rules = ("-m", mode, "-i", "players0", "--port", "9000")
@@ -482,7 +482,7 @@ def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> N
     assert codes == [("refused", "network"), ("port-unreachable", "network")]
 
 
-def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
+def test_forbidden_actions_are_reported(tmp_path: Path) -> None:
     skip_unless_possible("setpriv")
     command = [*KIEBITZ, "relay", "-q", "-w", str(tmp_path / "relay.db"), "-m", f"transparent@{PORT}"]
     with network() as net:
@@ -520,7 +520,7 @@ def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
         (("-m", "transparent@9001", "--port", "9"), "--port goes with --print-rules"),
     ],
 )
-def test_what_does_not_go_together(options: tuple[str, ...], says: str) -> None:
+def test_incompatible_options(options: tuple[str, ...], says: str) -> None:
     done = kiebitz("relay", *options)
     assert done.status == 2
     assert says in done.err

@@ -127,7 +127,7 @@ def test_a_message_costs_little(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", a_few(BOMBS, SHOWN))
-def test_what_is_recorded_of_it_can_be_shown(name: str, tmp_path: Path) -> None:
+def test_its_recording_can_be_shown(name: str, tmp_path: Path) -> None:
     port = f"{'udp' if BOMBS[name][0] == 'maexchen' else 'tcp'}.port==4000,{BOMBS[name][0]}"
     database = record(tmp_path / "bomb.db", pieces(name))
     assert kiebitz("redissect", database, "-d", port).status == 0
@@ -180,7 +180,7 @@ def test_members_without_content_are_passed_over(compress: type[bytes]) -> None:
         assert sum(1 for _ in capture) == 69
 
 
-def test_what_is_compressed_twice_is_no_capture() -> None:
+def test_doubly_compressed_data_is_no_capture() -> None:
     with pytest.raises(CaptureError, match="the gzip content of the stream is not a capture"):
         open_capture(io.BytesIO(gzip.compress(gzip.compress(PCAP))))
 

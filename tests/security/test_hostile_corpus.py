@@ -88,7 +88,7 @@ PLACES = {
         lambda row: [*PLACES].index(row[0]) % 3 == [*KINDS].index(row[1]) or row == (".staging", "link"),
     ),
 )
-def test_what_is_no_file_in_a_corpus_is_refused(place: str, kind: str, corpus: Path, tmp_path: Path) -> None:
+def test_foreign_files_in_a_corpus_are_rejected(place: str, kind: str, corpus: Path, tmp_path: Path) -> None:
     path = corpus / place
     if path.is_dir():
         shutil.rmtree(path)
@@ -278,7 +278,7 @@ def test_captures_are_found_without_leaving_their_folder(
     assert told.count("this link leads out of given and is left out: name it to add it") == 2
 
 
-def test_what_a_query_spills_is_bounded_private_and_removed(
+def test_query_spill_files_are_bounded_private_and_removed(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spilt, connect = tmp_path / "spilt", duckdb.connect

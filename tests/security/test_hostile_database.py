@@ -37,7 +37,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lambda row: f"{row[1]}-{' '.join(row[0])}",
     ),
 )
-def test_what_is_wrong_in_a_database_is_said(
+def test_defects_of_a_database_are_reported(
     kind: str, command: list[str], sound: Path, tmp_path: Path
 ) -> None:
     done = kiebitz(command[0], spoilt(sound, tmp_path, ROWS[kind]), *command[1:])

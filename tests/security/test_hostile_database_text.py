@@ -191,7 +191,7 @@ def test_all_columns_together_do_nothing(
     indirect=["columns"],
 )
 @pytest.mark.parametrize("kind", ["names", "values"])
-def test_nothing_that_is_told_of_a_game_does_anything(
+def test_hostile_game_texts_are_inert(
     kind: str, protocol: str, columns: str | None, sound: dict[str, Path], tmp_path: Path
 ) -> None:
     spots = [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in WORDS]

@@ -45,7 +45,7 @@ WRITING = [
 
 
 @pytest.mark.usefixtures("umask")
-def test_what_is_written_is_its_owners_alone(tmp_path: Path) -> None:
+def test_written_files_are_private(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         for command in WRITING:
             done = kiebitz(*command)

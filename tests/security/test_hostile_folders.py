@@ -87,9 +87,7 @@ IDS = ["pipe", "spool", "folder of links", "journal of links", "link", "link to 
 
 
 @pytest.mark.parametrize("make", a_few(PLANTED, PLANTED[::5], lambda make: IDS[PLANTED.index(make)]))
-def test_a_relay_starts_beside_what_others_have_planted(
-    tmp_path: Path, make: Callable[[Path], object]
-) -> None:
+def test_a_relay_starts_next_to_planted_files(tmp_path: Path, make: Callable[[Path], object]) -> None:
     shared = folder_for_all(tmp_path / "shared")
     victim = leave_spool(tmp_path / "victim")
     bait = planted(shared / ".game.db-spool-\x1b[2J", make)
@@ -111,7 +109,7 @@ def with_something_else(path: Path) -> None:
     (path / "journal" / "letter.txt").write_text("dear")
 
 
-def test_tidying_removes_what_a_killed_relay_left_and_nothing_else(tmp_path: Path) -> None:
+def test_tidying_removes_only_leftovers_of_a_killed_relay(tmp_path: Path) -> None:
     victim = leave_spool(tmp_path / "victim")
     before = all_below(victim)
     folder = tmp_path / "folder"
@@ -267,7 +265,9 @@ def test_a_start_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["00000001.journal", "start.json"])
 @pytest.mark.parametrize("make", [pipe, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_damage(tmp_path: Path, name: str, make: Callable[[Path], object]) -> None:
+def test_an_entry_that_is_no_file_is_reported_as_damage(
+    tmp_path: Path, name: str, make: Callable[[Path], object]
+) -> None:
     make(tmp_path / name)
     with pytest.raises(JournalError, match="damaged"):
         JournalReader(tmp_path).read()
@@ -315,7 +315,7 @@ def test_names_are_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.Monkey
     assert Path(rotation.begin(mine)).name == NEXT.replace("00001", "01001")
 
 
-def test_a_watcher_does_not_go_on_in_a_database_of_others(tmp_path: Path) -> None:
+def test_a_watcher_does_not_continue_in_a_database_of_others(tmp_path: Path) -> None:
     shared = folder_for_all(tmp_path / "shared")
     game = shared / "game.db"
     game.touch()

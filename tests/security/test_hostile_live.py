@@ -94,7 +94,7 @@ def drives_nothing(text: str) -> bool:
         lambda row: f"{'hostile' if row[0] == NAME else 'foreign'}-{row[1]}",
     ),
 )
-def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(
+def test_hostile_peer_names_control_no_terminal_of_a_relay(
     name: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A terminal may have no such letter: that must not end the recording.

@@ -145,7 +145,7 @@ def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) ->
 
 
 @pytest.mark.full
-def test_what_the_tests_own_players_babble_is_text(look: Look, tmp_path: Path) -> None:
+def test_chatter_of_the_tests_own_players_is_text(look: Look, tmp_path: Path) -> None:
     with served(ODD) as server:
         sight = look(server.at())
         harmless(sight)

@@ -39,9 +39,7 @@ def open_files() -> int:
 
 @MOSTLY_UVLOOP
 @pytest.mark.parametrize("deaf", a_few(["client", "server"], ["client"]))
-def test_readers_that_never_read_cost_little_and_disturb_nobody(
-    tmp_path: Path, deaf: str, new_loop: NewLoop
-) -> None:
+def test_readers_that_never_read_cost_little(tmp_path: Path, deaf: str, new_loop: NewLoop) -> None:
     with (
         serving() as server,
         relaying(tmp_path, to_tcp(server), new_loop=new_loop) as relay,
@@ -71,7 +69,7 @@ def test_readers_that_never_read_cost_little_and_disturb_nobody(
     "greeted",
     [pytest.param(False, id="silent server", marks=pytest.mark.full), pytest.param(True, id="speaks first")],
 )
-def test_the_silent_make_room_and_those_who_play_stay(
+def test_idle_clients_are_evicted_before_players(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeted: bool
 ) -> None:
     # However slow this machine is, they have just come.
@@ -187,7 +185,7 @@ def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -
 
 
 @HAS_PROC
-def test_the_command_stands_a_flood_from_many_ports(tmp_path: Path) -> None:
+def test_the_command_survives_a_flood_from_many_ports(tmp_path: Path) -> None:
     """The whole command: forwarder, recorder, notices, and recording."""
     database = tmp_path / "game.db"
     flood = 10_000

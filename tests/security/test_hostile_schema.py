@@ -169,7 +169,7 @@ def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tm
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_what_is_no_table_is_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
+def test_non_tables_are_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, UNREADABLE[kind])
     reading = [[command[0], path, *command[1:]] for command in READING]
     for command in [*reading, *writing(path), ["import", path, "-w", str(tmp_path / "new.db")]]:
@@ -193,7 +193,7 @@ def test_tables_that_share_their_pages_are_not_written_to(sound: Path, tmp_path:
     assert Path(path).read_bytes() == before
 
 
-def test_what_an_older_sqlite_utils_has_made_is_ours(sound: Path, tmp_path: Path) -> None:
+def test_files_of_an_older_sqlite_utils_are_accepted(sound: Path, tmp_path: Path) -> None:
     path = shutil.copy(sound, tmp_path / "old.db")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")

@@ -102,7 +102,7 @@ SUFFIXES = ["-wal", "-shm", "-journal"]
         lambda row: [*BESIDE].index(row[0]) % 3 == SUFFIXES.index(row[1]),
     ),
 )
-def test_what_is_no_file_is_not_opened_beside_a_database(kind: str, suffix: str, game: Path) -> None:
+def test_special_files_next_to_a_database_are_not_opened(kind: str, suffix: str, game: Path) -> None:
     BESIDE[kind](Path(f"{game}{suffix}"))
     for command in (["events", str(game)], ["redissect", str(game)], *writing(str(game))):
         done = kiebitz(*command)
@@ -112,7 +112,7 @@ def test_what_is_no_file_is_not_opened_beside_a_database(kind: str, suffix: str,
 
 @IS_ROOT
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
-def test_another_users_file_is_not_used_beside_a_database(suffix: str, game: Path) -> None:
+def test_another_users_file_is_not_used_next_to_a_database(suffix: str, game: Path) -> None:
     beside = Path(f"{game}{suffix}")
     beside.touch()
     os.chown(beside, NOBODY, NOBODY)
@@ -159,7 +159,7 @@ OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("kind", [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
-def test_what_is_not_ones_own_is_not_recorded_into(kind: str, game: Path) -> None:
+def test_foreign_databases_are_not_recorded_into(kind: str, game: Path) -> None:
     spoil, sentence = {**TARGETS, **OTHERS}[kind]
     spoil(game)
     before = game.read_bytes() if game.is_file() else None

@@ -54,7 +54,7 @@ def test_a_planted_name_of_an_unfinished_file_is_not_written_to(
 
 
 @BOTH
-def test_what_an_older_one_has_left_is_not_in_the_file(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_entries_of_an_older_one_are_not_in_the_file(tmp_path: Path, command: tuple[str, ...]) -> None:
     leftover = tmp_path / f"x.{os.getpid()}.part"
     leftover.write_text("tail of something older" * 100_000)
     leftover.chmod(0o666)
@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_another_user_has_planted_is_refused(
+def test_another_user_s_planted_file_is_rejected(
     tmp_path: Path, make: Make, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kiebitz.services.output_files._READER_PATIENCE_S", 0.1)
@@ -189,7 +189,7 @@ def test_standard_output_by_its_path(tmp_path: Path, path: str, into: str) -> No
     assert names(tmp_path) == ["found"]
 
 
-def test_a_descriptor_that_nobody_gave_us() -> None:
+def test_a_descriptor_that_was_not_passed() -> None:
     # The database in memory has none, but python may have some.
     for number in ("3", "9", "99999999999999999999"):
         done = kiebitz(*CSV, f"/dev/fd/{number}")

@@ -126,7 +126,7 @@ def test_no_argument_drives_the_terminal_by_way_of_an_error(command: list[str], 
     assert is_harmless(done.err)
 
 
-def test_a_file_with_a_hostile_name_is_told_of_in_words(tmp_path: Path) -> None:
+def test_a_file_with_a_hostile_name_is_reported_in_words(tmp_path: Path) -> None:
     whole = Path(TINY).read_bytes()
     (tmp_path / f"{ODD}.pcap").write_bytes(whole[:-5])
     (tmp_path / f"{ODD}.txt").write_bytes(b"no capture")

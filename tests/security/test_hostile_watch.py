@@ -60,7 +60,7 @@ def test_no_column_does_anything(spot: Spot, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", a_few(["names", "values"], ["values"]))
 @pytest.mark.parametrize("protocol", a_few(CAPTURES_OF, ["catan"]))
-def test_nothing_that_is_told_of_a_game_does_anything(protocol: str, kind: str, tmp_path: Path) -> None:
+def test_hostile_game_texts_are_inert(protocol: str, kind: str, tmp_path: Path) -> None:
     words = {"protocol", "transport", "direction", "severity", "kind"}
     look(
         spoilt(

@@ -401,7 +401,7 @@ QUICK = {*CHOSEN, "maexchen-two-servers-restart.pcapng"}
 
 
 @pytest.mark.parametrize("capture", a_few(GAMES, QUICK.__contains__))
-def test_no_answer_holds_what_only_others_were_told(capture: str) -> None:
+def test_no_answer_has_hidden_values(capture: str) -> None:
     check(stored(capture))
 
 
@@ -461,7 +461,7 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
     assert keys.player(old) != keys.player(links["alice"])
 
 
-def test_a_link_goes_on_in_the_next_database(tmp_path: Path) -> None:
+def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
     """The names of players are in the database before; a new one has their streams."""
     found = squatted()
     recorder = RotatingRecorder(str(tmp_path / "one.db"), "relay", "made up", started_ns=START_NS)
@@ -513,7 +513,7 @@ def test_the_server_asks_for_the_key_of_a_connection(made: Callable[[str], str])
             assert (other.status, other.sentence) == (404, f"there is no table {3 - number} in this session")
 
 
-def test_a_player_s_state_is_made_of_what_the_player_saw(made: Callable[[str], str]) -> None:
+def test_a_player_s_state_follows_from_observed_events(made: Callable[[str], str]) -> None:
     """After the end of its connection nothing changes for it, and nothing of before is there."""
     hearers = opened(made("impersonated")).hearers
     table = 1

@@ -126,7 +126,7 @@ def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", a_few(ROWS, [*ROWS][:1]))
-def test_rows_that_kiebitz_never_writes_are_told(kind: str, sound: Path, tmp_path: Path) -> None:
+def test_rows_that_kiebitz_never_writes_are_reported(kind: str, sound: Path, tmp_path: Path) -> None:
     served(with_rows({"maexchen": sound}["maexchen"], tmp_path, ROWS[kind]))
 
 
@@ -155,7 +155,7 @@ def test_rows_that_kiebitz_never_writes_are_told(kind: str, sound: Path, tmp_pat
         lambda row: "length = 1" in row,
     ),
 )
-def test_values_that_no_program_writes_are_told(statement: str, sound: Path, tmp_path: Path) -> None:
+def test_values_that_no_program_writes_are_reported(statement: str, sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     path.write_bytes(sound.read_bytes())
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -62,7 +62,7 @@ def _accused(timeline: Timeline) -> set[tuple[str, str, str]]:
         lambda row: ([*GAMES].index(row[0]) + [*DEEDS].index(row[1])) % 2 == 0,
     ),
 )
-def test_nobody_is_blamed_and_all_can_be_undone(tmp_path: Path, protocol: str, action: str) -> None:
+def test_no_violation_is_reported_and_all_can_be_undone(tmp_path: Path, protocol: str, action: str) -> None:
     capture = str(CAPTURES / GAMES[protocol])
     before = open_session(capture)
     accused = _accused(before)
@@ -128,7 +128,7 @@ def test_messages_are_marked_and_the_dropped_one_is_listed(altered: Path) -> Non
     assert len(kiebitz("messages", str(altered), "--json", "-Y", "altered").json) == 3
 
 
-def test_what_was_altered_is_listed(altered: Path) -> None:
+def test_alterations_are_listed(altered: Path) -> None:
     rows = kiebitz("messages", str(altered), "--altered", "--json").json
     assert [(row["action"], row["name"], row["fields"]) for row in rows] == [
         ("change", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
@@ -156,7 +156,7 @@ def test_events_are_marked_but_no_player_knows(altered: Path) -> None:
     assert not any(row["altered"] for row in rows)
 
 
-def test_check_says_what_was_done(altered: Path) -> None:
+def test_check_reports_alterations(altered: Path) -> None:
     done = kiebitz("check", str(altered))
     assert done.status == 0
     assert "(after Kiebitz has altered a message)" in done.out
@@ -207,7 +207,7 @@ def test_exports_have_it(altered: Path, tmp_path: Path) -> None:
     assert kiebitz("diff", str(altered), str(pcapng)).status == 0
 
 
-def test_what_it_led_to(altered: Path) -> None:
+def test_consequences_of_a_change(altered: Path) -> None:
     done = kiebitz("diff", "--alterations", str(altered))
     assert done.status == 3
     for words in (
@@ -222,7 +222,7 @@ def test_what_it_led_to(altered: Path) -> None:
     assert not found["equal"]
 
 
-def test_diff_of_one_session_that_nobody_altered() -> None:
+def test_diff_of_an_unaltered_session() -> None:
     done = kiebitz("diff", "--alterations", TINY)
     assert (done.status, done.out) == (0, "Kiebitz has altered nothing in this session\n")
     assert kiebitz("diff", "--alterations", TINY, TINY).status == 2

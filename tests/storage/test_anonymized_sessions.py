@@ -139,7 +139,7 @@ def exports() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "form"), exports())
-def test_no_export_has_a_word_of_anybodys(name: str, form: str, tmp_path: Path) -> None:
+def test_no_export_has_a_player_s_text(name: str, form: str, tmp_path: Path) -> None:
     path = tmp_path / f"game.{form}"
     capture = str(CAPTURES / name)
     done = kiebitz("export", capture, "-T", form, "-o", str(path), "--anonymize")
@@ -159,7 +159,7 @@ def test_no_export_has_a_word_of_anybodys(name: str, form: str, tmp_path: Path) 
     assert name.split(".")[0].encode() not in data
 
 
-def test_what_is_looked_for_is_found_where_nothing_is_anonymized(tmp_path: Path) -> None:
+def test_searched_values_are_found_without_anonymization(tmp_path: Path) -> None:
     path = tmp_path / "game.jsonl"
     capture = str(CAPTURES / GAMES["okey"])
     kiebitz("export", capture, "-T", "jsonl", "-o", str(path))
@@ -212,7 +212,7 @@ def test_compared_with_the_original_only_the_names_differ(name: str, tmp_path: P
     assert all(sides["a"] != sides["b"] for table in difference["tables"] for sides in table["players"])
 
 
-def test_the_list_of_who_is_who_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_the_list_of_pseudonyms_is_written_on_request(tmp_path: Path) -> None:
     listed = tmp_path / "who.txt"
     arguments = ("export", TINY, "-T", "jsonl", "--anonymize", "--replaced", str(listed))
     done = kiebitz(*arguments)
@@ -233,7 +233,7 @@ def test_a_player_is_named_by_the_name_that_the_session_has(tmp_path: Path) -> N
     assert (done.status, b"dora" in path.read_bytes()) == (0, False)
 
 
-def test_several_files_have_the_same_stand_ins(tmp_path: Path) -> None:
+def test_several_files_have_the_same_pseudonyms(tmp_path: Path) -> None:
     database = str(tmp_path / "two.db")
     first, second = (str(CAPTURES / f"maexchen-{name}.pcap") for name in ("head-tiny", "old-20111003"))
     assert kiebitz("import", first, second, "-w", database, "--anonymize").status == 0

@@ -43,7 +43,7 @@ def test_keys_that_are_names_make_a_map() -> None:
     assert _shape([scores], place).fit(scores) == {"scores": [("alice", 1), ("bob", 2)]}
 
 
-def test_what_a_grammar_calls_mixed_has_forms_even_if_it_came_in_one() -> None:
+def test_mixed_productions_have_forms_even_with_a_single_example() -> None:
     place = Place(lambda path, value: False, ("board.field",))
     value = {"board": [{"field": "a"}]}
     assert _shape([value], place).fit(value) == {"board": [{"field": {"value": "a"}}]}

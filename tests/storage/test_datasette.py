@@ -59,7 +59,7 @@ def test_each_question_has_an_answer(protocol: str) -> None:
         assert asked(path, query) or (protocol, name) in EMPTY, name
 
 
-def test_who_bluffed_most_is_counted_right() -> None:
+def test_the_most_frequent_bluffer_is_counted() -> None:
     path = Path(stored(GAMES["maexchen"]))
     rolled: dict[str, str] = {}
     bluffs: dict[str, list[bool]] = {}
@@ -86,7 +86,7 @@ def test_it_speaks_of_what_is_there() -> None:
     assert set(tables) >= {*VIEWS}
 
 
-def test_what_is_no_database_has_none() -> None:
+def test_a_file_that_is_no_database_has_no_sessions() -> None:
     done = kiebitz("export", TINY, "-T", "datasette")
     assert (done.status, done.out) == (1, "")
     assert "read the capture into one with kiebitz import" in done.err

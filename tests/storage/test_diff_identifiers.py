@@ -30,7 +30,7 @@ def values(name: str, value: Any, handles: IdentifierKinds) -> Iterator[tuple[st
 
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
-def test_what_names_a_player_has_a_handle(capture: str) -> None:
+def test_fields_that_name_a_player_have_a_handle(capture: str) -> None:
     timeline = open_session(stored(capture))
     for table in timeline.tables():
         dissector = dissector_of(table.protocol)
@@ -55,7 +55,7 @@ def test_what_names_a_player_has_a_handle(capture: str) -> None:
 
 
 @pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
-def test_what_has_a_handle_is_a_field_of_some_event(dissector: Any) -> None:
+def test_fields_with_identifiers_belong_to_an_event(dissector: Any) -> None:
     grammar = dissector.grammar
     fields = {field for kind in grammar.events.values() for field in kind.fields}
     # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, a game server of

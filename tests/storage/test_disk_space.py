@@ -67,7 +67,7 @@ def relay_with(folder: Path, *options: str) -> Iterator[Echo]:
 @pytest.mark.parametrize(
     "rotating", [pytest.param(False, marks=pytest.mark.full), True], ids=["one database", "-b"]
 )
-def test_a_relay_records_no_more_than_it_is_told_and_forwards_on(tmp_path: Path, rotating: bool) -> None:
+def test_a_relay_records_no_more_than_it_is_reported_and_forwards_on(tmp_path: Path, rotating: bool) -> None:
     options = ("--max-size", "10MB", *(("-b", "filesize:3000") if rotating else ()))
     most = 0
     with relay_with(tmp_path, *options) as echo:
@@ -195,7 +195,7 @@ def test_a_sniff_through_a_pipe_ends_there(tmp_path: Path) -> None:
         *((size, "10MB is the least") for size in ("5MB", "0GB")),
     ],
 )
-def test_what_is_no_size(size: str, words: str) -> None:
+def test_invalid_sizes(size: str, words: str) -> None:
     done = kiebitz("import", str(CAPTURE), "--max-size", size)
     assert done.status == 2
     assert words in done.err
@@ -246,7 +246,7 @@ def test_an_import_leaves_some_of_the_disk(tmp_path: Path) -> None:
         assert_sound(database)
 
 
-def test_a_relay_waits_while_the_disk_is_low_and_goes_on(tmp_path: Path) -> None:
+def test_a_relay_waits_while_the_disk_is_low_and_continues(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "40m") as disk:
         database = disk / "game.db"
         sent = [b"REGISTER;alice"]

@@ -40,7 +40,7 @@ def test_every_word_and_operator_is_in_the_reference() -> None:
     assert {sign for sign in signs if sign not in text} == set()
 
 
-def test_what_the_reference_names_is_understood() -> None:
+def test_references_are_resolved() -> None:
     catalog = field_catalog()
     for names in NAMES:
         for name in names.split(", "):
@@ -82,7 +82,7 @@ def test_the_words_of_the_headings_are_understood() -> None:
     assert kiebitz("check", TINY, "-Y", 'who == "alice"').status == 0
 
 
-def test_whoever_asks_for_a_player_is_told_how_to_ask_for_more() -> None:
+def test_a_player_s_viewer_is_told_how_to_see_more() -> None:
     lost = kiebitz("events", TINY, "-Y", 'named == "alice" && kind == "lost"', "--json").json
     assert [row["data"]["names"] for row in lost] == [["alice"]]
     for asked, is_told in (("player", True), ("named", False)):

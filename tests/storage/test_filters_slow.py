@@ -90,7 +90,7 @@ def test_another_error_of_sqlite_stays_what_it_is() -> None:
     assert reason_of(error) is error
 
 
-def test_the_command_says_so_with_status_2(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_reports_it_with_status_2(monkeypatch: pytest.MonkeyPatch) -> None:
     # No text of the capture is long enough for a whole second.
     monkeypatch.setattr(expressions, "PATIENCE_S", 1e-6)
     done = kiebitz("messages", TINY, "-Y", 'server matches "(.|.)+(.|.)+(.|.)+§"', "--nl")

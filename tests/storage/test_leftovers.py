@@ -281,7 +281,7 @@ WRITING = [
 
 
 @pytest.mark.parametrize("kind", OWN)
-def test_what_was_left_is_recovered_by_any_command_that_writes(kind: str, tmp_path: Path) -> None:
+def test_leftovers_are_recovered_by_any_writing_command(kind: str, tmp_path: Path) -> None:
     few = WRITING[1:4] if kind == "a journal to be rolled back" else WRITING[1:2]
     for number, command in enumerate(WRITING if times(2, 1) == 2 else few):
         database = tmp_path / str(number) / "game.db"
@@ -449,7 +449,7 @@ def test_nor_is_a_foreign_log(kind: str, suffix: str, tmp_path: Path) -> None:
         assert words in done.err
 
 
-def test_what_a_journal_restores_is_looked_at_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_restored_journal_is_validated_before_writing(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     two_sessions(database)
     with closing(sqlite3.connect(database)) as connection:

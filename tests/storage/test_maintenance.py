@@ -96,7 +96,7 @@ def test_several_are_deleted_and_the_numbers_of_the_last_are_given_again(databas
     ],
     ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else None,
 )
-def test_what_cannot_be_done_is_said_and_nothing_is_changed(
+def test_impossible_actions_are_reported_and_change_nothing(
     arguments: list[str], status: int, sentence: str, database: Path
 ) -> None:
     before = database.read_bytes()
@@ -112,7 +112,7 @@ def test_a_capture_and_nothing_have_no_sessions_to_keep_in_order(tmp_path: Path)
         assert "only a database has sessions to keep in order" in done.err
 
 
-def test_what_is_being_recorded_is_left_alone(database: Path) -> None:
+def test_a_database_being_recorded_is_left_alone(database: Path) -> None:
     recorder = Recorder(str(database), "relay", "made up", started_ns=1)
     try:
         for arguments in (["--delete", "1", "--yes"], ["--note", "1", "x"], ["--rename", "1", "x"]):
@@ -126,7 +126,7 @@ def test_what_is_being_recorded_is_left_alone(database: Path) -> None:
 # The same traffic twice.
 
 
-def test_a_capture_that_is_there_already_is_imported_and_said(database: Path, tmp_path: Path) -> None:
+def test_a_capture_that_is_there_already_is_imported_and_reported(database: Path, tmp_path: Path) -> None:
     other = tmp_path / "another name.pcap.gz"
     other.write_bytes(gzip.compress(Path(TINY).read_bytes()))
     done = kiebitz("import", str(other), "-w", str(database))

@@ -34,7 +34,7 @@ def looked_at(session: kiebitz.Session) -> list[kiebitz.Message]:
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
-def test_a_message_is_told_as_the_listings_tell_it(name: str) -> None:
+def test_a_message_is_reported_as_the_listings_tell_it(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         timeline = session.timeline
         events = {event.id: event for event in session.events()}
@@ -103,7 +103,7 @@ def check_json(told: MessageInFull) -> None:
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
-def test_a_player_is_told_what_they_could_know(name: str) -> None:
+def test_a_player_sees_only_observable_events(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         timeline = session.timeline
         players = sorted({stream.player for stream in session.streams() if stream.player})[:4]
@@ -141,7 +141,7 @@ def _without_empty(state: Any) -> Any:
     return {key: value for key, value in inner.items() if key != "private" or value != {}}
 
 
-def test_a_secret_of_another_is_in_nothing_that_a_player_is_told() -> None:
+def test_a_player_receives_no_secret_of_another() -> None:
     with kiebitz.open(str(CAPTURES / "maexchen-head-tiny.pcap")) as session:
         full = InFull(session.timeline)
         (rolled,) = [said for said in session.messages('msg == "ROLLED"') if said.player == "carl"][:1]

@@ -32,7 +32,7 @@ def five() -> str:
         ("cgml-hands.pcap.gz", {"robot Karel", "robot Emil & spol.", "wampaire", "robot <3>"}),
     ],
 )
-def test_messages_name_the_clients_that_have_said_who_they_are(capture: str, names: set[str]) -> None:
+def test_messages_name_identified_clients(capture: str, names: set[str]) -> None:
     rows = kiebitz("messages", stored(capture), "--json").json
     assert {row["player"] for row in rows} - {None} == names
     # The address is there all the same.
@@ -75,11 +75,11 @@ def test_a_replay_into_a_pipe_says_which_table_where_there_are_several(five: str
         ("maexchen-head-tiny.pcap", "losers alice; reason ANNOUNCED_LOSING_DICE"),
     ],
 )
-def test_results_are_told_by_names(capture: str, result: str) -> None:
+def test_results_are_reported_by_names(capture: str, result: str) -> None:
     assert result in kiebitz("games", stored(capture)).out.splitlines()[1]
 
 
-def test_check_says_under_which_numbers_a_flaw_is_listed() -> None:
+def test_check_says_under_which_numbers_a_diagnostic_is_listed() -> None:
     rows = kiebitz("check", stored(BADCARD), "--json").json
     by_code = {row["code"]: row for row in rows}
     assert (by_code["bad-field"]["message"], by_code["bad-field"]["player"]) == (118, "Falsch")
@@ -93,13 +93,13 @@ def test_check_says_under_which_numbers_a_flaw_is_listed() -> None:
     assert f"message #{with_event['message']}, event #{with_event['event']}, stream" in text
 
 
-def test_a_note_blames_nobody() -> None:
+def test_a_note_blames_no_player() -> None:
     out = kiebitz("check", stored(BADCARD), "-Y", 'diag.severity == "note"').out
     assert "= from: server" in out
     assert "malformed" not in out
 
 
-def test_messages_mark_what_is_flawed_and_show_what_was_sent() -> None:
+def test_messages_mark_what_is_diagnosticed_and_show_what_was_sent() -> None:
     done = kiebitz("messages", stored(BADCARD), "-Y", "number == 118")
     assert r"error[bad-field] · gives a card for a Hochzeit · !KARTE\nBLAU\nSAU\n!END\n" in done.out
     assert (
@@ -123,7 +123,7 @@ def test_an_import_counts_errors_warnings_and_notes(tmp_path: Path) -> None:
     assert ", no errors, no warnings, 3 notes -> " in again.err
 
 
-def test_sessions_say_whose_time_they_tell(tmp_path: Path) -> None:
+def test_sessions_name_the_source_of_their_time(tmp_path: Path) -> None:
     kiebitz("import", TINY, "-w", str(tmp_path / "game.db"))
     assert "started (local)" in kiebitz("sessions", str(tmp_path / "game.db")).out
 

@@ -100,7 +100,7 @@ def test_a_session_that_was_broken_off_is_carried_on(capture: str, data: st.Data
         assert all_rows(path) == undisturbed(capture)
 
 
-def test_what_no_longer_comes_out_of_its_bytes_is_not_carried_on(tmp_path: Path) -> None:
+def test_unreproducible_messages_are_not_carried_over(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     recorder = begun(path, ONE_OF_EACH[2])
     recorder.record(items_of(ONE_OF_EACH[2]))

@@ -15,7 +15,7 @@ from kiebitz.storage.database.schema import MEMORY, REFERENCES, SCHEMA, TABLES, 
 from kiebitz.storage.database.views import make_views
 
 
-def test_the_file_says_what_sqlite_utils_makes_of_the_tables() -> None:
+def test_the_file_matches_the_tables_of_sqlite_utils() -> None:
     with closing(sqlite3.connect(MEMORY)) as connection:
         make_tables(connection, TABLES, REFERENCES)
         make_views(connection)

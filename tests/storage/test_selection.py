@@ -199,7 +199,7 @@ def test_a_page_has_the_part_and_the_way_in(tmp_path: Path) -> None:
         ["schafkopf-1.3-1human-round.pcap", "okey-head-game-win.pcap.gz"], ["schafkopf-1.3-1human-round.pcap"]
     ),
 )
-def test_a_part_of_what_began_in_another_database_accuses_nobody(capture: str, tmp_path: Path) -> None:
+def test_a_continued_session_reports_no_violation(capture: str, tmp_path: Path) -> None:
     with closing(open_existing(stored(capture))) as connection:
         paths = divided(tmp_path, items_of(timeline_of(connection)))
     for number, path in enumerate(paths[1:], 2):
@@ -251,7 +251,7 @@ def _talk(sizes: list[int], transport: str) -> tuple[list[Item], list[Said]]:
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=20), st.sampled_from(["tcp", "udp"]))
-def test_what_is_kept_comes_whole_and_what_is_not_leaves_its_length(
+def test_kept_data_is_complete_and_dropped_data_leaves_its_length(
     messages: list[tuple[int, bool]], transport: str
 ) -> None:
     items, said = _talk([size for size, _ in messages], transport)

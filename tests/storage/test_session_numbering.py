@@ -79,14 +79,14 @@ def test_json_has_the_number_and_the_id(several: Path) -> None:
     assert among[0]["id"] > len(kiebitz("events", ODD, "--json").json)
 
 
-def test_a_difference_tells_of_each_side_by_its_own_numbers(several: Path) -> None:
+def test_a_difference_names_each_side_by_its_own_numbers(several: Path) -> None:
     expected = kiebitz("diff", ODD, TINY)
     among = kiebitz("diff", f"{several}:1", f"{several}:2")
     assert among.out.replace(f"{several}:1", ODD).replace(f"{several}:2", TINY) == expected.out
 
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen"]))
-def test_the_library_tells_numbers_and_takes_them(protocol: str, several: Path) -> None:
+def test_the_library_reports_and_accepts_numbers(protocol: str, several: Path) -> None:
     def told(path: str) -> Iterator[Any]:
         with library.open(path) as session:
             assert session.timeline.session.name == GAMES[protocol]
@@ -104,7 +104,7 @@ def library_json(records: Any) -> bytes:
     return msgspec.json.encode([*records])
 
 
-def test_the_page_asks_by_numbers_and_is_told_them(several: Path) -> None:
+def test_the_page_requests_by_numbers_and_receives_them(several: Path) -> None:
     with serving(str(stored(GAMES["maexchen"])), f"{several}:2") as server:
         (tables,) = (
             [one["table"] for one in server.get("api/tables", session=n).json["tables"]] for n in (1,)

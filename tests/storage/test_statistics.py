@@ -341,7 +341,7 @@ PLAYED = [
 @pytest.mark.parametrize("capture", PLAYED)
 @settings(max_examples=times(60, 4), deadline=None)
 @given(data=st.data())
-def test_what_counts_and_what_does_not_come_to_all(capture: str, data: st.DataObject) -> None:
+def test_scores_and_events_that_not_all_receive(capture: str, data: st.DataObject) -> None:
     known = session(capture)
     numbers = [event.id for event in known.events()]
     chosen = data.draw(st.lists(st.sampled_from(numbers), min_size=1, max_size=60, unique=True))
@@ -463,7 +463,7 @@ def test_the_messages_of_all_directions_are_counted() -> None:
         (["-Y", "dice =="], 2, "dice =="),
     ],
 )
-def test_what_cannot_be_counted_is_said(arguments: list[str], status: int, says: str) -> None:
+def test_uncountable_values_are_reported(arguments: list[str], status: int, says: str) -> None:
     done = kiebitz("stats", TINY, *arguments)
     assert done.status == status
     assert says in done.err
@@ -492,7 +492,7 @@ def test_charts_on_a_terminal_keep_to_its_width_and_letters(capture: str) -> Non
 
 
 @pytest.mark.parametrize("capture", PLAYED)
-def test_a_drawing_stands_alone_and_says_all_titles(capture: str, tmp_path: Path) -> None:
+def test_a_drawing_is_self_contained_and_has_all_titles(capture: str, tmp_path: Path) -> None:
     path = tmp_path / "charts.svg"
     tables = session(capture).statistics()
     done = kiebitz("stats", str(CAPTURES / capture), "--svg", str(path))
@@ -518,7 +518,7 @@ def test_the_documents_picture_is_as_the_command_draws_it(tmp_path: Path) -> Non
     assert drawn == (CAPTURES.parent / "docs" / "pictures" / "stats.svg").read_bytes()
 
 
-def test_names_at_the_ends_of_lines_stand_apart() -> None:
+def test_names_at_the_ends_of_lines_are_separated() -> None:
     lines_of = {f"player {number}": [(0.0, 0), (1.0, 5)] for number in range(12)}
     course = results.Course("k", "Points over time", "points", lines_of)
     table = results.TableStatistics(1, "maexchen", "127.0.0.1:9000", 0, 1, [course])

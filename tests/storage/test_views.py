@@ -45,7 +45,7 @@ def in_session(path: Path, command: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "catan"]))
-def test_the_views_say_what_the_listings_say(protocol: str, twice: dict[str, Path]) -> None:
+def test_the_views_match_the_listings(protocol: str, twice: dict[str, Path]) -> None:
     path = twice[protocol]
     events = {row["number"]: row for row in in_session(path, "events")}
     for row, listed in zip(view(path, "v_messages"), in_session(path, "messages"), strict=True):

@@ -66,7 +66,7 @@ FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool
 
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))
-def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) -> None:
+def test_a_player_is_shown_received_or_inferred_values_only(capture: str) -> None:
     told = Told(capture)
     hearers = Visibility(told.timeline)
     for player in told.players[:MOST_PLAYERS]:
@@ -88,7 +88,7 @@ def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) ->
 
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))
-def test_every_client_is_somebody(capture: str) -> None:
+def test_every_client_is_a_player(capture: str) -> None:
     """Each stream with a game has exactly one player."""
     told = Told(capture)
     hearers = Visibility(told.timeline)
@@ -130,7 +130,7 @@ SAYINGS = [
 
 
 @pytest.mark.parametrize(("capture", "number", "sentence"), SAYINGS)
-def test_what_one_client_was_told_names_them(capture: str, number: int, sentence: str) -> None:
+def test_a_client_s_own_messages_identify_it(capture: str, number: int, sentence: str) -> None:
     path = stored(capture)
     result = kiebitz("events", path, "--json", "-Y", f"event == {number}")
     (event,) = result.json
@@ -153,7 +153,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize(("capture", "player", "hidden", "shown"), HIDDEN)
-def test_as_a_player_shows_nothing_that_only_others_were_told(
+def test_as_a_player_shows_no_hidden_values(
     capture: str, player: str, hidden: tuple[str, ...], shown: str
 ) -> None:
     path = stored(capture)

@@ -123,7 +123,7 @@ def database(fresh: Environment) -> str:
     return "game.db"
 
 
-def test_what_runs_is_the_installed_copy_and_has_every_file(fresh: Environment) -> None:
+def test_the_installed_copy_runs_and_is_complete(fresh: Environment) -> None:
     program = "import kiebitz; print(kiebitz.__file__)"
     # Isolated: the folder that it runs in does not count.
     found = fresh.run("python", "-I", "-c", program).stdout.strip()
@@ -194,7 +194,7 @@ def test_its_reference_is_printed(fresh: Environment) -> None:
         assert text in reference
 
 
-def test_a_capture_is_told_as_a_game(fresh: Environment, database: str) -> None:
+def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> None:
     assert [row["sentence"] for row in fresh.json("events", database)] == TOLD
     (table,) = fresh.json("state", database)
     assert table["protocol"] == "knobeln"
@@ -204,7 +204,7 @@ def test_a_capture_is_told_as_a_game(fresh: Environment, database: str) -> None:
     assert '"alice": 6' in fresh.run("kiebitz", "state", database).stdout
 
 
-def test_a_flaw_is_told_at_its_byte(fresh: Environment, database: str) -> None:
+def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str) -> None:
     (flaw,) = fresh.json("check", database, status=3)
     assert (flaw["code"], flaw["blame"], flaw["clause"]) == ("bad-number", "server", "Spiel")
     assert (flaw["offset_in_msg"], flaw["length"], flaw["bytes"]) == (9, 4, "eins")

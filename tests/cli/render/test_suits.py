@@ -66,7 +66,7 @@ def test_emoji_are_for_terminals_that_are_known_to_draw_them(
     assert emoji.are_drawn(surroundings) is drawn
 
 
-def test_whoever_reckons_finds_the_same_widths() -> None:
+def test_all_width_functions_agree() -> None:
     assert {cell_len(sign) for sign in OWN_SUITS.suits} == {2}
     assert {wcswidth(sign) for sign in OWN_SUITS.suits} == {2}
     assert {cell_len(sign) for sign in UNICODE.suits} == {1}
@@ -94,7 +94,7 @@ def table_rows(screen: Filled) -> int:
         (WATCHED, 12, ("🌰A", "🍃7", "♥ Q"), LEGENDS[1]),
     ],
 )
-def test_own_suits_stand_in_the_same_table(
+def test_own_suits_pseudonym_the_same_table(
     command: tuple[str, ...], rows: int, own: tuple[str, ...], legend: str
 ) -> None:
     looks: list[tuple[dict[str, str], tuple[str, ...], str]] = [
@@ -133,7 +133,7 @@ def test_a_list_of_forty_columns_has_its_legend() -> None:
         screen.ended()
 
 
-def test_nobody_knows_who_reads_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_of_a_pipe_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in GNOME.items():
         monkeypatch.setenv(name, value)
     for command in (SCHAFKOPF, MARIAS):

@@ -37,7 +37,7 @@ def written(protocol: str, path: Path) -> ElementTree.Element:
 
 
 @pytest.mark.parametrize("protocol", MOMENTS)
-def test_a_document_stands_alone(protocol: str, tmp_path: Path) -> None:
+def test_a_document_is_self_contained(protocol: str, tmp_path: Path) -> None:
     path = tmp_path / "x.svg"
     root = written(protocol, path)
     title, caption, *words = [text.text or "" for text in root.iter(f"{SVG}text")]
@@ -81,7 +81,7 @@ def plain(state: dict[str, Any], shape: Shape = "wide") -> Drawing:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_all_words_stand_where_a_terminal_has_them(shape: Shape) -> None:
+def test_all_words_are_at_the_terminal_s_positions(shape: Shape) -> None:
     state = {"players": {"anna": {"points": 3, "日本": "two words"}, "bert": {}}, "turn": "anna"}
     drawing = plain(state, shape)
     rows = []
@@ -103,7 +103,7 @@ def test_all_words_stand_where_a_terminal_has_them(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize(("shape", "room"), [("wide", 23), ("tall", 32)])
-def test_rows_for_which_there_is_no_room_are_told(shape: Shape, room: int) -> None:
+def test_rows_for_which_there_is_no_room_are_reported(shape: Shape, room: int) -> None:
     state = {f"key{number}": number for number in range(50)}
     drawing = plain(state, shape)
     assert len(drawing.pieces) == room

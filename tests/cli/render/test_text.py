@@ -118,7 +118,7 @@ def test_every_moment_is_drawn_and_players_keep_their_places(
 # Tables.
 
 
-def test_announcement_stands_in_a_bubble_beside_a_known_bluff() -> None:
+def test_announcement_is_in_a_bubble_next_to_a_known_bluff() -> None:
     bluff = {
         "announced": {"name": "alice", "dice": "6,5"},
         "private": {"alice": {"dice": "4,2", "bluff": True}},
@@ -156,7 +156,7 @@ def test_many_bids_end_with_the_latest() -> None:
     assert "bidding: … Cyril 5, Adam 6, Bára 7, Cyril 8, Adam 9, Bára 10, Cyril 11\n" in seen
 
 
-def test_a_stack_lies_between_the_player_who_puts_and_the_one_who_draws() -> None:
+def test_a_stack_lies_between_its_two_players() -> None:
     lines = picture("okey", okey()).split("\n")
 
     def place(words: str) -> tuple[bool, bool]:
@@ -236,7 +236,7 @@ partner not known yet
         ),
     ],
 )
-def test_all_pieces_can_be_told_apart_in_unicode_and_ascii(game: str, states: list[dict[str, Any]]) -> None:
+def test_all_pieces_are_distinct_in_unicode_and_ascii(game: str, states: list[dict[str, Any]]) -> None:
     for encoding in ("utf-8", "ascii"):
         assert len({picture(game, state, encoding=encoding) for state in states}) == len(states)
 
@@ -276,7 +276,7 @@ def test_ascii_terminal(game: str, state: dict[str, Any], signs: list[str]) -> N
     assert all(sign in seen for sign in signs)
 
 
-def test_one_picture_is_drawn_anew_for_each_console() -> None:
+def test_one_picture_is_drawn_again_for_each_console() -> None:
     state = maexchen("alice", "bob", announced={"name": "alice", "dice": "6,5"})
     made = draw("maexchen", Scene(state, [], ["alice", "bob"]))
     for width in (120, 40, 80):
@@ -366,7 +366,7 @@ def test_twenty_players_sit_around_a_table_of_80_columns() -> None:
     assert seating(2 * (3 + FELT_ROWS), 80) is not None
 
 
-def test_three_sit_evenly_where_nobody_sits_at_the_top() -> None:
+def test_three_players_are_spaced_evenly() -> None:
     found = seating(3, 80, top=False)
     assert found is not None
     assert [place.edge for place in found.places] == ["right", "bottom", "left"]

@@ -65,7 +65,7 @@ def test_fields_lie_as_on_the_board(slant: int, width: int, encoding: str) -> No
 
 @pytest.mark.parametrize("slant", [1, -1])
 @pytest.mark.parametrize("width", [62, 80, 120])
-def test_buildings_stand_between_their_fields(slant: int, width: int) -> None:
+def test_buildings_are_between_their_fields(slant: int, width: int) -> None:
     board = board_of(island(slant))
     for other in board.neighbours((0, 0)):
         for corner in board.ends(spot([(0, 0), other])):
@@ -95,14 +95,14 @@ def test_village_is_a_letter_and_a_city_has_walls() -> None:
     assert "[A]" not in village
 
 
-def test_robber_stands_above_the_name_of_his_field() -> None:
+def test_robber_is_above_the_name_of_its_field() -> None:
     seen = picture(island(robber=[0, 1]))
     ((x, y),) = cells(seen, "▟█▙")
     assert (x, y + 1) in [(column + 0.5, row) for column, row in cells(seen, "F6")]
     assert cells(picture(island(robber=[9, 9])), "▟█▙") == []
 
 
-def test_harbours_lie_in_the_sea_beside_their_fields() -> None:
+def test_harbours_lie_in_the_sea_next_to_their_fields() -> None:
     state = island()
     state["games"]["7"]["board"]["harbours"] = [
         {"at": [[1, 0], [2, 0]], "type": "Hafen"},
@@ -123,7 +123,7 @@ def test_harbours_lie_in_the_sea_beside_their_fields() -> None:
     assert len(cells(seen, "Erz")) == len(cells(seen, "Wol")) == 1
 
 
-def test_numbers_that_come_often_and_the_number_rolled_stand_out() -> None:
+def test_numbers_that_come_often_and_the_number_rolled_are_out() -> None:
     seen = picture(island(dice=[1, 3]))
     assert "*6*" in seen
     assert "*8*" in seen
@@ -231,7 +231,7 @@ def test_hidden_counts_are_marked() -> None:
     assert "2 hidden cards" in seen
 
 
-def test_what_is_said_of_players() -> None:
+def test_statements_about_players() -> None:
     state = island(turn=1, phase="Bauen", longest_road=1, largest_army=2, winner=2)
     players = state["games"]["7"]["players"]
     players["1"] |= {"status": "Bauen", "knights": 1, "points": 1}
@@ -248,7 +248,7 @@ def test_what_is_said_of_players() -> None:
     assert "10 points\n" in seen
 
 
-def test_letters_tell_players_apart() -> None:
+def test_letters_distinguish_players() -> None:
     players = {str(number): {"name": name} for number, name in enumerate(["Anna", "Adam", "émile"])}
     seen = picture(island(players=players))
     assert all(line in seen for line in ("A  Anna", "B  Adam", "C  émile"))

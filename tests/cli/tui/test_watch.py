@@ -121,7 +121,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_what_a_key_does(walk: str) -> None:
+def test_effects_of_a_key(walk: str) -> None:
     session, steps = WALKS[walk]
 
     async def script(sight: Sight) -> None:
@@ -137,7 +137,7 @@ def test_what_a_key_does(walk: str) -> None:
     watch(session, script)
 
 
-def test_each_key_is_told_and_tried() -> None:
+def test_each_key_is_documented_and_works() -> None:
     pressed = {key for _, steps in WALKS.values() for step in steps for key in step.keys.split()}
     elsewhere = {"q", "Q", "ctrl+d", "ctrl+c", "ctrl+z", "space", "plus", "equals_sign", "minus", *"hedrg"}
     bound = {name for key in KEYS for name in key.key.split(",")}
@@ -253,7 +253,7 @@ def test_how_fast_it_plays(keys: str, how: str) -> None:
     watch("catan-niedlichepixel-game2-3p.pcap.gz", script)
 
 
-def test_a_silence_is_shortened_and_said() -> None:
+def test_a_silence_is_shortened_and_reported() -> None:
     async def script(sight: Sight) -> None:
         # Half a minute passed before the last one left.
         await sight.at(51)
@@ -412,7 +412,7 @@ def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
 # What the recorder says.
 
 
-def test_what_the_recorder_says_is_in_a_pane() -> None:
+def test_the_recorder_s_output_is_in_a_pane() -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"listening on 9001\n")
         file.flush()

@@ -15,7 +15,7 @@ from watch_driver import Sight, watch
 
 
 @pytest.mark.parametrize("protocol", a_few(PLAYERS, ("schafkopf",)))
-def test_nothing_is_shown_that_only_others_were_told(protocol: str, tmp_path: Path) -> None:
+def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
     capture, player = PLAYERS[protocol]
     database = tmp_path / "game.db"
     assert kiebitz("import", str(CAPTURES / capture), "-w", str(database)).status == 0

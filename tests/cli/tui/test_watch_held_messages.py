@@ -73,7 +73,7 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
     by_hand(database, script)
 
 
-def test_a_message_that_waits_for_too_long_is_said_to(database: str) -> None:
+def test_a_message_that_waits_for_too_long_is_reported(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         relay.hold(held_message(1, waited_s=3.2))
         await shows(sight, "held: ANNOUNCE from alice to the server, 3.")
@@ -93,7 +93,7 @@ def test_a_message_that_waits_for_too_long_is_said_to(database: str) -> None:
         ("g", ("let all go", 1, 2, 3), "all that waited was let go", "nothing waits"),
     ],
 )
-def test_what_a_key_does_to_what_waits(
+def test_effects_of_a_key_on_held_messages(
     keys: str, done: tuple[object, ...], said: str, left: str, database: str
 ) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
@@ -128,7 +128,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
 
 
 @pytest.mark.full
-def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
+def test_the_relay_s_refusal_is_shown_at_the_input(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("e", *"3")
@@ -160,7 +160,7 @@ def test_the_sender_is_answered(database: str) -> None:
     assert by_hand(database, script).engine.done == [("answer", 1, b"REJECTED")]
 
 
-def test_nobody_acts_on_another_message_because_theirs_is_gone(database: str) -> None:
+def test_a_decision_never_applies_to_another_message(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay)
         await sight.press("down")

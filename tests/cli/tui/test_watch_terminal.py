@@ -158,7 +158,7 @@ def test_it_is_resized_while_it_runs() -> None:
 @pytest.mark.parametrize(
     "command", [["watch", TINY], ["relay", "-m", "reverse:udp://127.0.0.1:1@1", "--watch"]]
 )
-def test_without_a_terminal_it_says_so(command: Sequence[str], tmp_path: Path) -> None:
+def test_without_a_terminal_it_reports_it(command: Sequence[str], tmp_path: Path) -> None:
     done = subprocess.run(
         [*KIEBITZ, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S
     )
@@ -169,7 +169,7 @@ def test_without_a_terminal_it_says_so(command: Sequence[str], tmp_path: Path) -
 
 
 @pytest.mark.full
-def test_with_stderr_elsewhere_it_says_so(tmp_path: Path) -> None:
+def test_with_redirected_stderr_it_is_reported(tmp_path: Path) -> None:
     with Filled("watch", TINY) as watch, open(tmp_path / "errors", "w+") as errors:
         watch.until("? help")
         done = subprocess.run(
@@ -211,7 +211,7 @@ def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_p
 
 
 @pytest.mark.full
-def test_a_relay_that_ends_is_told_of_and_the_picture_stays(lesson: Class, tmp_path: Path) -> None:
+def test_a_relay_that_ends_is_reported_and_the_picture_stays(lesson: Class, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with running(*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database), ready="listening on"):
         lesson.register("alice")
@@ -226,7 +226,7 @@ def test_a_relay_that_ends_is_told_of_and_the_picture_stays(lesson: Class, tmp_p
 
 
 @pytest.mark.full
-def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> None:
+def test_a_recorder_that_is_killed_is_reported(lesson: Class, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     command = [*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database)]
     relay = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -247,7 +247,7 @@ def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("capture", a_few([TINY, "several"], [TINY]))
-def test_a_database_that_is_locked_is_told_of_and_asked_again(capture: str, tmp_path: Path) -> None:
+def test_a_database_that_is_locked_is_reported_and_asked_again(capture: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     copy("catan-five-servers.pcapng.gz" if capture == "several" else Path(TINY).name, database)
     with Filled("watch", str(database)) as watch:
@@ -301,9 +301,7 @@ def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
     ("number", "keys"),
     a_few([(2, b""), (15, b""), (None, b"\x03"), (None, b"Q")], [(15, b"")]),
 )
-def test_who_ends_a_relay_ends_its_picture(
-    number: int | None, keys: bytes, lesson: Class, tmp_path: Path
-) -> None:
+def test_the_view_ends_with_the_relay(number: int | None, keys: bytes, lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         if number is not None:
             relay.signal(signal.Signals(number))
@@ -313,7 +311,7 @@ def test_who_ends_a_relay_ends_its_picture(
         assert "recorded 1 stream" in relay.lines[-1]
 
 
-def test_a_picture_that_is_killed_is_told_of_and_the_relay_goes_on(lesson: Class, tmp_path: Path) -> None:
+def test_a_picture_that_is_killed_is_reported_and_the_relay_continues(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         (picture,) = children(relay.process.pid, "watch")
         os.kill(picture, signal.SIGKILL)

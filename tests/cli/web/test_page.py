@@ -245,7 +245,7 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
 # Panes.
 
 
-def test_one_message_has_its_bytes_beside_its_productions(five: Five, look: Look) -> None:
+def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Look) -> None:
     session = SESSION["schafkopf"]
     sight = look(five.at(session=session, pane="flaws"))
     sight.until(lambda: sight.is_seen("[role=option] .is-error"), "errors are listed")
@@ -347,9 +347,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("asks", ["messages", "diagnostics"])
-def test_nothing_is_asked_over_a_shoulder_that_was_found_over_another(
-    asks: str, five: Five, look: Look
-) -> None:
+def test_a_perspective_s_rows_are_not_reused_for_another(asks: str, five: Five, look: Look) -> None:
     game, player = ("maexchen", "bob") if asks == "messages" else ("schafkopf", "D")
     sight = look(five.at(session=SESSION[game], at=1))
     sight.until_at(1)
@@ -574,7 +572,7 @@ def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, 
 
 
 @pytest.mark.full
-def test_a_message_that_is_not_there_is_told_of(five: Five, look: Look) -> None:
+def test_a_message_that_is_not_there_is_reported(five: Five, look: Look) -> None:
     sight = look(five.at(session=SESSION["maexchen"], at=5))
     sight.until_at(5)
     sight.expect("status of 404")

@@ -123,9 +123,7 @@ def test_a_game_of_catan_is_small(capture: str, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("game", PLAYERS)
-def test_a_players_file_holds_nothing_that_only_others_were_told(
-    game: str, tmp_path: Path, look: Look
-) -> None:
+def test_a_players_file_has_no_hidden_values(game: str, tmp_path: Path, look: Look) -> None:
     capture, player = PLAYERS[game]
     database = tmp_path / "game.db"
     assert kiebitz("import", str(CAPTURES / capture), "-w", str(database)).status == 0
@@ -150,7 +148,9 @@ def test_a_players_file_holds_nothing_that_only_others_were_told(
 
 
 @pytest.mark.full
-def test_what_a_file_leaves_out_is_said(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omitted_parts_of_a_file_are_reported(
+    tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from kiebitz.cli.web import html_export as one_file
 
     monkeypatch.setattr(one_file, "MOST_EVENTS", 10)

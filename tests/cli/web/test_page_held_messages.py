@@ -66,7 +66,7 @@ def done(sight: Sight, relay: Relay, *expected: object) -> None:
     sight.until(lambda: relay.engine.done == [expected], f"{expected} is done, not {relay.engine.done}")
 
 
-def test_it_is_said_what_waits_and_for_how_long(page: Served, relay: Relay, look: Look) -> None:
+def test_it_is_reported_what_waits_and_for_how_long(page: Served, relay: Relay, look: Look) -> None:
     sight = look(page.at())
     sight.until(lambda: sight.is_seen("#tab-held"), "there is a pane")
     assert not sight.is_seen("#held-strip")
@@ -93,7 +93,7 @@ def test_it_is_said_what_waits_and_for_how_long(page: Served, relay: Relay, look
         pytest.param(["g"], ("let all go", 1, 2), marks=pytest.mark.full),
     ],
 )
-def test_what_a_key_does(
+def test_effects_of_a_key(
     keys: list[str], expected: tuple[object, ...], page: Served, relay: Relay, look: Look
 ) -> None:
     sight = opened(look, page, relay)
@@ -102,7 +102,7 @@ def test_what_a_key_does(
     sight.until(lambda: rows(sight) == 2 - len(expected) + 1, "it is listed no more")
 
 
-def test_what_a_button_does_and_with_the_relay_all_goes(page: Served, database: str, look: Look) -> None:
+def test_buttons_for_one_message_and_for_the_whole_relay(page: Served, database: str, look: Look) -> None:
     with holding(database) as relay:
         sight = opened(look, page, relay)
         sight.one("#pane-held [role=option]").nth(1).click()
@@ -152,9 +152,7 @@ def test_the_sender_is_answered(page: Served, relay: Relay, look: Look) -> None:
 
 
 @pytest.mark.full
-def test_nobody_acts_on_another_message_because_theirs_is_gone(
-    page: Served, relay: Relay, look: Look
-) -> None:
+def test_a_decision_never_applies_to_another_message(page: Served, relay: Relay, look: Look) -> None:
     sight = opened(look, page, relay, 3)
     sight.press("ArrowDown")
     relay.do(lambda: relay.engine.act("drop", 2, ""))
@@ -199,7 +197,7 @@ def test_it_can_be_read_and_fits(size: str, page: Served, relay: Relay, look: Lo
     assert sight.violations() == []
 
 
-def test_what_peers_say_is_only_text(page: Served, relay: Relay, look: Look) -> None:
+def test_peer_messages_are_only_text(page: Served, relay: Relay, look: Look) -> None:
     hostile = '<img src=x onerror="ran()">\x1b\u202e'
     relay.hold(held_message(1, f"REGISTER;{hostile}".encode(), who=hostile))
     sight = look(page.at())

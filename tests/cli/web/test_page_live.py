@@ -57,7 +57,7 @@ def relayed(lesson: Class, database: Path) -> Iterator[None]:
         yield
 
 
-def test_it_follows_and_one_who_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
+def test_it_follows_and_one_that_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
     database = tmp_path / "game.db"
     with relayed(lesson, database), served(str(database)) as server:
         sight = look(server.at())
@@ -224,7 +224,7 @@ def own_address() -> str | None:
         return None if found.startswith("127.") else found
 
 
-def test_a_players_link_shows_what_that_player_could_know(tmp_path: Path, look: Look) -> None:
+def test_a_players_link_shows_observable_values_only(tmp_path: Path, look: Look) -> None:
     host = own_address()
     if host is None:
         pytest.skip("this machine has no address but its own loopback")

@@ -357,7 +357,7 @@ def test_a_game_s_events(server: Serving) -> None:
         ("api/diagnostics", "diagnostics", 'diag.severity != "note"'),
     ],
 )
-def test_filters_find_what_they_find_in_the_library(
+def test_filters_give_the_library_s_results(
     path: str, key: str, wanted: str, server: Serving, paths: dict[str, Path]
 ) -> None:
     with library.open(str(paths["maexchen"])) as session:
@@ -383,7 +383,7 @@ def test_filters_find_what_they_find_in_the_library(
 @pytest.mark.parametrize(
     "path", ["api/check-filter", "api/messages", "api/tables/1/events", "api/diagnostics"]
 )
-def test_a_filter_that_is_none_is_told_with_its_place(
+def test_a_filter_that_is_none_is_reported_with_its_place(
     path: str, wanted: str, position: int, length: int | None, server: Serving
 ) -> None:
     answer = server.get(path, filter=wanted)
@@ -476,9 +476,7 @@ REFUSED: list[tuple[int, str, str]] = [
 @pytest.mark.parametrize(
     ("status", "path", "words"), REFUSED, ids=[f"{row[0]}-{row[1][:60]}" for row in REFUSED]
 )
-def test_what_cannot_be_answered_is_told_in_a_sentence(
-    status: int, path: str, words: str, server: Serving
-) -> None:
+def test_unanswerable_requests_get_an_error(status: int, path: str, words: str, server: Serving) -> None:
     answer = server.get(path)
     assert answer.status == status, answer
     refusal = msgspec.json.decode(answer.body, type=records.Refusal)
@@ -517,7 +515,7 @@ def test_head_is_get_without_its_body(path: str, server: Serving) -> None:
     assert answer.headers["content-type"].startswith(expected)
 
 
-def test_what_is_no_http_is_refused_and_nothing_is_said_of_it(server: Serving) -> None:
+def test_non_http_requests_are_rejected_silently(server: Serving) -> None:
     before = server.err
     for rubbish in (b"\0\xff\r\n\r\n", b"GET /\r\n\r\n", b"GET /\x01 HTTP/1.1\r\n\r\n"):
         assert server.raw(rubbish).status == 400
@@ -611,7 +609,7 @@ def test_several_sessions_empty_sessions_and_one_of_a_plug_in(tmp_path: Path, pa
         (["{db}", "--host", "x" * 300], "cannot listen"),
     ],
 )
-def test_what_cannot_be_served_is_told(
+def test_unservable_requests_are_reported(
     arguments: list[str], words: str, tmp_path: Path, paths: dict[str, Path]
 ) -> None:
     text = tmp_path / "text.db"
@@ -623,7 +621,7 @@ def test_what_cannot_be_served_is_told(
     assert done.err.startswith("kiebitz: ")
 
 
-def test_a_port_that_is_in_use_is_told(paths: dict[str, Path]) -> None:
+def test_a_port_that_is_in_use_is_reported(paths: dict[str, Path]) -> None:
     with socket.create_server(("127.0.0.1", free_port("tcp"))) as taken:
         done = kiebitz("serve", str(paths["maexchen"]), "--port", str(taken.getsockname()[1]))
     assert done.status == 1
@@ -633,7 +631,7 @@ def test_a_port_that_is_in_use_is_told(paths: dict[str, Path]) -> None:
 # The document.
 
 
-def test_the_document_says_what_there_is(server: Serving) -> None:
+def test_the_document_matches_the_code(server: Serving) -> None:
     found = server.well("api/openapi.json")
     assert found == json.loads(json.dumps(openapi()))
     assert found["openapi"] == "3.1.0"

@@ -200,7 +200,7 @@ def test_a_key_does_not_open_it_for_other_sites(far: Serving) -> None:
         assert far.get("api/sessions", headers={"Host": host}, key=far.key).status == 200
 
 
-def test_it_says_where_it_is_and_who_has_which_link(far: Serving) -> None:
+def test_it_prints_its_address_and_each_player_s_link(far: Serving) -> None:
     assert re.fullmatch(rf"http://{re.escape(far.host)}:{far.port}/\?key=[\w-]+", far.address)
     assert far.links().keys() == {"alice", "bob", "carl", "dora", "zuschauer", "Istref"}
     assert len({far.key, *far.links().values()}) == 7
@@ -212,7 +212,7 @@ def test_it_says_where_it_is_and_who_has_which_link(far: Serving) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_player_s_link_shows_nobody_else_s_view(path: str, far: Serving) -> None:
+def test_a_player_s_link_shows_no_other_view(path: str, far: Serving) -> None:
     alice = far.links()["alice"]
     asked = {"text": "x"} if path == "api/complete" else {}
     for other in ("bob", "carl", "ALICE", "alice ", "nobody", "alice\0"):
@@ -273,7 +273,7 @@ def hidden_values(events: list[Any], player: str, hearers: Visibility) -> Iterat
 
 
 @pytest.mark.parametrize("protocol", a_few(PLAYERS, ("maexchen",)))
-def test_no_address_shows_what_only_others_were_told(protocol: str, tmp_path: Path) -> None:
+def test_no_address_shows_hidden_values(protocol: str, tmp_path: Path) -> None:
     capture, player = PLAYERS[protocol]
     first, second = tmp_path / "first" / "game.db", tmp_path / "second" / "game.db"
     for path in (first, second):

@@ -44,7 +44,7 @@ def shows(server: Serving, expected: list[int] | None, **query: Any) -> None:
     until(lambda: numbers(server, **query) == expected, f"{expected} wait", QUICK_S)
 
 
-def test_what_waits_is_told(server: Serving, relay: Relay) -> None:
+def test_held_messages_are_reported(server: Serving, relay: Relay) -> None:
     shows(server, [])
     relay.hold(held_message(1, waited_s=3.0), held_message(2, b"YOUR TURN;t", "s2c"))
     shows(server, [1, 2])
@@ -98,7 +98,7 @@ def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
     ],
     ids=lambda row: row.get("do") if isinstance(row, dict) else "",
 )
-def test_what_can_be_done(deed: dict[str, Any], done: tuple[Any, ...], server: Serving, relay: Relay) -> None:
+def test_possible_actions(deed: dict[str, Any], done: tuple[Any, ...], server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
     answer = post(server, deed)
@@ -125,7 +125,7 @@ REFUSED: list[tuple[Any, int, str]] = [
 
 
 @pytest.mark.parametrize(("body", "status", "words"), REFUSED, ids=[str(row[0])[:60] for row in REFUSED])
-def test_what_cannot_be_done_is_a_sentence(
+def test_impossible_requests_raise_an_error(
     body: Any, status: int, words: str, server: Serving, relay: Relay
 ) -> None:
     relay.hold(held_message(1))
@@ -136,7 +136,7 @@ def test_what_cannot_be_done_is_a_sentence(
     assert relay.engine.done == []
 
 
-def test_what_does_not_fit_is_told_by_field(server: Serving, relay: Relay) -> None:
+def test_mismatches_are_reported_by_field(server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
     answer = post(server, {"do": "change", "number": 1, "values": {"dice": "9,9", "token": "a b"}})
@@ -144,7 +144,7 @@ def test_what_does_not_fit_is_told_by_field(server: Serving, relay: Relay) -> No
     assert "a text with blanks stands in quotes" in answer.json["slips"]["token"]
 
 
-def test_of_two_who_act_one_is_told(server: Serving, relay: Relay) -> None:
+def test_the_second_of_two_decisions_is_refused(server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
     assert post(server, {"do": "drop", "number": 1}).status == 200

@@ -100,7 +100,7 @@ def once_and_in_order(events: list[dict[str, Any]], first: int, last: int) -> No
     assert [event["id"] for event in events] == list(range(first, last + 1))
 
 
-def test_a_game_that_a_relay_records_is_told_event_by_event(tmp_path: Path) -> None:
+def test_a_game_that_a_relay_records_is_reported_event_by_event(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     server, relay_of = game(path, times(12, 2))
     with relay_of as relay, serving(str(path), "--player-links") as page:
@@ -159,7 +159,7 @@ def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> 
         again.kill()
 
 
-def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
+def test_a_players_copy_that_is_late_is_told_to_them(tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
     now_ns = time.time_ns()
     bob = Conversation("127.0.0.1:1001", begin_ns=now_ns).says(b"REGISTER;bob").hears(b"REGISTERED")
@@ -187,7 +187,7 @@ def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
+def test_growth_is_reported_at_most_twice_a_second(recording: Recording) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")
         begin = time.monotonic()
@@ -280,7 +280,7 @@ def test_it_is_known_what_is_live_before_a_page_can_come(
     assert asyncio.run(first_status()).live
 
 
-def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:
+def test_a_recorder_that_was_killed_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     program = (
         "import sys, time; from pathlib import Path\n"
@@ -314,7 +314,7 @@ def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path) -> None:
+def test_a_recording_that_continues_in_other_databases_is_followed(tmp_path: Path) -> None:
     server = Server(2, 40)
     with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
         (first,) = tmp_path.glob("game_*.db")
@@ -342,7 +342,7 @@ def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path)
 
 
 @pytest.mark.parametrize("count", [times(100, 20)])
-def test_many_at_once_are_told_the_same(count: int, recording: Recording) -> None:
+def test_many_at_once_are_reported_the_same(count: int, recording: Recording) -> None:
     recording.rolls(20)
     last = recording.last() + 5
     with serving(recording.path) as page, ThreadPoolExecutor(count) as pool:
@@ -387,7 +387,7 @@ def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> N
 
 
 @pytest.mark.full
-def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recording) -> None:
+def test_a_slow_reader_costs_no_memory_and_gets_everything(recording: Recording) -> None:
     flood, pieces = times(12_000, 3_000), 60
     with serving(recording.path) as page, page.live() as reader:
         reader.of_kind("status")
@@ -409,7 +409,7 @@ def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recordi
 
 
 @pytest.mark.full
-def test_who_is_gone_is_let_go(recording: Recording) -> None:
+def test_state_of_a_disconnected_client_is_freed(recording: Recording) -> None:
     with serving(recording.path) as page:
         page.get("api/sessions")
         before = page.sockets()
@@ -494,7 +494,7 @@ def test_a_sniff_serves_what_it_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_relay_goes_on_without_its_page(tmp_path: Path) -> None:
+def test_a_relay_continues_without_its_page(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     server = Server(2, 1)
     with (

@@ -113,7 +113,7 @@ def test_the_conversation_is_sound() -> None:
 
 
 @pytest.mark.parametrize("case", [*HAND, *of_the_table()], ids=shortly)
-def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken) -> None:
+def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     heard = hear(case.replaced, case.sent.data)
     (flaw,) = heard.flaws
     assert (flaw.code, *heard.place(flaw)) == (case.code, *case.place)
@@ -126,7 +126,7 @@ def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken) -> None:
 
 
 @pytest.mark.parametrize(("direction", "text", "expected"), IN_PARTS)
-def test_what_is_told_in_parts_takes_no_other_message_with_it(
+def test_partial_diagnostics_consume_no_other_message(
     direction: Direction, text: str, expected: list[tuple[str, int, int]]
 ) -> None:
     data = text.encode()

@@ -104,7 +104,7 @@ def all_is_true(state: State, moment: Moment, server: Server) -> None:
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
-def test_all_conversations_together_tell_everything(seed: int, dialect: Dialect, mirrored: bool) -> None:
+def test_all_conversations_together_are_complete(seed: int, dialect: Dialect, mirrored: bool) -> None:
     game = RandomGame(seed, dialect=dialect, mirrored=mirrored)
     game.play(25)
     game.play(5)
@@ -127,7 +127,7 @@ def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans(), st.sampled_from(NAMES[:3]))
-def test_one_conversation_tells_all_that_is_public_and_what_may_be(
+def test_one_conversation_has_public_and_possible_values(
     seed: int, dialect: Dialect, mirrored: bool, alone: str
 ) -> None:
     game = RandomGame(seed, dialect=dialect._replace(thefts_told=True), mirrored=mirrored)
@@ -157,7 +157,7 @@ def test_from_any_moment_on_what_is_known_may_be_true(
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0, 1))
-def test_from_any_moment_on_nobody_is_accused(
+def test_from_any_moment_on_no_violation_is_reported(
     seed: int, dialect: Dialect, heard: Collection[str] | None, begin: float
 ) -> None:
     game = RandomGame(seed, dialect=dialect)
@@ -168,7 +168,7 @@ def test_from_any_moment_on_nobody_is_accused(
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0.005, 0.2))
-def test_what_is_missing_accuses_nobody(
+def test_missing_packets_cause_no_violations(
     seed: int, dialect: Dialect, heard: Collection[str] | None, lost: float
 ) -> None:
     game = RandomGame(seed, dialect=dialect)
@@ -194,9 +194,7 @@ def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> N
 
 @settings(max_examples=times(60), deadline=None)
 @given(SEEDS, DIALECTS, st.integers(1, 12))
-def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
-    seed: int, dialect: Dialect, spoilt: int
-) -> None:
+def test_misplaced_messages_keep_the_timeline_sound(seed: int, dialect: Dialect, spoilt: int) -> None:
     game = RandomGame(seed, dialect=dialect)
     game.play(6)
     rng = random.Random(seed)

@@ -279,7 +279,7 @@ ODD = st.one_of(
 
 @given(ODD, st.sampled_from(DIRECTIONS))
 @settings(max_examples=times(1500), deadline=None)
-def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
+def test_the_decoder_accepts_any_bytes_and_diagnostics_lie_inside(data: bytes, direction: Direction) -> None:
     for decoded in (CATAN.codec.decode(data, direction), CATAN.codec.truncated(data, direction)):
         codes = [flaw.code for flaw in decoded.flaws if not flaw.habit]
         # A name that occurs twice is reported beside whatever else is wrong, and once.
@@ -332,7 +332,7 @@ def test_messages_without_a_line_feed_between_them(direction: Direction) -> None
     assert [code for code, _, _ in flaws(found)] == ["no-line-feed"]
 
 
-def test_a_habit_is_told_once_in_a_direction() -> None:
+def test_a_habit_is_reported_once_in_a_direction() -> None:
     found = inspect(CATAN, "s2c", *(b' {"Ok":{}}\r\n' for _ in range(5)))
     assert flaws(found) == [("blanks", 0, 1), ("crlf", 10, 2), ("spelling", 2, 4)]
 
@@ -385,7 +385,7 @@ def test_a_stream_is_recognised_from_one_side_of_it(direction: Direction, beginn
     ]
 
 
-def test_marks_say_where_something_stands() -> None:
+def test_marks_show_places() -> None:
     assert marked("a⟨b⟨⟩c⟩⟨ü⟩") == (b"abc\xc3\xbc", [(1, 2), (2, 0), (3, 2)])
     assert {case.direction for case in catan_cases.SOUND} == {*DIRECTIONS}
     assert GRAMMAR.protocol == "catan"

@@ -33,7 +33,7 @@ def contains(known: Hand, true: dict[str, int]) -> bool:
 
 @settings(max_examples=times(300), deadline=None)
 @given(st.booleans(), COUNTS, st.data())
-def test_what_is_known_is_always_true(is_empty: bool, first: dict[str, int], data: st.DataObject) -> None:
+def test_known_values_are_always_true(is_empty: bool, first: dict[str, int], data: st.DataObject) -> None:
     true = dict.fromkeys(ROHSTOFFE, 0) if is_empty else dict.fromkeys(ROHSTOFFE, 0) | first
     known = Hand(ROHSTOFFE, is_empty)
     for _ in range(data.draw(st.integers(0, 12))):
@@ -54,7 +54,7 @@ def test_what_is_known_is_always_true(is_empty: bool, first: dict[str, int], dat
 
 @settings(max_examples=times(300), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(("gain", "pay", "tell")), st.booleans(), COUNTS), max_size=12))
-def test_whatever_is_told_nothing_is_turned_around(steps: list[tuple[str, bool, dict[str, int]]]) -> None:
+def test_no_message_is_reversed(steps: list[tuple[str, bool, dict[str, int]]]) -> None:
     known = Hand(ROHSTOFFE, True)
     for what, is_open, counts in steps:
         getattr(known, what)(counts if is_open else total(counts))
@@ -63,7 +63,7 @@ def test_whatever_is_told_nothing_is_turned_around(steps: list[tuple[str, bool, 
 
 
 @given(COUNTS, COUNTS)
-def test_what_comes_and_goes_openly_stays_known(one: dict[str, int], other: dict[str, int]) -> None:
+def test_openly_exchanged_cards_stay_known(one: dict[str, int], other: dict[str, int]) -> None:
     known = hand(**one)
     known.gain(other)
     assert known.pay(one)
@@ -138,7 +138,7 @@ def test_more_than_there_is_cannot_be_paid(known: Hand, counts: Counts) -> None:
     ("told", "agrees"),
     [({"Holz": 1, "Erz": 2}, True), (3, True), ({"Holz": 3}, False), ({"Holz": 1}, False), (2, False)],
 )
-def test_what_the_server_says_is_compared_and_taken_over(told: Counts, agrees: bool) -> None:
+def test_server_messages_are_compared_and_adopted(told: Counts, agrees: bool) -> None:
     known = hand(Holz=1, Erz=2)
     assert known.tell(told) == agrees
     assert known.total == total(told)
@@ -191,7 +191,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("is_claim_first", [True, False])
 @pytest.mark.parametrize(("due", "paid", "fits"), PAIRS)
-def test_costs_find_what_they_are_for_whatever_is_told_first(
+def test_costs_are_matched_to_their_purchase_in_any_order(
     due: Claim, paid: Entry, fits: bool, is_claim_first: bool
 ) -> None:
     ledger = Ledger()
@@ -221,7 +221,7 @@ def test_a_yield_may_come_in_pieces(is_claim_first: bool) -> None:
     assert ledger.close() == ([], [])
 
 
-def test_what_is_due_at_the_end_is_what_did_not_come() -> None:
+def test_missing_messages_are_due_at_the_end() -> None:
     ledger = Ledger()
     due = claim(CITY, partly=True)
     ledger.claim(due)
@@ -235,13 +235,13 @@ def test_what_is_due_at_the_end_is_what_did_not_come() -> None:
     "due",
     [claim(1, "robber", firm=False), claim(None, "monopoly", kind="Erz"), claim(CITY, short=frozenset(CITY))],
 )
-def test_what_only_may_come_is_not_due(due: Claim) -> None:
+def test_optional_messages_are_not_due(due: Claim) -> None:
     ledger = Ledger()
     ledger.claim(due)
     assert ledger.close() == ([], [])
 
 
-def test_what_must_come_goes_before_what_may() -> None:
+def test_mandatory_parts_precede_optional_ones() -> None:
     ledger = Ledger()
     may, must = claim(1, "robber", firm=False), claim({"Holz": 1}, "trade")
     ledger.claim(may)
@@ -249,7 +249,7 @@ def test_what_must_come_goes_before_what_may() -> None:
     assert ledger.enter(entry(1)) is must
 
 
-def test_what_is_hidden_is_worked_out_if_it_can_be_one_thing_only() -> None:
+def test_hidden_values_are_inferred_if_unambiguous() -> None:
     ledger = Ledger()
     ledger.claim(claim(ROAD))
     assert ledger.expected(1, -1, 2) == ROAD
@@ -289,9 +289,7 @@ def test_the_oldest_are_forgotten() -> None:
 
 
 @given(COUNTS, COUNTS)
-def test_counts_are_the_same_with_and_without_what_is_none(
-    one: dict[str, int], other: dict[str, int]
-) -> None:
+def test_counts_ignore_other_events(one: dict[str, int], other: dict[str, int]) -> None:
     full = dict.fromkeys(ROHSTOFFE, 0)
     assert same(one, full | one)
     assert same(one, total(one))

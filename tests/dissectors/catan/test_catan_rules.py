@@ -234,7 +234,7 @@ BAD_VILLAGES = {
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("at", BAD_VILLAGES.values(), ids=BAD_VILLAGES)
-def test_a_village_must_not_stand(at: Spot, mirrored: bool) -> None:
+def test_forbidden_places_of_a_village(at: Spot, mirrored: bool) -> None:
     server = village(Maker(mirrored))
     server.built(1, "Dorf", at)
     server.pay(1, COSTS["Dorf"])
@@ -536,7 +536,7 @@ HOLDERS = [
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize(("ours", "theirs", "holder", "may"), HOLDERS)
-def test_who_may_have_the_longest_road(
+def test_candidates_for_the_longest_road(
     ours: int, theirs: int, holder: int | None, may: bool, mirrored: bool
 ) -> None:
     server = lengths(Maker(mirrored), ours, theirs)

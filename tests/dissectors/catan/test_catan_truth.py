@@ -153,7 +153,7 @@ def test_the_game_is_as_the_programs_logged_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
-def test_one_conversation_alone_tells_all_that_is_public(name: str) -> None:
+def test_one_conversation_alone_has_all_public_events(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     log = Log(name)
     whole = Seen(inspected(items)).part["private"]
@@ -181,7 +181,7 @@ def test_how_the_bytes_are_cut_does_not_matter(
 
 
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
-def test_from_any_moment_on_nobody_is_accused(name: str) -> None:
+def test_from_any_moment_on_no_violation_is_reported(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     log = Log(name)
     for begin in range(1, len(items), max(1, len(items) // times(15, quick=3))):
@@ -193,7 +193,7 @@ def test_from_any_moment_on_nobody_is_accused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
-def test_what_is_missing_accuses_nobody(name: str) -> None:
+def test_missing_packets_cause_no_violations(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     log = Log(name)
     for lost in [*range(3, 60, 8)][: times(8, quick=2)]:
@@ -215,14 +215,14 @@ RULES_LEFT_OUT = {
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_servers_are_told_once_which_rules_they_leave_out(name: str) -> None:
+def test_each_omitted_rule_is_reported_once_per_server(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     told = [flaw.code for flaw in found.diagnostics if (flaw.severity, flaw.blame) == ("warning", "server")]
     assert sorted(told) == RULES_LEFT_OUT.get(name, [])
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_the_totals_of_the_server_are_the_sum_of_what_was_told(name: str) -> None:
+def test_server_totals_are_the_sum_of_reported_points(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     told = [flaw.text for flaw in found.diagnostics if flaw.code == "total-mismatch"]
     if name == "catan-eisfrei-game2-3p":
@@ -250,7 +250,7 @@ def test_five_servers_at_once_are_recognised_without_options() -> None:
 
 
 @pytest.mark.parametrize("name", ["catan-eisfrei-lobby", "catan-yaks-lobby"])
-def test_before_a_game_everybody_is_known_by_name_and_colour(name: str) -> None:
+def test_before_a_game_all_names_and_colours_are_known(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     configured = [
         (event.data["player"], event.data["name"], event.data["colour"])
@@ -265,14 +265,14 @@ def test_before_a_game_everybody_is_known_by_name_and_colour(name: str) -> None:
     assert errors(found) == []
 
 
-def test_who_has_the_longest_road_is_seen_from_the_middle_of_a_game_on() -> None:
+def test_the_longest_road_is_known_from_the_middle_of_a_game_on() -> None:
     items = items_of("catan-yaks-g1-3p.pcap.gz")
     seen = Seen(inspected(from_then_on(items, len(items) * 9 // 10)))
     assert seen.part["longest_road"] == 1
     assert seen.part["unknown"] == ["board", "buildings", "robber"]
 
 
-def test_who_changes_his_name_in_a_game_keeps_his_hand_under_the_new_one() -> None:
+def test_a_player_renamed_in_a_game_keeps_the_hand() -> None:
     items = items_of("catan-niedlichepixel-game2-3p.pcap.gz")
     renamed = [
         Chunk(item.stream, item.direction, item.ts_ns, item.offset, item.data.replace(b"BlueBro", b"GreyBro"))

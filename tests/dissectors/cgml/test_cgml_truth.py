@@ -232,7 +232,7 @@ def results(seen: Seen) -> str:
 
 @pytest.mark.parametrize("name", ["cgml-hands", "cgml-styles"])
 @pytest.mark.parametrize("first", a_few(range(0, 61, 12), [0, 36]))
-def test_with_packets_missing_nobody_is_accused(name: str, first: int) -> None:
+def test_with_packets_missing_no_violation_is_reported(name: str, first: int) -> None:
     found = inspected(holed(items_of(f"{name}.pcap.gz"), first))
     assert serious(found) == []
     assert any(seen.data("result") for seen in hands_of(found).values())
@@ -240,7 +240,7 @@ def test_with_packets_missing_nobody_is_accused(name: str, first: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
-def test_from_one_side_alone_nobody_is_accused(name: str, direction: str) -> None:
+def test_from_one_side_alone_no_violation_is_reported(name: str, direction: str) -> None:
     items: list[Item] = [
         item for item in items_of(f"{name}.pcap.gz") if getattr(item, "direction", direction) == direction
     ]

@@ -70,7 +70,7 @@ def test_a_forks_game_is_that_of_its_log() -> None:
     assert gone == ["intelli", "TheShadow", "rational-python-bot"]
 
 
-def test_a_server_that_is_started_anew_is_not_to_blame() -> None:
+def test_a_server_that_is_restarted_is_not_to_blame() -> None:
     connection = recorded(f"{RESTART}.pcapng")
     assert wrong(connection, "error") == []
     assert {code for code, _ in wrong(connection, "warning")} == {"late"}

@@ -64,7 +64,7 @@ def told(heard: Heard, client: str, direction: Direction) -> list[tuple[str, Any
 
 @pytest.mark.parametrize("alone", [False, True], ids=["all heard", "one heard"])
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.title)
-def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken, alone: bool) -> None:
+def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, alone: bool) -> None:
     clients = (case.place.client,) if alone else CLIENTS
     if case.title in NEEDS_ALL and alone:
         return

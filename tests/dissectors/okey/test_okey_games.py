@@ -77,7 +77,7 @@ def test_two_games_at_once(head: bool, seed: int) -> None:
 @each_dialect
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=times(30))
-def test_a_game_of_which_another_lobby_is_heard_too(head: bool, seed: int) -> None:
+def test_a_game_of_which_another_lobby_is_received_too(head: bool, seed: int) -> None:
     """From all conversations of one lobby; the specification's server sends it the other's statuses."""
     script = Script(seed, head)
     four(script, 1, *NAMES)
@@ -157,7 +157,7 @@ def beside(talk: Talk, client: str, direction: Direction) -> None:
 @each_dialect
 @given(seed=st.integers(0, 10**6), lost=st.integers(0, 10**6))
 @settings(max_examples=times(40))
-def test_a_message_that_is_lost_accuses_nobody(head: bool, seed: int, lost: int) -> None:
+def test_a_message_that_is_lost_causes_no_violation(head: bool, seed: int, lost: int) -> None:
     script = played(seed, head)
     missing = lost % len(script.steps)
     talk = Talk()

@@ -119,7 +119,7 @@ def test_each_character_of_a_token_is_found_in_the_line(tokens: list[str], pad: 
 
 
 @each(*HEAD)
-def test_what_the_last_dialect_has_encodes_to_the_same_bytes(case: Case) -> None:
+def test_messages_of_the_last_dialect_encode_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
     assert OKEY.codec.encode(case.name, case.direction, case.fields, PERCENT_PAD) == case.data
 
@@ -218,7 +218,7 @@ def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
     st.sampled_from(DIRECTIONS),
 )
 @settings(max_examples=times(300))
-def test_any_cut_of_any_bytes_beside_gaps_gives_the_same_frames(
+def test_any_cut_of_any_bytes_next_to_gaps_gives_the_same_frames(
     pieces: list[bytes | None], cuts: list[int], direction: Direction
 ) -> None:
     smaller: list[bytes | None] = []
@@ -315,5 +315,5 @@ def test_a_winning_deck(deck: str, won: bool) -> None:
 
 @given(st.lists(tiles, min_size=14, max_size=14))
 @settings(max_examples=times(200))
-def test_whether_a_deck_wins_can_always_be_told(deck: list[str]) -> None:
+def test_every_deck_is_classified_as_winning_or_not(deck: list[str]) -> None:
     assert is_won(deck) in (True, False)

@@ -106,7 +106,7 @@ def test_players_and_lobbies_are_as_the_programs_wrote_them_down(name: str) -> N
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_is_said_is_one_event_whoever_hears_it(name: str) -> None:
+def test_a_broadcast_is_one_event_whoever_receives_it(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     chats = [
         tuple(event.data[key] for key in ("scope", "from", "to", "text")) for event in of_kind(found, "chat")
@@ -120,7 +120,7 @@ def test_what_is_said_is_one_event_whoever_hears_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_nobody_is_accused_who_plays_well(name: str) -> None:
+def test_correct_players_cause_no_violations(name: str) -> None:
     assert errors(inspected(items_of(f"{name}.pcap.gz"))) == []
 
 
@@ -132,7 +132,7 @@ def test_pieces_make_no_difference(name: str, pieces: Callable[[Iterable[Item]],
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_who_is_told_that_it_is_not_his_turn_is_told_nothing_else(name: str) -> None:
+def test_an_out_of_turn_refusal_causes_no_other_report(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     refused = 0
     # From any moment on: the deal is heard as long as no more than these are missing.

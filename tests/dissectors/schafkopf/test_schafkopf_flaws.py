@@ -165,12 +165,12 @@ def few(cases: list[Broken]) -> list[Any]:
         lambda row: f"{row[0].title}-{'all' if row[1] == CLIENTS else 'one'} heard",
     ),
 )
-def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken, clients: tuple[str, ...]) -> None:
+def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, clients: tuple[str, ...]) -> None:
     check(case, clients)
 
 
 @pytest.mark.parametrize("case", few(MADE))
-def test_a_slip_of_any_message_is_told_once_and_at_the_right_byte(case: Broken) -> None:
+def test_a_slip_of_any_message_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     check(case, ("Anna",))
 
 
@@ -262,7 +262,7 @@ def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_a_stream_that_ends_with_a_flaw(
+def test_a_stream_that_ends_with_a_diagnostic(
     data: bytes, direction: Direction, code: str, offset: int, severity: Severity
 ) -> None:
     wire = Wire()

@@ -270,7 +270,7 @@ def test_any_cut_of_more_than_a_frame_can_hold_gives_the_same_frames(
 
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
 @pytest.mark.parametrize("line", [b"x" * 100, b"x" * 99 + b"\n"])
-def test_what_has_no_end_is_not_held(direction: Direction, line: bytes) -> None:
+def test_endless_messages_are_not_held(direction: Direction, line: bytes) -> None:
     framer = SchafkopfFramer(direction)
     piece = line * 1000
     tracemalloc.start()

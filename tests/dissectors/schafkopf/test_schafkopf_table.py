@@ -107,7 +107,7 @@ def agrees(findings: Findings, script: Script) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("clients", [1, 2, 3, 4])
-def test_every_mode_in_every_dialect_is_told_as_it_was_played(dialect: Dialect, clients: int) -> None:
+def test_every_mode_in_every_dialect_is_reported_as_played(dialect: Dialect, clients: int) -> None:
     script = Script(clients, FOUR[:clients], dialect)
     for modus in MODI:
         script.round(modus)
@@ -132,9 +132,7 @@ def test_no_round_that_keeps_to_the_rules_is_objected_to(
 
 @settings(max_examples=times(40), deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 4), st.data())
-def test_conversations_that_are_heard_at_different_paces_tell_the_same(
-    seed: int, clients: int, data: st.DataObject
-) -> None:
+def test_conversations_at_different_paces_give_the_same(seed: int, clients: int, data: st.DataObject) -> None:
     script = Script(seed, FOUR[:clients])
     for _ in range(3):
         script.round()
@@ -155,7 +153,7 @@ def test_conversations_that_are_heard_at_different_paces_tell_the_same(
     agrees(findings, script)
 
 
-def test_who_hears_of_a_round_late_does_not_bring_it_back_into_the_state() -> None:
+def test_a_late_message_does_not_restore_a_round_in_the_state() -> None:
     script = Script(2, FOUR[:2])
     script.round("WENZ")
     script.round("WENZ")
@@ -178,7 +176,7 @@ def test_who_hears_of_a_round_late_does_not_bring_it_back_into_the_state() -> No
 
 @settings(max_examples=times(150), deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 4), st.sampled_from(DIALECTS), st.integers(1, 12))
-def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
+def test_misplaced_messages_keep_the_timeline_sound(
     seed: int, clients: int, dialect: Dialect, spoilt: int
 ) -> None:
     script = Script(seed, FOUR[:clients], dialect)
@@ -231,7 +229,7 @@ def test_a_late_fifth_player_is_rotated_in() -> None:
     agrees(findings, script)
 
 
-def test_who_joins_is_known_and_who_leaves_is_told_once() -> None:
+def test_joining_is_known_and_leaving_is_reported_once() -> None:
     script = Script(1, FOUR[:2])
     script.round("WENZ")
     script.leave()
@@ -515,7 +513,7 @@ def test_one_fault_is_one_diagnostic_and_the_rest_of_the_round_is_right(
     assert cards == script.rounds[0]["cards"]
 
 
-def test_a_flaw_in_a_model_points_at_the_card() -> None:
+def test_a_diagnostic_in_a_model_points_at_the_card() -> None:
     script = scripted("SOLOgras")
     card_of_somebody_else(script)
     place = move(script, 5)[0]
@@ -569,7 +567,7 @@ def test_si_is_bid_from_any_hand() -> None:
     assert noted(findings) == [("no-si", "client")]
 
 
-def test_a_hochzeit_that_nobody_takes_can_make_somebody_else_the_player() -> None:
+def test_a_rejected_hochzeit_may_change_the_declarer() -> None:
     script = scripted("WENZ")
     other = (script.rounds[0]["player"] + 1) % 4
     put_all(script, "SPIELT", spieler=other)
