@@ -33,7 +33,7 @@ MODULES = {
     _name(path): path
     for room in LAYERS
     for path in sorted((ROOT / room).rglob("*.py"))
-    # In kiebitz/ there is a link to each of the other rooms.
+    # kiebitz/ has a link to each of the other rooms.
     if not any(parent.is_symlink() for parent in path.parents)
 }
 

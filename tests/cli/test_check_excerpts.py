@@ -551,7 +551,7 @@ def _on_a_terminal(*arguments: str, **environment: str) -> str:
         while piece := os.read(ours, 4096):
             written += piece
     except OSError:
-        # So Linux says that the other end is closed.
+        # Linux reports a closed other end like this.
         pass
     os.close(ours)
     process.wait(60)

@@ -121,7 +121,7 @@ def test_odd_names_are_words_in_zsh(bash: Bash, folder: Path) -> None:
         found = zsh.all_of("kiebitz events odd.db --as ")
         assert set(NAMES) <= set(found)
         assert not set(NO_WORDS) & set(found)
-        # What a number stands for is shown beside it.
+        # The meaning of a number is shown next to it.
         for line in ("kiebitz state odd.db --game ", "kiebitz state odd.db:"):
             assert zsh.words(zsh.completed(line, "\t\t"))[-1][-1].isdecimal()
             assert not re.search("[\x80-\x9f\u2028\u202e]|\x1b\\[2J", zsh.written)
@@ -151,7 +151,7 @@ WORDS = st.text(st.sampled_from(" '\"\\$`!*~#ab:=;&|(){}[]<>,/-") | st.character
 def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> None:
     lines, meant = [], []
     for kept, rest, quote, is_begun in cases:
-        # As somebody has begun it: the whole word in quotation marks, or each letter behind a backslash.
+        # As typed so far: the whole word in quotation marks, or each letter after a backslash.
         begun = typed("kiebitz " + quote, "").going_on(kept) or ""
         line = f"x {quote}{begun}"
         at = typed(line, "" if is_begun else begun)

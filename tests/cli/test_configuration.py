@@ -233,7 +233,7 @@ def test_it_is_not_looked_for_where_one_stands(tmp_path: Path, monkeypatch: pyte
     assert kiebitz("streams", TINY).status == 0
 
 
-# What it says.
+# Output.
 
 
 def test_the_database(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

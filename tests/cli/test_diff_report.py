@@ -278,7 +278,7 @@ def test_a_file_may_have_an_at_in_its_name(tmp_path: Path) -> None:
     assert kiebitz("diff", "--state", f"{other}@#14", f"{TINY}@#14").status == 0
 
 
-# What is written wrong, the exit status, and what is said.
+# The error, the exit status, and the message.
 WRONG = {
     "a moment without --state": ((f"{TINY}@12s", TINY), 2, "a moment only goes with --state"),
     "no moment": (("--state", f"{TINY}@noon", TINY), 2, "'noon' is no moment: write 12.5s"),

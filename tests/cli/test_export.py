@@ -377,7 +377,7 @@ def test_csv_and_parquet_have_the_same_rows(tmp_path: Path) -> None:
         for column, name in (("fields", row["name"]), ("data", row["kind"])):
             said = json.loads(row.pop(column) or "{}")
             held = (typed.pop(column) or {}).get(name) or {}
-            # What is not known is null, where there is a place for it.
+            # Unknown values are null.
             assert _known(said) == _known(held)
         assert row == {key: "" if value is None else str(value) for key, value in typed.items()}
     rolled = next(row for row in rows if row["kind"] == "rolled")

@@ -88,7 +88,7 @@ def test_the_right_part_is_dropped_if_space_is_short(database: str, columns: int
     session = f"{database}:3"
     titles, rows = shown(columns, "messages", session, "-Y", 'msg == "Bauen"')
     assert titles == ["#", "time", "stream", "dir", "who", "name", "fields"]
-    # The gloss stands in the column that takes what the others leave.
+    # The gloss is in the column that takes the remaining width.
     assert {row[5] for row in rows} == {"Bauen"}
     assert {row[6] for row in rows} == {"builds"}
     assert any(row[-1].endswith("…") for row in rows) == (columns < 160)

@@ -63,7 +63,7 @@ def test_bytes_cut_anywhere_say_the_same(name: str, random: Random) -> None:
     found = found_in(conversation, len(cut))
     for way in DIRECTIONS:
         assert [row for row in found if row[0] == way] == [row for row in messages if row[0] == way]
-    # Every byte is in a message; a piece in which none ends tells of which one it is a part.
+    # Every byte is in a message; a piece in which none ends names its message.
     for number, piece in enumerate(cut):
         rest, unended = conversation.unended(number)
         told = sum(message.length for message in conversation.messages(number))
@@ -78,7 +78,7 @@ def test_incomplete_data_is_passed_on_as_it_arrives() -> None:
     for number, piece in enumerate(sent):
         conversation.take(*piece)
         told += len(conversation.messages(number))
-        # Nothing that could be told now is kept back.
+        # Complete messages are shown at once.
         assert told + 1 >= sum(
             1
             for way, _, offset, length in messages
@@ -96,7 +96,7 @@ def test_pieces_before_the_protocol_is_recognised_are_read_once_it_is() -> None:
     for number in range(3, 6):
         conversation.take("c2s", 1, b"")
         assert len(conversation.messages(number)) == 1
-    # What is wrong with them is told once it is sure that this is the game.
+    # Diagnostics are reported once the game is certain.
     conversation.end()
     for number in range(3, 6):
         assert [flaw.code for flaw in conversation.flaws(conversation.messages(number)[0])] == [

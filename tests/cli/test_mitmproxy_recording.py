@@ -126,7 +126,7 @@ def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path
         )
         with mitmdump(tmp_path, *modes, before=louder) as running:
             players = [Player(name, ("127.0.0.1", udp)) for name in ("alice", "bob", "carl")]
-            # Nobody sends an empty datagram: mitmproxy takes that for the end of the flow.
+            # No empty datagrams: mitmproxy takes them for the end of the flow.
             play(server, players)
             assert exchange(tcp, listener, b"hello") == b"HELLO"
     assert_recorded(running.database, players)

@@ -257,8 +257,7 @@ def test_on_a_terminal_cases_are_listed_by_message(columns: int) -> None:
     every = listed("catan")
     assert re.fullmatch(r"\d+ must, \d+ should, \d+ open", lines[-1])
     assert sum(map(int, re.findall(r"\d+", lines[-1]))) == len(every)
-    # Whoever looks for a case of the list finds it, by both parts of its name.
-    # What the server says itself is apart.
+    # Each case in the list is found by both parts of its name. The server's own output is separate.
     of_hallo = [case for case in every if case.startswith("catan/Hallo/") and not case.endswith("/said")]
     names = {case.removeprefix("catan/Hallo/") for case in of_hallo}
     assert sum(map(int, re.findall(r"\d+", counts))) == len(names)

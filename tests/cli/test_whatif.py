@@ -281,7 +281,7 @@ def test_contents_of_the_report() -> None:
     assert "             B #14          1.384s  carl has rolled 5,4\n" in done.out
 
 
-# What others tell, too.
+# Including events that others report.
 
 
 def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
@@ -341,7 +341,7 @@ def test_a_server_s_first_message_is_not_its_only_evidence(tmp_path: Path) -> No
             "lost",
             "bob lost: against Mäxchen",
         ),
-        # Only a server says so, and #69 came from a client.
+        # Only a server sends this, and #69 is a client's.
         (OKEY_CHAT, "#69 CATS messagetype=b msg='so, so' sender=boran", "chat", "boran says: so, so"),
         (
             "catan-niedlichepixel-framing.pcap.gz",

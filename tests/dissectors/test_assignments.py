@@ -77,7 +77,7 @@ JSON = st.recursive(
 def test_a_message_s_fields_are_read_as_written(values: dict[str, Any]) -> None:
     for name, value in values.items():
         target = Target("p", "M", (), values)
-        # A name alone that is no word of the language has to stand behind a dot.
+        # A name that is no keyword must follow a dot.
         (found,) = parse_assignments(f"p.{target.notation((name,))}")
         assert known_name(found.steps[1], values) is not None
         assert to_json(value) in map(to_json, found.values)

@@ -37,7 +37,7 @@ def test_until_when_it_may_show(on: list[Span], later: list[Span], clean: int | 
     before = games(1, on)
     aftermath.altered(5, {game.id: game for game in before})
     for game in [*before, *games(10, later)]:
-        # It is told when it begins, and again when it is over.
+        # It is reported when it begins, and again at its end.
         aftermath.game_seen(game)
         aftermath.game_seen(game)
     assert aftermath.is_open == (clean is None)

@@ -180,7 +180,7 @@ def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> N
         bench.run(ENOUGH_S, until=partial(are_there, players))
         places = [player.place for player in players if player.place is not None]
         if places:
-            # It is well-formed, and nothing of it has been said yet.
+            # It is well-formed, and not yet reported.
             frame = dissector(protocol).codec.encode(name, "c2s", places[0].fields)
             assert dissector(protocol).codec.decode(frame, "c2s").valid
             assert all(player.said[name] == 0 for player in players if player.place is not None)
@@ -236,7 +236,7 @@ def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> Non
     pytest.fail(f"no host gets to {name}")
 
 
-# What is said at the wrong time, or makes no sense.
+# Messages at the wrong time, or without sense.
 
 
 @pytest.mark.parametrize("protocol", SEATS)

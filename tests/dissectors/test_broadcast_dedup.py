@@ -56,7 +56,7 @@ def test_a_stream_missing_news_is_not_held_responsible_for_long() -> None:
     heard.hear(1, "a")
     heard.hear(2, "a")
     heard.hear(1, "x")
-    # Not told to 2; what it hears next is all news.
+    # Not sent to 2, for which the next message is all new.
     assert heard.hear(2, "b", "c", "d", "e", "f", "x") == [3, 4, 5, 6, 7, 8]
 
 

@@ -67,7 +67,7 @@ def test_the_pieces_of_what_was_recorded_are_all_of_it(name: str) -> None:
         check_frame(dissector, frame, direction)
 
 
-# A value stands where it is said to stand: the bytes of its piece alone say it again.
+# The bytes of a value's piece alone decode to the value.
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_one_conversation_has_all_broadcasts(name: str) -> None:
     connection = record(conversation(packets(name), 0))
     truth = public(told_rounds(name))
     seen = public(seen_rounds(connection))
-    # The first and the last may be seen in part: he came later, and the capture ended in a round.
+    # The first and the last round may be incomplete: late joining, or the end of the capture.
     assert in_common(truth, seen) >= len(seen) - 2
     assert server_errors(connection) == []
 

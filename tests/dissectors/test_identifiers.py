@@ -29,7 +29,7 @@ TELLING = ["cgml-hands.pcap.gz"]
 
 each_capture = pytest.mark.parametrize("capture", few_captures(RECORDED))
 
-# What carries a handle: kind, place in the fields, and the messages in which it stands there.
+# Fields with a handle: kind, place, and the messages in which they occur.
 
 _IN_CATAN = (
     "Entwicklungskarte gekauft, Erfindung, Ertrag, Größte Rittermacht, Handel ausgeführt, Handelsangebot,"

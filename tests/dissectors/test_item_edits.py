@@ -176,7 +176,7 @@ def test_later_messages_move_and_keep_their_time() -> None:
         ("c2s", 1, 0, b"aa"),
         ("c2s", 2, 1, 0),
         ("s2c", 3, 0, b"12"),
-        # All of it comes when its last byte came, and what is said in reply right behind it.
+        # All of it is delivered with its last byte, directly followed by the reply.
         ("c2s", 4, 2, b"bbb"),
         ("s2c", 4, 2, b"!!!"),
         ("c2s", 4, 5, b"?cc"),

@@ -294,7 +294,7 @@ def rolls_shown(fault: str, protocol: str) -> object:
     return len({*heard}) < len(heard)
 
 
-# Players, told something.
+# Messages to players.
 
 
 @exhibited

@@ -104,7 +104,7 @@ def test_a_fault_shows_in_play(fault: Fault) -> None:
     assert not {*fault.shows} & {flaw.code for flaw in flaws(fault.protocol, played(fault.protocol))}
 
 
-# Whatever a client says.
+# For any message of a client.
 
 
 def spoilt(chance: random.Random, data: bytes) -> list[bytes]:

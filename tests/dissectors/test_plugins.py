@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
 from made_sessions import Conversation, record
+from noughts_talk import registered
 from processes_and_rows import free_port, running
-from test_noughts import registered
 
 from kiebitz.dissectors.registry import BUILT_IN, installed
 

@@ -14,7 +14,7 @@ from inspected_captures import messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from probe_places import Place, judged_with, lines_of, places_of
-from strength import GAMES, a_few
+from strength import GAMES, a_few, times
 
 from kiebitz.dissectors.conformance.expectations import (
     INPUT_DIRECTION,
@@ -147,8 +147,6 @@ def test_a_pattern_picks_cases(patterns: list[str], expected: int) -> None:
     assert len(select_cases(generate_cases(NOUGHTS, "server"), patterns)) == expected
 
 
-# Each is what its name says.
-
 _ODD = {
     *("empty", "too-long", "control", "markup", "outside-ascii"),
     *("far-away", "apart", "huge", "other-version"),
@@ -202,7 +200,7 @@ def check_place(dissector: Dissector, case: Case, frame: bytes, before: Decoded,
     assert name is not None
     place = dissector.codec.whole_place(frame, row, name) or dissector.codec.text_place(frame, row, name)
     if name not in before.fields or place is None or case.kind.startswith(("nobodys-", "others-")):
-        # Then it is written anew.
+        # Then it is encoded again.
         return
     start, end = place[0], sum(place)
     assert sent[:start] == frame[:start], case.name
@@ -229,6 +227,8 @@ def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Targ
             except NotApplicable:
                 continue
             made += 1
+            if made == times(1_000_000, 2):
+                break
         if not made:
             not_made.add(case.name)
     unmade = [name for name in not_made if not any(fnmatchcase(name, each) for each in _LACKING)]
@@ -434,7 +434,7 @@ def test_a_place_is_a_message_of_the_row() -> None:
     assert case_of(MAEXCHEN, "server", "rubbish").fits(MAEXCHEN.codec.decode(b"JOIN;x", "c2s"))
 
 
-# What the specification says.
+# The specification's values.
 
 
 @each_built_in

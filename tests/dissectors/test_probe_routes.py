@@ -62,7 +62,7 @@ def test_a_record_leads_to_each_message_in_it(protocol: str) -> None:
         reached += 1
         if point.expected is None:
             continue
-        # What was held back is said after acts that take nothing's place, and all goes on.
+        # Held data is sent after acts that replace nothing, and the game continues.
         walk.route.confirm_actions(0)
         walk.go()
         assert walk.route.continued_normally, f"after {name} comes no {point.expected.name}"
@@ -105,7 +105,7 @@ def test_at_the_start_a_message_comes_before_all_others(make: Callable[[], Route
     point = walk.go()
     assert point is not None
     assert name_of(MAEXCHEN, point.frame) == "ROLL"
-    # The first player has come in, and the second has said nothing.
+    # The first player is connected, and the second silent.
     assert [len(seat.said) for seat in bench.seats] == [1, 0]
 
 

@@ -61,7 +61,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
 @pytest.mark.parametrize(
     ("dissector", "role", "name", "observed", "word"),
     [
-        # It must go on as usual.
+        # It must continue as usual.
         (SCHAFKOPF, "server", "MODEL/bytewise", USUAL, "OK"),
         (SCHAFKOPF, "server", "MODEL/bytewise", SILENT, "FAILED"),
         (SCHAFKOPF, "server", "MODEL/bytewise", CLOSED, "FAILED"),
@@ -77,7 +77,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
         (CATAN, "server", "Bauen/Typ/unknown", CLOSED, "FAILED"),
         (MAEXCHEN, "server", "ROLL/token/nobodys-token", LOST, "OK"),
         (MAEXCHEN, "server", "ROLL/token/nobodys-token", SILENT, "FAILED"),
-        # Whether a message refuses is told by a value.
+        # A value decides whether a message refuses.
         (OKEY, "server", "DRAW/twice", NO_TILE, "OK"),
         (OKEY, "server", "DRAW/twice", TWO_TILES, "FAILED"),
         # It must end the connection.
@@ -87,7 +87,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
         (CATAN, "client", "Hallo/Protokoll/other-version", GIVEN_UP, "OK"),
         (CATAN, "client", "Hallo/Protokoll/other-version", CRASHED, "FAILED"),
         (CATAN, "client", "Würfelwurf/whole", GIVEN_UP, "FAILED"),
-        # It must tell the others.
+        # It must inform the others.
         (CATAN, "server", "Chatnachricht_senden/whole", USUAL, "OK"),
         (CATAN, "server", "Chatnachricht_senden/whole", UNTOLD, "FAILED"),
         # It should.

@@ -26,7 +26,7 @@ def row_and_fields(dissector: Dissector, frame: str) -> tuple[MessageType, dict[
 @pytest.mark.parametrize(
     ("dissector", "heard", "before", "after"),
     [
-        # (recorded, live): what is heard first; then what the record has, and what is to be told.
+        # (recorded, live): the messages before, then the recorded ones and the expected report.
         (MAEXCHEN, [("YOUR TURN;t1", "YOUR TURN;x")], "ROLL;t1", "ROLL;x"),
         (MAEXCHEN, [("YOUR TURN;t1", "YOUR TURN;x"), ("ROLLED;5,3;t2", "ROLLED;5,3;t1")], "SEE;t1", "SEE;x"),
         (
@@ -35,7 +35,7 @@ def row_and_fields(dissector: Dissector, frame: str) -> tuple[MessageType, dict[
             "PLAYER LOST;alice,bob;MIA",
             "PLAYER LOST;bob,carl;MIA",
         ),
-        # Who has taken a name leaves his own to whoever had it.
+        # A player that has taken a name leaves its own to the former owner.
         (
             MAEXCHEN,
             [("ANNOUNCED;alice;5,3", "ANNOUNCED;bob;5,3")],

@@ -126,7 +126,7 @@ def test_a_server_reports_its_own_tokens_and_takes_the_clients_names() -> None:
     stage = Stage(ROUND, "s2c")
     stage.part.client_accepted(7, ALICE)
     stage.part.client_accepted(8, BOB)
-    # In other words: who comes first plays alice, under the name that he has.
+    # The first client plays alice, under its own name.
     for number, text in [
         (7, "REGISTER;zoë"),
         (8, "REGISTER;bob"),
@@ -288,7 +288,7 @@ def test_streams_that_follow_at_once_are_kept_apart() -> None:
         stage.part.client_accepted(number, role)
     stage.hears(7, "REGISTER;alice")
     stage.hears(8, "REGISTER;bob")
-    # Two answers that were waited for; then one is told something right after the other.
+    # Two expected answers; then two messages in a row to one client.
     assert stage.apart == [False, False, True, True]
 
 

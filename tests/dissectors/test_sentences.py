@@ -266,7 +266,7 @@ def test_no_sentence_has_a_code_of_the_wire(capture: str) -> None:
         for event in timeline.events("e.table_id = ?", [table.id]):
             if FREE & {*dissector.grammar.events[event.kind].fields} and event.kind not in ("gained", "paid"):
                 continue
-            # As everybody together knows it, and as somebody does who is told nothing secret.
+            # From the perspective of all players, and of one without secrets.
             views = [event, dissector.identity.seen_by(event, "somebody else")]
             for sentence in [dissector.presentation.describe(view) for view in views if view is not None]:
                 assert codes.search(sentence) is None, sentence

@@ -95,5 +95,5 @@ def test_a_server_that_is_restarted_is_a_new_table(capture: str, reason: str, pa
         both = inspected([*dead, *from_anew(items, dead, pause_ns)])
         assert told(both.events[len(before.events) :]) == told(alone.events)
         assert results(both)[-len(results(alone)) :] == results(alone)
-        # What a server does all the time is told once.
+        # Constant deviations of a server are reported once.
         assert not blamed(both) - (blamed(before) + blamed(alone))

@@ -124,7 +124,7 @@ def test_a_message_is_put_in_on_either_way() -> None:
 def test_a_delayed_message_delays_those_behind_it() -> None:
     table = Table(rules.delay('msg == "ROLLED"', "500ms"))
     assert table.came("s2c", ROLLED, TURN) == []
-    # The other direction, and other streams, go on.
+    # The other direction, and other streams, continue.
     assert passed(table.came("c2s", b"ROLL;x")) == [b"ROLL;x"]
     assert table.later(499 * MS) == []
     late = table.later(1 * MS)
@@ -291,7 +291,7 @@ def test_half_messages_of_all_streams_together_are_bounded(monkeypatch: pytest.M
     assert passed(table.came("c2s", half)) == []
     assert passed(table.came("c2s", half, stream=2)) == []
     assert passed(table.came("c2s", half, stream=3)) == [half]
-    # What was let go makes room for others.
+    # Released messages make room for others.
     assert passed(table.came("c2s", b"\r\n")) == []
     assert passed(table.came("c2s", half)) == []
 

@@ -82,7 +82,7 @@ class WithTls(Line):
         return with_tls(plain, mitmproxys(self.folder))
 
     def hang_up(self) -> None:
-        # With TLS nobody can end only his own direction.
+        # With TLS a half-close is impossible.
         self.end_of("s2c").close()
         while data := self.end_of("c2s").recv(65_536):
             self.got["s2c"].append(data)

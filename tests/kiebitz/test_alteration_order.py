@@ -138,7 +138,7 @@ def which_and_how_often(line: Line) -> Generator[None, Path, None]:
         *(b"PING\r\n", b"LPLA\r\n", b"LLPL\r\n"),
     ]
     for direction in DIRECTIONS:
-        # Each direction counts for itself; of these the server says PING alone.
+        # Each direction counts for itself; of these only the server sends PING.
         line.say(direction, said if direction == "c2s" else b"PING\r\n" * 7)
         line.hear(direction, kept if direction == "c2s" else [b"PING\r\n" * 5])
     assert b"".join(line.got["c2s"]) == b"".join(kept)
@@ -190,7 +190,7 @@ def nothing_is_put_in_behind_an_end(line: Line) -> Generator[None, Path, None]:
     assert line.end_of("c2s").recv(1) == b""
     line.say("c2s", b"LPLA\r\n")
     line.hear("c2s", [b"LPLA\r\n"])
-    # The other direction goes on.
+    # The other direction continues.
     line.say("c2s", b"PING\r\n")
     line.hear("c2s", [b"PING\r\n"])
     yield
@@ -270,7 +270,7 @@ def a_flood_of_datagrams_is_dropped_and_told_of(line: Line) -> Generator[None, P
     for _ in range(200):
         line.say("c2s", b"REGISTER;" + b"a" * 9_991)
         time.sleep(0.0002)
-    # Another client is heard when the relay has read all that came before.
+    # The next client is accepted when the relay has read all earlier data.
     with line.enter() as other:
 
         def is_heard() -> bool:

@@ -45,7 +45,7 @@ def test_recovered_data_is_anonymized(ending: str, tmp_path: Path) -> None:
         if ending == "recorder killed":
             os.kill(echo.recorder(), signal.SIGKILL)
             echo.wait_for("nothing more is recorded")
-            # It goes on.
+            # It continues.
             echo.round_trip(b"REGISTER;bob")
             assert echo.stop() == 1
         elif ending == "both killed":

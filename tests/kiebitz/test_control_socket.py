@@ -399,7 +399,7 @@ def test_nothing_is_left_behind(database: Path) -> None:
 
 def test_files_of_a_killed_relay_are_tidied(database: Path) -> None:
     folder = JournalFolder(database).folder
-    # As if its process was killed: nobody holds it, and the socket is there.
+    # As after a kill: no process holds it, and the socket file remains.
     left = database.parent / f"{folder.name}x"
     folder.rename(left)
     with socket.socket(socket.AF_UNIX) as made:

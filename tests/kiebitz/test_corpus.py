@@ -123,7 +123,7 @@ def test_all_games_are_counted_together(corpus: Path, tmp_path: Path) -> None:
     assert out.startswith("Mäxchen: 2 captures, 91 games, 2,917 messages, ")
 
 
-# The files, for whoever reads them.
+# Files, for any reader.
 
 
 def test_others_read_it_without_kiebitz(corpus: Path) -> None:

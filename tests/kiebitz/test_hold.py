@@ -182,7 +182,7 @@ def test_held_messages_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_
             assert talk.hears() == b"REGISTER;alice"
         else:
             talk.hears_nothing()
-    # Nothing is left beside the database.
+    # Nothing else is next to the database.
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 

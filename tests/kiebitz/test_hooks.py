@@ -174,7 +174,7 @@ def test_unmatched_messages_pass_unchanged(tmp_path: Path, monkeypatch: pytest.M
         hook.process.opened(2, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
         assert hook.says(b"ROUND CANCELED;NO_PLAYERS", number=2) is None
         assert "a message of stream 1 cannot be passed on in place of one of stream 2" in hook.told[-1]
-        # It goes on.
+        # It continues.
         assert hook.says(b"PLAYER WANTS TO SEE;bob") == [("s2c", b"PLAYER WANTS TO SEE;bob", 0, True)]
     assert len(hook.told) == len(REFUSED) + 1
 
@@ -191,12 +191,12 @@ def test_repeated_refusals_are_counted(tmp_path: Path) -> None:
 def test_by_force_it_is_passed_on_all_the_same(tmp_path: Path) -> None:
     with hooked(tmp_path, REFUSING, is_forced=True) as hook:
         assert hook.says(ROLLED) == [("s2c", ROLLED, 0, True), ("s2c", b"ROLLED;9,9;t", 0, False)]
-        # A field that there is not cannot be written by any force.
+        # Force cannot write an unknown field.
         assert hook.says(LOST) is None
 
 
 BAD = {
-    # What a hook does with a message, and what is told of it, behind the file's name.
+    # The results of a hook for a message, and its notices, after the file's name.
     "raises": (
         "x = 1 / 0",
         ", line 4: message raised ZeroDivisionError: division by zero, at ROLLED on stream 1",
@@ -309,7 +309,7 @@ def test_a_bad_hook_is_stopped_and_messages_pass(
         ]
         assert hook.order == sorted(hook.order)
         assert hook.asked(LOST) is None
-        # All else that is told it goes nowhere.
+        # Its other output is discarded.
         hook.process.opened(2, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
         hook.passes(LOST)
         hook.process.closed(1)
@@ -374,7 +374,7 @@ def test_its_queue_is_bounded(tmp_path: Path) -> None:
             assert hook.asked(b"?" * 100_000) is None
         assert len(hook.process._to_send) <= hook_process.MOST_WAITING
         hook.until_answered(ticket)
-        # It catches up, and what it was not told is a gap: the rest can be read.
+        # It catches up, and data that it missed is a gap: the rest can be read.
         hook.until(lambda: not hook.process._to_send)
         hook.passes(b"REGISTER;bob", "c2s")
         hook.passes(b"REGISTERED")
@@ -436,7 +436,7 @@ def test_printed_lines_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "hooks.py"
     first, second, *others = hook.told
     assert first == f"{path} says: \ufffd\ufffd{'x' * 298}…"
-    # Whoever shows it escapes it.
+    # The renderer escapes it.
     assert second == f"{path} says: \x1b[31m0"
     assert others[:18] == [f"{path} says: {number}" for number in range(1, 19)]
     assert others[18:] == [f"{path} says: 9999 (and 9,980 lines before it)"]
@@ -490,7 +490,7 @@ def test_a_file_that_is_no_hook_is_refused(
     if name == "hangs":
         monkeypatch.setattr(hook_process, "_LOAD_S", 0.5)
     if name in STATIC:
-        # These are told before anything runs.
+        # Reported before anything runs.
         monkeypatch.setattr(hook_process, "start_child", None)
     source, sentence = UNUSABLE[name]
     path = tmp_path / "hooks.py"

@@ -51,7 +51,7 @@ def play(database: Path, how: str, rounds: int) -> tuple[Server, list[Player], T
             time.sleep(0.05)
         server.join(60)
         assert not server.is_alive()
-        # What comes behind the next one, of which there is none, is passed on now.
+        # Messages after the next one, of which there is none, are forwarded now.
         relay.end()
         for player in players:
             player.stop()
@@ -86,7 +86,7 @@ def test_reports_on_a_lossy_game_are_true(tmp_path: Path, share: int, rounds: in
             f" WHERE client = '127.0.0.1:{player.address[1]}' AND direction = 's2c' ORDER BY c.id"
         )
         assert [data for (data,) in rows(database, query)] == player.log.received.get(player.server, [])
-    # A server that has gone home does not hear the last of what was late.
+    # A server that has closed does not receive the last late messages.
     assert Counter(chain(*server.log.received.values())) <= Counter(recorded(database, table)["c2s"])
     # What was sent is what came, and what was done to it.
     sent = sum(map(len, server.log.sent.values()))
@@ -94,13 +94,13 @@ def test_reports_on_a_lossy_game_are_true(tmp_path: Path, share: int, rounds: in
     done = Counter(deed.action for deed in alterations(database, table) if deed.direction == "s2c")
     assert sent - done["drop"] + done["double"] == came
     assert (done["drop"] > 0) == (share > 0)
-    # Each round of which an end is told has ended so, and nobody is blamed for what was lost.
+    # Each reported end of a round is right, and no violation is reported for lost messages.
     played = rounds_of(server)
     query = "SELECT label, result FROM games WHERE result IS NOT NULL"
     told = [(label, json.loads(result)) for label, result in rows(database, query)]
     ended = [(label, (result["losers"], result["reason"])) for label, result in told if "losers" in result]
     for label, ending in ended:
-        # Of an end that comes when the next round has begun only the number is not told.
+        # Only the number is unknown for an end that arrives in the next round.
         assert ending == played[label] if label in played else label == "round" and ending in played.values()
     assert share or dict(ended) == played
     assert len(ended) * 2 >= len(played) - 1

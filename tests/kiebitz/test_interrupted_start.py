@@ -178,7 +178,7 @@ def test_a_signal_that_is_held_does_later_what_it_does() -> None:
     try:
         with deferred_signals():
             check_signals()
-            # To this thread: another one that whoever runs the tests has may let it through.
+            # To this thread: another one of the test runner might not block it.
             signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
             with pytest.raises(Interrupted):
                 check_signals()

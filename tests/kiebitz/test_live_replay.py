@@ -133,7 +133,7 @@ def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll:
     first_difference = difference["differences"][0]
     assert [first_difference[side]["kind"] for side in "ab"] == ["rolled", "rolled"]
     assert [first_difference[side]["data"]["dice"] for side in "ab"] == [dice, "3,1"]
-    # It is kept with the session, also when that is dissected anew.
+    # It is stored with the session, and survives redissecting.
     found = "SELECT text, grp, blame, expected FROM diagnostics WHERE code = 'divergence' ORDER BY id LIMIT 1"
     before = rows(today, found)
     assert before[0][:3] == (said, "state", "server")
@@ -202,7 +202,7 @@ def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Pat
         client.say("JOIN;" + client.hear("ROUND STARTING;").split(";")[1])
         assert client.hear("ROUND STARTED").endswith(";zoë")
         token = client.hear("YOUR TURN;").split(";")[1]
-        # He does something else than recorded.
+        # The player deviates from the recording.
         client.say(f"SEE;{token}")
         status, out, err = ended(server)
         client.close()
@@ -215,7 +215,7 @@ def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Pat
 def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> None:
     port = free_port("udp")
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--patience", "0.2", "-q") as server:
-        # Before the first client has come, there is no limit.
+        # Before the first client connects, there is no limit.
         time.sleep(0.5)
         assert server.poll() is None
         client = Client(port)

@@ -97,7 +97,7 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
     assert result["why"] == "it ignores it; the specification leaves that open"
 
 
-# What is told.
+# Reports.
 
 
 def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_port_that_is_taken_is_reported() -> None:
     assert f"Cannot listen on udp 127.0.0.1:{port}: the port is in use" in done.err
 
 
-# A client that somebody starts by hand.
+# A client started manually.
 
 
 @pytest.mark.full

@@ -110,7 +110,7 @@ def test_a_server_that_ends_in_a_case_is_reported(
     """The probe has not started the server, so its end is only detected at its address."""
     port = free_port(transport)
     words = peer_command(f"{protocol}-server", "--port", str(port), fault=fault)
-    # It says when it listens.
+    # It reports when it listens.
     with subprocess.Popen(words, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         assert b"listening" in running.stderr.readline()

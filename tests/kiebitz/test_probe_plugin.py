@@ -150,13 +150,13 @@ FINDS: dict[tuple[TargetRole, str, str], tuple[str, ...]] = {
     ("server", "noughts", "makes-up-reasons"): ("REFUSED/said",),
     ("server", "noughts", "takes-taken-squares"): ("MARK/said",),
     ("server", "noughts", "lets-all-go-first"): ("MARK/said",),
-    # No rule of its table says who wins: it is told, and nobody is blamed.
+    # No rule of its table says who wins, so no violation is reported.
     ("server", "noughts", "lets-the-loser-win"): (),
     ("client", "noughts", "dies-on-bad-utf8"): ("START/x/latin-1",),
     ("client", "noughts", "dies-on-an-unknown-word"): ("unknown-message",),
     ("client", "noughts", "dies-on-a-missing-field"): ("MARK/square/left-out",),
     ("client", "noughts", "puts-where-no-square-is"): ("PUT/said",),
-    # The grammar does not say what is to follow a message: likewise.
+    # The grammar does not define a message's successors either.
     ("client", "noughts", "is-silent-when-it-is-its-turn"): (),
     ("server", "knobeln", "dies-on-bad-utf8"): ("rubbish", "HALLO/name/latin-1"),
     ("server", "knobeln", "dies-on-an-unknown-word"): ("unknown-message", "rubbish"),

@@ -338,7 +338,7 @@ def test_a_tap_that_is_killed_continues_where_it_was(lab: Lab) -> None:
         tap.finish()
     until_recorded(lab.database, count(one, "chunks"))
     assert lab.collector.end() == 0
-    # That they did not see the beginning is told of streams that go on.
+    # Continued streams are reported to lack their beginning.
     query = "SELECT direction, sum(length), count(data) FROM chunks GROUP BY direction"
     assert rows(lab.database, query) == rows(one, query)
 

@@ -51,7 +51,7 @@ def seed(path: Path) -> Path:
     return path
 
 
-# A server that lets nobody in.
+# A server that accepts no client.
 
 AUTHORIZATIONS = {
     "a password": f'authorization {{ user: alice, password: "{SECRET}" }}',
@@ -219,7 +219,7 @@ def test_servers_that_are_no_nats_servers(answer: str) -> None:
             assert re.match(SAYS, said), said
 
 
-# The relay goes on.
+# The relay continues.
 
 
 def test_a_relay_forwards_while_it_may_not_publish(

@@ -467,7 +467,7 @@ def test_compressed_and_cut_short(compress: type[bytes]) -> None:
     assert 100 < len(packets) < 300
     assert truncated is not None
     assert "data is truncated after" in truncated
-    # Only the checksum at the end is missing: all packets are there, and it is said nevertheless.
+    # Only the checksum at the end is missing: all packets are there, but it is reported.
     packets, truncated, _ = read(packed[:-1])
     assert packets == whole
     assert truncated is not None

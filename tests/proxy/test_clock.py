@@ -69,7 +69,7 @@ def test_while_a_game_is_relayed(tmp_path: Path) -> None:
     for table, column in (("chunks", "ts_ns"), ("events", "ts_ns"), ("games", "started_ns")):
         times = [time for (time,) in rows(database, f"SELECT {column} FROM {table} ORDER BY id")]
         assert times == sorted(times)
-    # Copies of a broadcast are one event, each round has its verdict, and nobody is late.
+    # Copies of a broadcast are one event, each round has its verdict, and no copy is late.
     assert rows(database, "SELECT count(*) FROM events WHERE kind = 'round_started'") == [(4,)]
     assert rows(database, "SELECT count(*) FROM games WHERE result IS NOT NULL") == [(4,)]
     assert rows(database, "SELECT * FROM diagnostics WHERE severity != 'note'") == []
@@ -191,7 +191,7 @@ def test_a_capture_is_reported_in_the_order_of_its_packets(captures: tuple[str, 
 def test_each_command_takes_such_a_capture(captures: tuple[str, str], command: tuple[str, ...]) -> None:
     done = kiebitz(*(captures[1] if part == "CAPTURE" else part for part in command))
     assert done.status == 0
-    # Over UDP nothing tells a clock that was set from packets out of order.
+    # Over UDP a clock step cannot be distinguished from reordering.
     assert done.err.count("\n") == 1
     assert "unless the clock was set" in done.err
 

@@ -152,14 +152,14 @@ def test_without_identification_immediate_copies_are_the_same() -> None:
     repeats = DuplicateDetector()
     assert not repeats.is_duplicate((b"flow", b"a", 0, 0), 0)
     assert repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS - 1)
-    # It counts from the first, or who says the same again and again would be heard once.
+    # It counts from the first, or a repeated message would be recorded only once.
     assert not repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS)
 
 
 @pytest.mark.parametrize(
     ("told", "limit_ns"),
     [
-        # When each was told: nothing else came between; something did; and it is said again and again.
+        # Times of each: without another message in between, with one, and repeated.
         ([(b"a", 0)], DUPLICATE_NS),
         ([(b"a", 0), (b"b", 1)], UNIDENTIFIED_DUPLICATE_NS),
         ([(b"a", -DUPLICATE_NS), (b"a", 0), (b"b", 1)], FREQUENT_DUPLICATE_NS),

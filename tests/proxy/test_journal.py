@@ -132,7 +132,7 @@ def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: b
     number = writer.open("tcp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
     writer.close()
     with (tmp_path / "journal" / "00000001.journal").open("r+b") as file:
-        # In place of the last record, which says that no more comes.
+        # In place of the last record, which marks the end.
         file.seek(-HEAD.size, os.SEEK_END)
         file.write(HEAD.pack(ALTERED, 0, number, len(payload), 1, 0) + payload)
     reader = JournalReader(tmp_path / "journal")

@@ -103,7 +103,7 @@ def test_a_wrapped_packet_is_read_as_in_ethernet(name: str) -> None:
         found, decoder = decoded(linktype, frame)
         assert found == plain, (kind, decoder.ignored, decoder.unread, decoder.malformed)
         assert not decoder.ignored + decoder.unread + decoder.malformed
-        # Cut by a snap length: as much as there is, with the rest missing, or counted once.
+        # Cut by a snap length: the captured part, with the rest missing, or counted once.
         start = frame.rindex(TEXT)
         for length in range(len(frame)):
             short, decoder = decoded(linktype, frame[:length], len(frame))

@@ -251,7 +251,7 @@ def test_a_server_that_cannot_be_reached(shared: Shared) -> None:
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("127.0.0.1", nobody))
     told = shared.relay.says("no program listens")
-    # Of a name that leads nowhere there is no stream: a stream is between two addresses.
+    # An unresolvable name has no stream: a stream is between two addresses.
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("no.such.host.invalid", 9))
     of_name = shared.relay.says("no.such.host.invalid")
@@ -401,7 +401,7 @@ def test_two_thousand_flows_keep_memory_flat(tmp_path: Path) -> None:
             after = resident_kib(relay.process.pid)
             closed = "SELECT count(*), sum(close_reason = 'closed') FROM streams"
             eventually(lambda: rows(relay.database, closed) == [(2200, 2200)])
-    # What they said alone is 8 MiB.
+    # Their own data is 8 MiB.
     assert after - before < 6 << 10
 
 

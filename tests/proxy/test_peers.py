@@ -85,7 +85,7 @@ def test_both_hang_up() -> None:
         came = await server.happens()
         hanging = asyncio.create_task(client.peers.hang_up(number))
         assert await server.happens() == Disconnected(came.connection, "has hung up")
-        # The other direction goes on until this side hangs up, too.
+        # The other direction continues until this side closes, too.
         server.peers.send(came.connection, b"bye")
         await server.peers.hang_up(came.connection)
         await hanging
@@ -156,7 +156,7 @@ def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPa
             full.bind(("127.0.0.1", 0))
             waiting: list[socket.socket] = []
             if kind == "no answer":
-                # Those that nobody lets in fill the queue; whoever comes then gets no answer.
+                # Unaccepted clients fill the queue; the next one gets no answer.
                 full.listen(0)
                 for _ in range(3):
                     sock = socket.socket()

@@ -315,7 +315,7 @@ def test_a_target_that_refuses(tmp_path: Path, new_loop: NewLoop) -> None:
 
 
 def test_a_target_that_cannot_be_reached(tmp_path: Path) -> None:
-    # An address of multicast is nobody's: the system refuses at once, and nothing leaves this machine.
+    # A multicast address has no host: the system refuses at once, and nothing leaves this machine.
     with (
         relaying(tmp_path, Reverse("tcp", "224.0.0.1", 9, "127.0.0.1", 0)) as relay,
         connect(relay) as client,

@@ -136,7 +136,7 @@ def test_each_packet_is_shown_and_stored_before_the_next_one_comes(tmp_path: Pat
         until_stored(database, 1)
         shown = b""
         for number, part in enumerate(TINY_PARTS[2:20], 2):
-            # In two pieces, of which the first is no whole packet.
+            # In two pieces, of which the first is an incomplete packet.
             written(process, part[:20])
             written(process, part[20:])
             until_stored(database, number)
@@ -257,7 +257,7 @@ def test_a_capture_filter_is_an_option_of_live_captures_only() -> None:
     assert "tcpdump -U -w - 'udp port 9000' | kiebitz sniff -i -" in done.err
 
 
-# Like tcpdump, this keeps packets back until it is told to end.
+# Like tcpdump, this buffers packets until it is stopped.
 WRITER = """
 import signal, sys, time
 head, first, rest, end = (bytes.fromhex(part) for part in sys.argv[1:])
@@ -332,7 +332,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_session(tmp_path: Path) -> None:
         process.stdin.close()
         process.stdin = None
         until_stored(database, 69)
-        # Stopped, it may go on at any time.
+        # A stopped process may continue at any time.
         writer.send_signal(signal.SIGSTOP)
         time.sleep(0.3)
         assert process.poll() is None
@@ -404,7 +404,7 @@ def test_read_ahead_is_bounded() -> None:
             total += size
             rest = rest[size:]
         assert 4 << 20 < total < 6 << 20
-        # And goes on once somebody takes it.
+        # And continues once it is read.
         assert len(pipe.read(PATIENCE_S, limit=3)) == 3
         assert len(pipe.read(PATIENCE_S, limit=1000)) > 60
 

@@ -128,7 +128,7 @@ def test_the_end_of_the_sender() -> None:
     assert not direction.is_done
     put(direction, 0, b"ab", items)
     assert direction.is_done
-    # There is nothing behind a FIN.
+    # Nothing follows a FIN.
     put(direction, 3, b"dX", items)
     put(direction, 4, b"X", items)
     assert told(items) == ["1 c2s @0 ab", "1 c2s @2 cd"]

@@ -78,7 +78,7 @@ def capturing(machine: str, capture: Path) -> Iterator[None]:
     command = at(machine, "tcpdump", "--immediate-mode", "-s", "2048", "-i", "eth0", "-U", "-w", str(capture))
     with running(*command, ready="listening on"):
         yield
-        # What it does not have yet when it is told to end is lost.
+        # Data not received before it is stopped is lost.
         size = -1
         while size < (size := capture.stat().st_size):
             time.sleep(0.5)

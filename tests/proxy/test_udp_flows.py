@@ -197,7 +197,7 @@ def test_streams_are_bounded_and_each_ends_once() -> None:
             most = max(most, alive)
     assert most <= 40
     assert sorted(ended) == sorted(seen)
-    # Who was heard of last stays longest.
+    # The most recently active stays longest.
     assert ended[:3] == [2, 3, 4]
 
 

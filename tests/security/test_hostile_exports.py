@@ -37,7 +37,7 @@ BEYOND_XML = "\ufffe\uffff\x00\x0b"
 def spoilt(protocol: str, folder: Path, spots: list[Spot] = TOLD, hostile: str = HOSTILE) -> Path:
     path = folder / "game.db"
     assert kiebitz("import", CAPTURES_OF[protocol], "-w", str(path)).status == 0
-    # A reason of which the exports make records is one of few.
+    # Export records have only a few close reasons.
     spoil(str(path), [spot for spot in spots if spot.column != "close_reason"], hostile)
     return path
 
@@ -152,7 +152,7 @@ def test_a_picture_is_xml(protocol: str, hostile: str, tmp_path: Path) -> None:
     path = spoilt(protocol, tmp_path, spots, hostile)
     target = tmp_path / "table.svg"
     done = kiebitz("state", str(path), "--svg", str(target))
-    # Of some states that nobody writes there is no picture.
+    # Some invalid states have no picture.
     if done.status == 0:
         root = ElementTree.parse(target).getroot()
         assert all(is_harmless(text) for text in root.itertext())

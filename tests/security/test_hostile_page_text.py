@@ -194,7 +194,7 @@ def test_the_policy_refuses(what: str, tiny: Served, tmp_path: Path, look: Look)
     for address in (tiny.at(), file_address(path)):
         sight = look(address)
         sight.rest()
-        # A request that the browser stops is told of all the same.
+        # A request cancelled by the browser is reported all the same.
         sight.expect("Content Security Policy|refused by the policy|asked elsewhere: |failed: .*: csp$")
         sight.tell(f"() => {{ {FORBIDDEN[what]} }}")
         sight.until(partial(sight.tell, "window.refused.length > 0"), f"{what} is refused")

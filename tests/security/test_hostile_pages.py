@@ -48,7 +48,7 @@ def interior(child: int, at: int) -> bytes:
     offsets = []
     end = PAGE
     for number in range(1, CHILDREN + 1):
-        # The key is a number of seven bits a byte, the page's four bytes stand before it.
+        # The key has seven bits a byte, preceded by the page's four bytes.
         key = bytes([0x80 | number >> 7, number & 0x7F]) if number > 0x7F else bytes([number])
         cell = struct.pack(">I", child) + key
         end -= len(cell)

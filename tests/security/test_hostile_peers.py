@@ -62,7 +62,7 @@ def test_readers_that_never_read_cost_little(tmp_path: Path, deaf: str, new_loop
                 assert receive(client, 6) == b"!ENDE\n"
 
 
-# Who connects and says nothing, or is gone without a word.
+# Clients that connect and stay silent, or disconnect at once.
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_machine_that_vanishes_is_noticed(tmp_path: Path) -> None:
     assert rows(database, "SELECT code FROM diagnostics WHERE grp = 'network'") == [("timeout",)]
 
 
-# Whoever sends from ten thousand addresses.
+# A sender from ten thousand addresses.
 
 
 @HAS_PROC
@@ -346,7 +346,7 @@ def test_a_byte_in_each_datagram(tmp_path: Path) -> None:
                 client.send(b"%c" % (number % 256))
                 assert len(server.recv(10)) == 1
     assert rows(database, "SELECT count(*) FROM messages WHERE name = 'unreadable'") == [(BYTES,)]
-    # Each is a message, and has a diagnostic that says what is wrong with it.
+    # Each is a message with a diagnostic.
     assert database.stat().st_size < BYTES * (ROW_BYTES + 350)
 
 

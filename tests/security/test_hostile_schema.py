@@ -123,7 +123,7 @@ def writing(path: str) -> list[list[str]]:
         ["redissect", path],
         ["import", ODD, "-w", path],
         ["relay", "-m", f"reverse:udp://127.0.0.1:{port}@0", "-w", path],
-        # Without the right to capture it says only that.
+        # Without the right to capture this is the only message.
         *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
         ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
     ]
@@ -198,7 +198,7 @@ def test_files_of_an_older_sqlite_utils_are_accepted(sound: Path, tmp_path: Path
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql <> ''").fetchall():
-            # Before version 4 names stood in brackets.
+            # Before version 4 names were in brackets.
             bracketed = re.sub(r'"(\w+)"', r"[\1]", sql)
             assert bracketed != sql
             connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (bracketed, name))

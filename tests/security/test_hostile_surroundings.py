@@ -30,7 +30,7 @@ def writing(path: str) -> list[list[str]]:
     return [
         ["import", TINY, "-w", path],
         ["relay", "-m", f"reverse:udp://127.0.0.1:{free_port('udp')}@0", "-w", path],
-        # Without the right to capture it says only that.
+        # Without the right to capture this is the only message.
         *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
         ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
     ]
@@ -80,7 +80,7 @@ def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> 
         assert f"SQLite would delete the file that this names, {victim}: move it away" in done.err
         assert victim.read_text() == "all my work"
     assert journal.exists()
-    # It is as dangerous as it is meant to be.
+    # The bait works.
     with closing(sqlite3.connect(game)) as connection:
         connection.execute("SELECT count(*) FROM chunks").fetchone()
     assert not victim.exists()

@@ -76,7 +76,7 @@ def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], st
         cells = [row[column] for row in listed]
         assert any(cell.startswith("'=1+1") for cell in cells), command
         assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells), command
-    # Programs take JSON, where it is what was said.
+    # Programs use JSON, which has the original text.
     assert "=1+1" in {event["actor"] for event in kiebitz("events", session, "--json").json}
 
 

@@ -48,7 +48,7 @@ def look(path: str) -> None:
     try:
         watch(path, everything, (100, 30))
     except Exception as error:
-        # Of a damaged one the command says so then.
+        # The command reports a damaged one then.
         if not isinstance(error, KiebitzError) and damaged_database(["watch", path]) is None:
             raise
 

@@ -329,7 +329,7 @@ def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[
             asked = Asked(query, address.known, reach, numbers)
             asked.player = label
             try:
-                # A filter stands in the question, and nothing of it in the answer.
+                # A filter is in the request, but not in the answer.
                 yield f"{address.path} {query} {numbers}", readable(address.ask(reader, asked))
             except NotThereError as error:
                 yield f"{address.path} {query} {numbers}", str(error)
@@ -405,7 +405,7 @@ def test_no_answer_has_hidden_values(capture: str) -> None:
     check(stored(capture))
 
 
-# Names that change hands: whose connections a name stands for, also one that is borne no more.
+# Reused names: a name's connections, and a name that is no longer used.
 
 OWN: list[tuple[str, dict[str, set[int]]]] = [
     ("reused", {"Spieler 2": {1}, "alice": {2}, "bob": {3}, "mallory": {1}, "Spieler 3": {3}}),

@@ -122,7 +122,7 @@ def test_messages_are_marked_and_the_dropped_one_is_listed(altered: Path) -> Non
     assert lines[0].endswith("altered[change] · dice=5,1 name=carl")
     assert lines[1].endswith("altered[drop] · dice=3,3 name=carl")
     rows = kiebitz("messages", str(altered), "--json").json
-    # Each row of a program has a number: what came to nobody is told with --altered.
+    # Each row of a program has a number: undelivered messages are shown with --altered.
     assert all(isinstance(row["id"], int) for row in rows)
     assert [row["altered"] for row in rows if row["altered"]] == ["change", "double", "delay"]
     assert len(kiebitz("messages", str(altered), "--json", "-Y", "altered").json) == 3
@@ -203,7 +203,7 @@ def test_exports_have_it(altered: Path, tmp_path: Path) -> None:
     assert kiebitz("export", str(altered), "-T", "pcapng", "-o", str(pcapng)).status == 0
     assert f"Kiebitz: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3".encode() in pcapng.read_bytes()
     assert b"before this, on stream 2: Kiebitz: dropped by" in pcapng.read_bytes()
-    # What everybody got is the same there.
+    # Broadcasts are the same there.
     assert kiebitz("diff", str(altered), str(pcapng)).status == 0
 
 
@@ -237,7 +237,7 @@ def test_it_is_redissected_compared_replayed_and_made_another(altered: Path, tmp
     assert _rows(copy) == before
     assert kiebitz("diff", str(altered), str(copy)).status == 0
     assert kiebitz("replay", str(altered), "--speed", "0").status == 0
-    # A message that was altered is dropped, and nobody's mark moves to another.
+    # An altered message is dropped, and no mark moves to another.
     number = kiebitz("messages", str(altered), "--json", "-Y", 'altered == "change"').json[0]["id"]
     timeline = open_session(str(altered))
     (row,) = messages(timeline, "m.id = ?", [number])

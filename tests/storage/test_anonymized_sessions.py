@@ -189,7 +189,7 @@ def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
     database, original = str(tmp_path / "anonymized.db"), str(tmp_path / "original.db")
     capture = str(CAPTURES / name)
     assert kiebitz("import", capture, "-w", original).status == 0
-    # Both from its database, where it is known what each server speaks: else rows may come in another order.
+    # Both from its database, which names each server's protocol: otherwise rows may be in another order.
     assert kiebitz("import", original, "-w", database, "--anonymize").status == 0
     assert kiebitz("import", original, "-w", str(tmp_path / "again.db")).status == 0
     before, after = open_session(str(tmp_path / "again.db")), open_session(database)

@@ -58,8 +58,8 @@ def test_fields_that_name_a_player_have_a_handle(capture: str) -> None:
 def test_fields_with_identifiers_belong_to_an_event(dissector: Any) -> None:
     grammar = dissector.grammar
     fields = {field for kind in grammar.events.values() for field in kind.fields}
-    # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, a game server of
-    # CGML has its url in place of a name, and the names of its players stand beside the fields.
+    # Tricks of Schafkopf show the seats, Catan's map the owners, a game server of CGML has its url as its
+    # name, and the names of its players are next to the fields.
     inside = {"seats", "Eigentümer", "url", CALLED}
     assert {*grammar.data_identifiers} - {"actor"} <= fields | inside
     assert {*grammar.aliases, *grammar.aliases.values()} <= {*grammar.data_identifiers}

@@ -105,7 +105,7 @@ def test_a_flood_is_recorded_as_far_as_there_is_room(tmp_path: Path) -> None:
         is_reached = threading.Event()
 
         def flood() -> None:
-            # Most of them the system drops: nobody can read as quickly as that.
+            # The system drops most of them, as no reader is fast enough.
             for _ in range(100_000):
                 echo.client.sendto(b"x" * 50_000, ("127.0.0.1", echo.port))
                 if is_reached.is_set():
@@ -303,6 +303,6 @@ def test_a_journal_leaves_some_of_the_disk(tmp_path: Path) -> None:
                 state = os.statvfs(disk)
                 # Half of a twentieth, but for what was flushed at once.
                 assert state.f_bavail * state.f_frsize > 1_200_000
-                # The relay itself goes on.
+                # The relay itself continues.
                 echo.round_trip(b"somebody still plays")
         assert_sound(database)

@@ -68,7 +68,7 @@ def test_a_deleted_session_is_gone_and_the_others_stay(database: Path) -> None:
     for command, out in others.items():
         assert kiebitz(command, f"{database}:3", "--json").out == out
     assert kiebitz("diff", f"{database}:3", ODD).status == 0
-    # Nothing goes on in it now that did not before, and it takes more.
+    # No new activity, and a longer duration.
     assert kiebitz("redissect", str(database)).status == 0
     assert kiebitz("import", OKEY, "-w", str(database)).status == 0
     assert [number for number, _, _ in listed(database)] == [1, 3, 4]
@@ -134,7 +134,7 @@ def test_a_capture_that_is_there_already_is_imported_and_reported(database: Path
     assert f"{other}: {database} has this traffic already, as session 1;" in done.err
     assert f"kiebitz sessions {database} --delete 4" in done.err
     assert [number for number, _, _ in listed(database)] == [1, 2, 3, 4]
-    # Also once it was dissected anew, and where it comes in a database.
+    # Also once it was redissected, and for its place in the database.
     assert kiebitz("redissect", str(database)).status == 0
     assert "already, as session 1;" in kiebitz("import", str(stored(THREE[0])), "-w", str(database)).err
 

@@ -201,7 +201,7 @@ def test_a_message_that_is_too_long_is_read_to_64_kib(tmp_path: Path) -> None:
         assert told.about.notation is None
 
 
-# What there is nothing of.
+# Empty results.
 
 
 def test_no_such_message(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path
     whole = stored(capture)
     part = _export(whole, tmp_path / "game.pcapng", "--game", str(game))
     assert _told(part, 1) == _told(whole, game) != []
-    # Nobody is accused of what is not in it.
+    # No violation is reported for missing packets.
     assert not _flaws(part, "error") - _flaws(whole, "error")
     assert {code for code, _ in _flaws(part, "warning")} <= {code for code, _ in _flaws(whole, "warning")}
 

@@ -69,7 +69,7 @@ def nested(counts: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize(
     ("chi_squared", "degrees", "p"),
     [
-        # The critical values that stand in every textbook.
+        # The critical values of every textbook.
         *((3.841, 1, 0.05), (6.635, 1, 0.01), (5.991, 2, 0.05), (11.070, 5, 0.05), (15.086, 5, 0.01)),
         *((18.307, 10, 0.05), (23.209, 10, 0.01), (31.410, 20, 0.05), (45.315, 20, 0.001)),
         *((0.554, 5, 0.99), (3.940, 10, 0.95), (4.351, 5, 0.5), (124.342, 100, 0.05), (0.0, 7, 1.0)),
@@ -217,7 +217,7 @@ def test_catan_agrees_with_the_servers_log(capture: str) -> None:
     faces = Counter(str(face) for _, dice in log["dice_in_order"] for face in dice)
     assert {total: count for total, count in counted["sums"]["counts"].items() if count} == sums
     assert counted["faces"]["counts"] == faces
-    # One server told of a road twice; another writes without umlauts.
+    # One server reports a road twice; another writes without umlauts.
     standing = {(player, kind, str(place)) for player, kind, place in log["buildings_in_order"]}
     built = Counter((names[player], kind.replace("Strasse", "Straße")) for player, kind, _ in standing)
     assert lines(counted["built"]) == nested(built)

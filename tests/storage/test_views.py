@@ -60,7 +60,7 @@ def test_the_views_match_the_listings(protocol: str, twice: dict[str, Path]) -> 
         assert (row["number"], row["seconds"], row["game"], row["kind"], row["player"], row["server"]) == (
             *(listed[key] for key in ("number", "time", "game", "kind", "actor", "server")),
         )
-        # Whom something was said to is known only when all its copies have come.
+        # The receivers of a message are known only when all its copies have arrived.
         told, known = (
             re.sub(r"^to [^:]+: ", "", text) for text in (printable(listed["sentence"]), row["sentence"])
         )

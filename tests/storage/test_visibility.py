@@ -138,7 +138,7 @@ def test_a_client_s_own_messages_identify_it(capture: str, number: int, sentence
 
 
 HIDDEN = [
-    # What others were told alone, and what the player was told.
+    # Messages to others only, and messages to the player.
     (
         "catan-infrarot-game2-3p.pcap.gz",
         "Wilson (Bot)",

@@ -96,7 +96,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     for folder in ("kiebitz", *ROOMS):
         shutil.copytree(ROOT / folder, sources / "kiebitz" / folder, symlinks=True, ignore=no_caches)
     for room in ROOMS:
-        # As git checks links out where there are none: core.symlinks=false, usual on Windows.
+        # As git checks out links without support for them: core.symlinks=false, usual on Windows.
         link = sources / "kiebitz" / "kiebitz" / room
         target = link.readlink()
         link.unlink()

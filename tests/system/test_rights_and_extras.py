@@ -218,7 +218,7 @@ def test_a_missing_extra_is_named_with_its_command(
     command = done.err.splitlines()[-1].strip()
     assert command.startswith(RECEIPTS[receipt])
     (extras,) = re.findall(r"\[([a-z,]+)\]", command)
-    # Those that are there are kept.
+    # Existing ones are kept.
     assert set(extras.split(",")) == EXTRAS.keys() - {"test"}
 
 

@@ -41,7 +41,7 @@ LEGENDS = "♣ Eichel ♠ Gras ♥ Herz ♦ Schellen", "♣ žaludy ♠ zelené 
         ({"TERM": "xterm-256color", "WT_SESSION": "1-2-3"}, True),
         ({"TERM": "xterm-256color", "KONSOLE_VERSION": "230804"}, True),
         ({"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}, True),
-        # Nobody says that these have a font for it.
+        # Fonts may lack these.
         ({}, False),
         ({"TERM": "xterm"}, False),
         ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False),
@@ -103,7 +103,7 @@ def test_own_suits_pseudonym_the_same_table(
     ]
     for surroundings, signs, others in looks:
         with Filled(*on_stored(command), columns=80, rows=24, **surroundings) as screen:
-            # What pyte shows of a wide letter is the letter alone; it stands in two columns nevertheless.
+            # pyte shows a wide letter alone, though it occupies two columns.
             seen = screen.until(partial(is_whole, screen, rows, signs))
             assert all(sign not in seen for sign in others)
 

@@ -71,7 +71,7 @@ def test_a_documents_lines_are_safe_and_each_piece_is_in_its_place() -> None:
     assert groups[0].attrib["transform"] == f"translate({drawing.pieces[0].x:g} {drawing.pieces[0].y + 64:g})"
 
 
-# The rows of a protocol that nobody has drawn.
+# The rows of a protocol without a view.
 
 
 def plain(state: dict[str, Any], shape: Shape = "wide") -> Drawing:
@@ -88,7 +88,7 @@ def test_all_words_are_at_the_terminal_s_positions(shape: Shape) -> None:
     for piece in drawing.pieces:
         row = ""
         for word in ElementTree.fromstring(drawing.fragments[piece.name]):
-            # Viewers disagree over blanks: there are none.
+            # Viewers treat blanks differently, so none are used.
             assert word.text is not None
             assert word.text.split() == [word.text]
             cell = round((piece.x + float(word.attrib["x"])) / 15.7)

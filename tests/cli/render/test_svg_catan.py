@@ -84,7 +84,7 @@ def test_a_building_is_between_its_fields_in_its_players_colour_and_letter(kind:
     assert ">A</text>" in seen.fragments[new]
     fields = [places(seen, field)[0] for field in around]
     assert built.x == pytest.approx(sum(x for x, _ in fields) / len(fields), abs=1)
-    # The name of a field stands above its middle.
+    # A field's name is above its middle.
     assert 0 < built.y - sum(y for _, y in fields) / len(fields) < 60
 
 
@@ -286,7 +286,7 @@ def test_the_games_of_five_servers_fit() -> None:
             check(drawn)
 
 
-# Whatever the state says.
+# With any state.
 
 
 @settings(deadline=None, max_examples=times(100))

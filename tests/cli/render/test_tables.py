@@ -67,10 +67,10 @@ EVENTS = {
     "cgml": [event(1, "result", winners=[1], money={"1": 3}), event(2, "played", player=3)],
 }
 CAPTURES = {
-    "maexchen": ("maexchen-head-port4711.pcap", "kaos", 7),
-    "schafkopf": ("schafkopf-1.3-2humans.pcap", "Bärbel", 23),
+    "maexchen": ("maexchen-head-port4711.pcap", "kaos", 15),
+    "schafkopf": ("schafkopf-1.3-2humans.pcap", "Bärbel", 40),
     "okey": ("okey-head-game-win.pcap.gz", "robin", 5),
-    "cgml": ("cgml-hands.pcap.gz", "6533", 60),
+    "cgml": ("cgml-hands.pcap.gz", "6533", 120),
 }
 """A session of each game, one of its players, and every how many events it is drawn in a quick run."""
 

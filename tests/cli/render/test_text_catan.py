@@ -77,7 +77,7 @@ def test_buildings_are_between_their_fields(slant: int, width: int) -> None:
             fields = [cells(seen, board.fields[place])[0] for place in corner]
             x, y = middle(fields)
             ((column, row),) = cells(seen, "[A]")
-            # Words stand a little above the middle of their fields.
+            # Words are a little above the middle of their fields.
             assert abs(column - x) <= 1.5
             assert abs(row - y) <= 1
             road = [cell for cell in cells(seen, "b") if cell[0] < cells(seen, "Bert")[0][0] - 10]
@@ -280,7 +280,7 @@ def test_lobby() -> None:
     )
 
 
-# Whatever the state says.
+# With any state.
 
 
 @settings(deadline=None, max_examples=times(150))

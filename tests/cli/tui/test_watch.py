@@ -409,7 +409,7 @@ def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
     watch(ODD, script, (40, 12))
 
 
-# What the recorder says.
+# The recorder's output.
 
 
 def test_the_recorder_s_output_is_in_a_pane() -> None:
@@ -423,7 +423,7 @@ def test_the_recorder_s_output_is_in_a_pane() -> None:
             assert " recorder " in sight.text
             os.write(file.fileno(), "hostile \x1b[2J\x07 ü\n".encode())
             await sight.until(lambda: "hostile \\x1b[2J\\x07 ü" in sight.text, "the next line")
-            # It is not for one player's eyes, and everybody's come back.
+            # The document is for all players, so all hands are visible.
             await sight.press("a", "down", "enter")
             assert "as alice" in sight.status
             assert "recorder" not in sight.text

@@ -64,7 +64,7 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
         assert "h acts on it" in sight.text
         relay.hold(held_message(2))
         await shows(sight, "; 1 more  h acts on them")
-        # It goes on, without anything that comes.
+        # It continues without any input.
         shown = sight.text
         await sight.until(lambda: sight.text != shown, "its time goes on")
         relay.hold(held_message(3))
@@ -114,7 +114,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
         assert {"dice", "token", "1,1"} <= {part for line in sight.lines for part in line.strip("| ").split()}
         await sight.press("enter")
         await shows(sight, "nothing is another")
-        # The grammar's sentence stands at the field, and nothing is done.
+        # The grammar's message is at the field, and nothing is done.
         await sight.press("backspace", "backspace", "backspace", *"9", "comma", *"9")
         await shows(sight, "dice=9,9 does not fit")
         await sight.press("enter")

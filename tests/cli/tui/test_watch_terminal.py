@@ -66,7 +66,7 @@ def test_it_ends_when_its_terminal_is_gone() -> None:
     watch = Filled("watch", TINY)
     try:
         watch.until("q quit")
-        # It does not belong to the terminal, so no signal tells it.
+        # It does not belong to the terminal, so no signal reaches it.
         os.close(watch.controller)
         assert watch.process.wait(PATIENCE_S) != 0
     finally:
@@ -201,7 +201,7 @@ def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_p
             assert "#1 of 3" in watch.screen
             watch.type(b"\x1b[F")
             watch.until("carl is registered")
-            # Whoever deletes it is told of, and what is there can be seen.
+            # A deletion is reported, and the current rows are shown.
             database.rename(tmp_path / "elsewhere.db")
             watch.until(lambda screen: "is gone: nothing more comes" in " ".join(screen.split()))
             watch.type(b"\x1b[D")
@@ -258,7 +258,7 @@ def test_a_database_that_is_locked_is_reported_and_asked_again(capture: str, tmp
             other.execute("BEGIN EXCLUSIVE")
             watch.type(b"\x1b[C")
             watch.until(lambda screen: "is tried again: database is locked" in " ".join(screen.split()))
-            # The picture stays, and keys go on to be heard.
+            # The picture stays, and keys still work.
             assert before.splitlines()[0][:10] in watch.screen
             watch.type(b"?")
             watch.until("play or pause")
@@ -285,7 +285,7 @@ def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
         assert b"\x1b]0;t" not in relay.written
         relay.type(b"\x1b[Z")
         relay.until(f"listening on udp 127.0.0.1:{lesson.port}")
-        # Stopped, it would keep the terminal, with nobody to go on.
+        # A stopped process would keep the terminal.
         relay.type(b"\x1a")
         relay.until("Ctrl-Z is not for here")
         relay.type(b"q")

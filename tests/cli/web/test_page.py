@@ -95,7 +95,7 @@ def test_keys_move(five: Five, look: Look) -> None:
         sight.tells(events[there - 1]["sentence"])
     sight.press("PageUp")
     sight.until(lambda: sight.text("#notice") == "that was the first game", "it is told so")
-    # The first error there is, and none after it.
+    # Only the first error is shown.
     course = asked(five, f"tables/{table_of(five, 2)['table']}/timeline", session=2)
     (wrong, *_) = [flaw["seq"] for flaw in course["flaws"] if flaw["severity"] == "error"]
     sight.press("n")
@@ -226,7 +226,8 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
     sight.until(lambda: sight.text("#how") == "end", "it plays to the end")
     places = [int(re.findall(r"\d+", text)[0]) for text in sight.tell("window.seen")]
     assert places == list(range(21, sight.count + 1))
-    # Played from the end, it begins anew; a silence of more than two seconds is shortened, and that is said.
+    # From the end, it starts from the beginning; a silence of more than two seconds is shortened and
+    # reported.
     sight.be(session=SESSION["schafkopf"], at=1)
     sight.until_at(1)
     events = events_of(five, SESSION["schafkopf"])
@@ -339,7 +340,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     ports = {row["client"] for row in rows}
     sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 0, "messages are listed")
     assert len(ports) == 1
-    # The browser's button goes back to everybody.
+    # The browser's back button returns to the view of all players.
     sight.page.go_back()
     sight.until(lambda: "as" not in place(sight), "everybody's is shown again")
     sight.until(lambda: sight.one("#as").input_value() == "everybody", "so says the chooser")
@@ -351,7 +352,7 @@ def test_a_perspective_s_rows_are_not_reused_for_another(asks: str, five: Five, 
     game, player = ("maexchen", "bob") if asks == "messages" else ("schafkopf", "D")
     sight = look(five.at(session=SESSION[game], at=1))
     sight.until_at(1)
-    # The answer to everybody's question is slow.
+    # The answer for the view of all players is slow.
     held: list[Route] = []
     sight.page.route(f"**/api/{asks}?**", lambda route: held.append(route), times=1)
     sight.press("n" if asks == "diagnostics" else "3")
@@ -494,7 +495,7 @@ def test_several_tables_are_seen_side_by_side(look: Look) -> None:
         )
         assert sight.overflow() == 0
         sight.until(lambda: place(sight).get("several") == "1", "the address has it")
-        # Each is at the same moment: none tells of what comes later.
+        # All are at the same position: none has later data.
         times = {
             event["sentence"]: event["time"]
             for table in (1, 2)
@@ -513,7 +514,7 @@ def test_several_tables_are_seen_side_by_side(look: Look) -> None:
         sight.until(lambda: sight.is_seen("#stage"), "Esc leaves")
 
 
-# Where there is little, or too much.
+# With little or too much data.
 
 
 @pytest.mark.full
@@ -565,7 +566,7 @@ def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, 
             ),
             "it says so",
         )
-        # All else goes on.
+        # Everything else continues.
         sight.press("/", "Escape", "2")
         sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 10, "panes go on")
         sight.rest()

@@ -256,7 +256,7 @@ def test_a_players_link_shows_observable_values_only(tmp_path: Path, look: Look)
             alice.rest()
             assert listed(everybody, rolled) == {"alice", "bob"}
             assert listed(alice, rolled) == {"alice"}
-            # Nobody else's view is to be had: by no choice, no address and no question.
+            # No choice, address or request leads to another player's view.
             assert not alice.is_seen("#as-choice")
             assert "as alice" in alice.text("#name")
             for other in ("bob", ""):

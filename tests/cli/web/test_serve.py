@@ -90,7 +90,7 @@ def as_json(record: Any, *without: str) -> Any:
     return {name: part for name, part in msgspec.to_builtins(record).items() if name not in without}
 
 
-# What there is.
+# Existing objects.
 
 
 def test_the_sessions(server: Serving, paths: dict[str, Path]) -> None:
@@ -285,7 +285,7 @@ def expected_window(numbers: list[int], limit: int, **place: int) -> tuple[list[
         found = [one for one in numbers if one <= number][-upto:] + above[:after]
     if found:
         return found, found[0] == numbers[0], found[-1] == numbers[-1]
-    # Nothing is there: it stands at one of the ends.
+    # The position is at one of the ends.
     return found, where != "after" or not numbers, where == "after" or not above
 
 
@@ -640,7 +640,7 @@ def test_the_document_matches_the_code(server: Serving) -> None:
     named = {part.partition('"')[0] for part in text.split('"$ref": "#/components/schemas/')[1:]}
     assert named <= schemas.keys()
     assert text.count('"$ref"') == text.count('"$ref": "#/components/schemas/')
-    # Each is asked for, with what the document says it takes; what it leaves out is not there.
+    # Each is requested with the documented parameters; omitted ones are absent.
     assert set(found["paths"]) == {f"/{path}" for path in KINDS} | {
         "/api/live",
         "/api/tables/{table}/picture.svg",

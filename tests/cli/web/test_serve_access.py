@@ -295,7 +295,7 @@ def test_no_address_shows_hidden_values(protocol: str, tmp_path: Path) -> None:
     ]
     with serving(str(first), str(second), "--player-links", "--host", own_address()) as server:
         until(lambda: player in server.links(), "there are links", QUICK_S)
-        # It is there, and shown to everybody.
+        # It exists, and is shown to all players.
         assert SECRET in server.get("api/messages", session=2, limit=1000, key=server.key).body.decode()
         again = f"{player} (session 2)"
         until(lambda: again in server.links(), "there is a link for the other session", QUICK_S)
@@ -313,7 +313,7 @@ def test_no_address_shows_hidden_values(protocol: str, tmp_path: Path) -> None:
                 # Each session has its number, and each link its own session.
                 bodies = [answer.body.replace(b'[{"number":2,', b'[{"number":1,') for answer in told]
                 assert bodies[0] == bodies[1], query
-                # A refusal says again what was asked for.
+                # A rejection repeats the request.
                 assert told[1].status != 200 or SECRET not in told[1].body.decode(), query
                 tried += told[1].status == 200
         assert tried > 40

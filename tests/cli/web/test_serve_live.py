@@ -176,7 +176,7 @@ def test_a_players_copy_that_is_late_is_told_to_them(tmp_path: Path) -> None:
         assert [event["data"] for event in stream.events(1)] == [{"scores": {"alice": 0, "bob": 1}}]
         bob.items.clear()
         alice.items.clear()
-        # The event is stored as it is told to bob; that alice was told comes later.
+        # The event is stored when bob receives it; alice's copy comes later.
         recorder.record(bob.waits_until(time.time_ns()).hears(b"SCORE;alice:1,bob:2").items)
         recorder.commit()
         time.sleep(0.2)
@@ -449,7 +449,7 @@ def test_it_ends_at_once_with_its_streams(
     assert list(tmp_path.iterdir()) == []
 
 
-# Beside a recording.
+# During a recording.
 
 
 def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_all_conversations_together_are_complete(seed: int, dialect: Dialect, mi
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
 def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored: bool) -> None:
-    # What is told to two only may come later than what a third one is told after it.
+    # Messages to two players only may come later than a third player's next one.
     game = RandomGame(seed, dialect=dialect._replace(thefts_told=True), mirrored=mirrored)
     game.play(25)
     for state, moment in moments(items(mixed(game.server.steps, random.Random(seed)))):
@@ -147,7 +147,7 @@ def test_from_any_moment_on_what_is_known_may_be_true(
 ) -> None:
     game = RandomGame(seed, dialect=dialect._replace(thefts_told=True))
     game.play(15)
-    # A late copy of what others were told before that moment would count once more: so none is late here.
+    # A late copy of an earlier message would count twice, so none is late here.
     stream = list(items(game.server.steps, heard))
     # Moments pass through, as all that is no chunk.
     late = from_then_on(cast(list[Item], stream), int(begin * len(stream)))

@@ -282,7 +282,7 @@ ODD = st.one_of(
 def test_the_decoder_accepts_any_bytes_and_diagnostics_lie_inside(data: bytes, direction: Direction) -> None:
     for decoded in (CATAN.codec.decode(data, direction), CATAN.codec.truncated(data, direction)):
         codes = [flaw.code for flaw in decoded.flaws if not flaw.habit]
-        # A name that occurs twice is reported beside whatever else is wrong, and once.
+        # A duplicate name is reported once, in addition to other violations.
         assert codes.count("duplicate-key") <= 1
         assert len(codes) - codes.count("duplicate-key") == (0 if decoded.valid else 1)
         for flaw in decoded.flaws:

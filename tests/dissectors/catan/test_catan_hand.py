@@ -79,11 +79,11 @@ HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
         [("pay", 1)],
         {"Holz": [1, 2], "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": [0, 1]},
     ),
-    # and the only kind there is, if there is but one.
+    # and the only kind, if there is only one
     (hand(Holz=2), [("pay", 1)], {"Holz": 1, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0}),
     # All cards are gone, whatever they were.
     (hand(Holz=2, Erz=1), [("pay", 3)], dict.fromkeys(ROHSTOFFE, 0)),
-    # Who shows by paying what he has gained in secret has not got it twice.
+    # A player that pays with secretly gained cards does not have them twice.
     (
         hand(),
         [("gain", 1), ("pay", {"Erz": 1})],
@@ -95,18 +95,18 @@ HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
         [("gain", 2), ("pay", {"Erz": 1})],
         {"Holz": [0, 1], "Lehm": [0, 1], "Wolle": [0, 1], "Getreide": [0, 1], "Erz": [0, 1]},
     ),
-    # What he shows himself is known.
+    # Cards that the player shows are known.
     (hand(), [("gain", 3), ("tell", {"Erz": 3})], {**dict.fromkeys(ROHSTOFFE, 0), "Erz": 3}),
-    # A total alone says how many of each there can be at the most.
+    # A total alone limits the number of each kind.
     (Hand(ROHSTOFFE, False), [("tell", 2)], {kind: [0, 2] for kind in ROHSTOFFE}),
     (Hand(ROHSTOFFE, False), [("tell", 0)], dict.fromkeys(ROHSTOFFE, 0)),
-    # Who pays more of a kind than he can have had has none left.
+    # A player that pays the maximum of a kind has none left.
     (
         hand(),
         [("gain", 2), ("pay", {"Erz": 3})],
         {"Holz": 0, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0},
     ),
-    # Of what nothing is known nothing is said.
+    # Unknown values are not shown.
     (Hand(ROHSTOFFE, False), [], {}),
     (Hand(ROHSTOFFE, False), [("gain", {"Erz": 2}), ("pay", 1)], {}),
 ]

@@ -102,7 +102,7 @@ def a_city_that_yields_once(make: Maker) -> Server:
 
 @keeps
 def the_bank_has_not_enough(make: Maker) -> Server:
-    # Anna gets two at a time, and there are nineteen, of which two are given at the beginning.
+    # Anna receives two at a time, and there are nineteen, of which two are dealt at the beginning.
     server = make.game("6 6 6 6 6 6 6 6 6 6 6")
     assert server.truth.bank["Holz"] == 1
     return server
@@ -203,7 +203,7 @@ def ones_last_resources(make: Maker) -> Server:
     return server
 
 
-# Where things stand.
+# Places.
 
 
 def village(make: Maker, *roads: Spot) -> Server:
@@ -320,7 +320,7 @@ def a_road_up_to_anothers_village(make: Maker) -> Server:
     return server
 
 
-# How many pieces there are.
+# Number of pieces.
 
 
 def network(count: int) -> list[Spot]:
@@ -339,7 +339,7 @@ def roads_of_anna(make: Maker, count: int) -> Server:
 def a_sixteenth_road(make: Maker) -> Server:
     server = roads_of_anna(make, 15)
     server.build(1, "Straße", network(16)[-1])
-    # Nobody can say how long such a road is.
+    # The length of such a road is ambiguous.
     server.longest(2)
     server.rounds("3")
     return server
@@ -520,7 +520,7 @@ def lengths(make: Maker, ours: int, theirs: int) -> Server:
 
 
 HOLDERS = [
-    # Anna's road, Bert's, who is said to have the longest, and whether he may.
+    # Anna's road, Bert's, the claimed holder of the longest, and whether the claim may be true.
     (5, 0, 1, True),
     (4, 0, 1, False),
     (5, 6, 1, False),

@@ -24,7 +24,7 @@ from kiebitz.dissectors.registry import BUILT_IN
 
 ALL = ("Anna", "Bert", "Cleo")
 
-# What happens, and what each event says.
+# Events and their data.
 
 ROAD = spot((1, 0), (1, -1))
 
@@ -57,7 +57,7 @@ def eventful() -> Server:
     server.refused(1, "Zug beenden", {}, "noch nicht")
     server.rounds("3 3 3")
     server.knight(1, (0, -1), 2, "Getreide")
-    # What follows is told all the same, though nobody has bought these cards, nor has so long a road.
+    # The results are reported all the same, though these cards were never bought and no road is so long.
     server.truth.cards[1] |= {"Straßenbau": 1, "Monopol": 1, "Erfindung": 1}
     server.roads(1, spot((0, 1), (1, 1)), spot((0, 1), (1, 0)))
     server.monopoly(1, "Holz")
@@ -242,7 +242,7 @@ def test_the_same_twice_in_a_row_happens_twice() -> None:
     assert len([data for data in told(findings, "gained") if data["why"] == "roll"]) == 5
 
 
-# What is not told.
+# Unreported events.
 
 
 def test_a_theft_that_only_the_two_are_reported_is_seen_in_the_next_status() -> None:

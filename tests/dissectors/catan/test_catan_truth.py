@@ -75,7 +75,7 @@ class Seen:
         self.part: dict[str, Any] = {}
         """The game as it was at its end."""
         self._resources: dict[int, dict[str, Any]] = {}
-        # One log has what the players had at the end, the others what each was told last.
+        # One log has the players' final cards, the others each player's last report.
         latest = {} if log is None or log.at_the_end else _latest_status(found)
         state: State = {}
         for event in found.events:
@@ -130,7 +130,7 @@ def agrees(seen: Seen, log: Log) -> None:
     if log.at_the_end:
         assert {*log.buildings} <= {*seen.buildings}
     else:
-        # One server logs a road twice that is told twice.
+        # One server logs a road twice that it reports twice.
         assert seen.buildings == [*dict.fromkeys(log.buildings)]
     if log.winner is not None:
         assert seen.game.result is not None
@@ -199,12 +199,12 @@ def test_missing_packets_cause_no_violations(name: str) -> None:
     for lost in [*range(3, 60, 8)][: times(8, quick=2)]:
         found = inspected(holed(items, lost))
         assert errors(found) == [], lost
-        # Each roll is told to three players.
+        # Each roll is sent to three players.
         assert len(Seen(found).dice) >= len(log.dice) - 1
 
 
 RULES_LEFT_OUT = {
-    # Its players help themselves by chat; a second village yields nothing, a robber never lets go of a field.
+    # Its players cheat by chat; a second village yields nothing, a robber never leaves a field.
     GAMES[0]: ["missing-yield", "no-start-yield", "total-mismatch", "unexplained-gain"],
     # A knight frees no field, pieces and cards are not counted, roads go through others' villages.
     GAMES[1]: [
@@ -226,7 +226,7 @@ def test_server_totals_are_the_sum_of_reported_points(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     told = [flaw.text for flaw in found.diagnostics if flaw.code == "total-mismatch"]
     if name == "catan-eisfrei-game2-3p":
-        # It tells a trade that it does not carry out, and forgets a hand when somebody asks for more by chat.
+        # It reports a trade that it does not carry out, and forgets a hand after a chat request.
         assert len(told) == 1
     else:
         assert told == []

@@ -642,7 +642,7 @@ def test_a_lower_card_after_trumps_were_played_is_only_doubtful() -> None:
         (["G0Q", "R0J"], ["R07", "R0K", "B0A"], "R", ["R0K"]),
         (["G0Q", "R0A"], ["R07", "R0K", "B0A"], "R", ["R07", "R0K"]),
         (["G0Q"], ["B0A", "A07"], "R", ["B0A", "A07"]),
-        # Without trumps the ten stands below the jack.
+        # Without trumps the ten ranks below the jack.
         (["G0J"], ["G10", "G0Q", "R0A"], None, ["G0Q"]),
     ],
 )
@@ -740,7 +740,7 @@ def test_the_state_is_bounded_for_any_messages() -> None:
     table = seated()
     hand = Hand(table)
     hand.deal()
-    for number in range(3000):
+    for number in range(times(3000, 1100)):
         table.tells(ANNA, f'<licite type="info" playerid="{number}">G</licite>')
         table.tells(ANNA, f'<flek type="info" playerid="{number}">2</flek>')
         table.says(

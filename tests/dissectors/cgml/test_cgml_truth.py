@@ -202,14 +202,14 @@ def test_it_is_the_same_however_the_bytes_are_cut(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     messages, events, flaws = told(inspected(items))
     for others in (bytewise(items), joined(items)):
-        # Several servers' tables are made in another order; each of them tells the same.
+        # Several servers' tables are created in another order, with the same content.
         found = told(inspected(others))
         assert found[0] == messages
         assert sorted(found[1], key=repr) == sorted(events, key=repr)
         assert found[2] == flaws
 
 
-@pytest.mark.parametrize("name", ["cgml-wrapped", "cgml-styles"])
+@pytest.mark.parametrize("name", a_few(["cgml-wrapped", "cgml-styles"], ["cgml-wrapped"]))
 @pytest.mark.parametrize("part", a_few(range(8), [1, 5]))
 def test_from_any_moment_on_the_hands_that_begin_later_are_seen(name: str, part: int) -> None:
     items = items_of(f"{name}.pcap.gz")
@@ -230,7 +230,7 @@ def results(seen: Seen) -> str:
     return json.dumps(seen.data("trick")[:1] or seen.data("bid"))
 
 
-@pytest.mark.parametrize("name", ["cgml-hands", "cgml-styles"])
+@pytest.mark.parametrize("name", a_few(["cgml-hands", "cgml-styles"], ["cgml-hands"]))
 @pytest.mark.parametrize("first", a_few(range(0, 61, 12), [0, 36]))
 def test_with_packets_missing_no_violation_is_reported(name: str, first: int) -> None:
     found = inspected(holed(items_of(f"{name}.pcap.gz"), first))

@@ -48,7 +48,7 @@ def test_unregistered_players_leave_the_table() -> None:
     assert set(play.state["players"]) == {"alice", "bob"}
     (part,) = seen_by(play.state, "carl")["games"].values()
     assert part["private"] == {}
-    # The server goes on naming those who had joined the round, and their points.
+    # The server still lists those that had joined the round, and their points.
     play.server("alice bob", "ROUND STARTED;1;alice,carl,bob")
     play.server("alice bob", "SCORE;alice:0,bob:1,carl:1")
     assert set(play.state["players"]) == {"alice", "bob"}
@@ -131,7 +131,7 @@ def test_a_canceled_rounds_score_is_an_event_after_a_spectator_heard_it() -> Non
     assert play.events[-1].game_id is not None
 
 
-# A server that is started anew.
+# A restarted server.
 
 
 def test_a_silent_server_was_restarted_when_clients_register_again() -> None:

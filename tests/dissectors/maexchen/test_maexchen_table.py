@@ -80,7 +80,7 @@ def test_the_state_hides_a_roll_from_the_others() -> None:
 
 
 VERDICTS = [
-    # (turns as (player, rolled, announced)), then what the server says, then whether it is right
+    # (turns as (player, rolled, announced)), the server's message, whether it is right
     ([("alice", "5,3", "5,3"), ("bob", "4,1", "4,1")], ["PLAYER LOST;bob;ANNOUNCED_LOSING_DICE"], True),
     ([("alice", "5,3", "5,3"), ("bob", "5,3", "5,3")], ["PLAYER LOST;bob;ANNOUNCED_LOSING_DICE"], True),
     ([("alice", "5,3", "5,3"), ("bob", "6,1", "6,1")], ["PLAYER LOST;bob;ANNOUNCED_LOSING_DICE"], False),

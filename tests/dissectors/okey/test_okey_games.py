@@ -146,7 +146,7 @@ def test_from_then_on(head: bool, seed: int) -> None:
     moves = [(event.data["seat"], event.kind) for event in events_of(found, "drew", "put")]
     true = [(move.seat, move.kind) for move in script.moves]
     assert len(moves) <= len(true)
-    # The first that is found may be told again, being known from its answer alone.
+    # The first event may be repeated, being known from its answer alone.
     assert moves[1:] == true[len(true) - len(moves) + 1 :]
 
 

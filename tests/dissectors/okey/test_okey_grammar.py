@@ -253,7 +253,7 @@ def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
     framer = OkeyFramer("c2s")
     assert framer.feed(0, b"LOGI x\r") == []
     assert [frame.data for frame in framer.settle()] == [b"LOGI x\r"]
-    # The other half comes late, and stands before the next line then.
+    # The other half is late, and precedes the next line.
     assert [frame.data for frame in framer.feed(7, b"\nPING\r\n")] == [b"\nPING\r\n"]
     assert name_of(OKEY.codec.decode(b"\nPING\r\n", "c2s")) == "PING"
 

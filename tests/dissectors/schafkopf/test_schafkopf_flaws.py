@@ -160,7 +160,7 @@ def few(cases: list[Broken]) -> list[Any]:
     ("case", "clients"),
     a_few(
         [(case, clients) for case in HAND for clients in (CLIENTS, CLIENTS[:1])],
-        # Each case once, heard in the one way or the other.
+        # Each case once, with either set of captured conversations.
         lambda row: (HAND.index(row[0]) % 3 == 0) == (row[1] == CLIENTS),
         lambda row: f"{row[0].title}-{'all' if row[1] == CLIENTS else 'one'} heard",
     ),

@@ -79,7 +79,7 @@ def agrees(findings: Findings, script: Script) -> None:
         assert [one["names"] for one in data["round_started"]] == [seats]
         cards = [(one["seat"], one["card"]) for one in data.get("played", ())]
         if not script.dialect.updates and len(script.clients) < 4:
-            # Nobody is shown the cards that come after his own in the last trick.
+            # The cards after a player's own in the last trick are hidden from all.
             assert cards[:21] == log["cards"][:21]
             assert cards == log["cards"][: len(cards)]
             if len(cards) < len(log["cards"]):
@@ -136,8 +136,8 @@ def test_conversations_at_different_paces_give_the_same(seed: int, clients: int,
     script = Script(seed, FOUR[:clients])
     for _ in range(3):
         script.round()
-    # What the server tells one client may be late, so that what it tells the others comes before it; but
-    # within a conversation nothing changes its place, and the server has heard what it reacts to.
+    # A server's message to one client may be late, so that its messages to others precede it; but within a
+    # conversation the order stays, and the server has received what it reacts to.
     rng = random.Random(data.draw(st.integers(0, 10**9)))
     waiting = list(script.steps)
     mixed: list[Step] = []
@@ -165,7 +165,7 @@ def test_a_late_message_does_not_restore_a_round_in_the_state() -> None:
     assert "DRAN" in [step.name for step in late]
     wire = Wire()
     wire.steps([step for place, step in enumerate(before) if place <= last or step.client != "Bärbel"])
-    # Longer than copies of what others were told are waited for.
+    # Longer than the time in which copies are awaited.
     wire.now_ns += 5_000_000_000
     wire.steps([*late, *after])
     state: State = {}

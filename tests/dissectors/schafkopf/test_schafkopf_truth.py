@@ -140,7 +140,7 @@ def test_one_conversation_alone_has_all_public_events(name: str) -> None:
         found = inspected(item for item in items if item.stream.client == alone)
         for played, logged in zip(rounds(found), truth(name), strict=True):
             if name == "schafkopf-1.3-badcard" and not played.data("played"):
-                # The server threw somebody out before this client was shown the first card.
+                # The server removed a player before this client saw the first card.
                 continue
             agrees(played, logged)
         assert [flaw.blame for flaw in errors(found)] in ([], ["client", "client"])

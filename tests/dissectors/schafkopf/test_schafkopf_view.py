@@ -82,7 +82,7 @@ def test_no_player_is_to_move_between_a_card_and_the_next_turn() -> None:
     assert to_move(turn="Bert", trick=1, table={"0": "HERZ SAU"}) == 1
     assert to_move(turn="Anna", trick=1, table=ON_TABLE, tricks=[SCHAFKOPF_TRICK]) is None
     assert to_move(turn="[BOT]-1", trick=1, table=ON_TABLE, tricks=[SCHAFKOPF_TRICK]) == 3
-    # The server lets somebody go on who has not taken the trick.
+    # The server lets a player lead that has not taken the trick.
     assert to_move(turn="Bert", trick=1, table=ON_TABLE, tricks=[SCHAFKOPF_TRICK]) == 1
     assert to_move(phase="over", turn="Anna") is None
     assert to_move(turn="nobody here") is None
