@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-import closing as afterwards
+import cleanup
 import descendants
 import pytest
 import strength
@@ -106,7 +106,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     _limit(item)
-    with afterwards.under_way():
+    with cleanup.test_scope():
         yield
 
 
@@ -159,7 +159,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish() -> None:
-    afterwards.all_over()
+    cleanup.close_all()
     # DuckDB reports its objects that remain when Python ends, which frozen ones would.
     gc.unfreeze()
 

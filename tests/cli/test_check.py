@@ -6,8 +6,8 @@ import pytest
 from command import ODD, TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sessions import Conversation, record
 from rich.cells import cell_len
+from session_factory import Conversation, record
 
 from kiebitz.services.evidence.excerpt import ROOM, datagram_excerpt
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import CAPTURES, ROOT, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sessions import START_NS
 from rich.cells import cell_len
+from session_factory import START_NS
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
@@ -469,7 +469,7 @@ def test_all_lines_of_a_whole_model_are_not_shown() -> None:
 
 def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
     model = paket("!MODEL !UPDATE " + CARDS)
-    connection = closed_afterwards(open_existing(record(tmp_path / "x.db", [model] * 20, size=1)))
+    connection = close_after_test(open_existing(record(tmp_path / "x.db", [model] * 20, size=1)))
     found = Bytes(connection)
     assert found.between(1, "s2c", 0, 1) == [Stretch(0, 1, b"!")]
     asked: list[str] = []
@@ -481,7 +481,7 @@ def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [None, 1])
 def test_bytes_and_gaps_between_two_places(tmp_path: Path, size: int | None) -> None:
-    connection = closed_afterwards(
+    connection = close_after_test(
         open_existing(record(tmp_path / "x.db", [None, b"abcdef", 4, b"gh", 2], size))
     )
     found = Bytes(connection)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 from strength import GAMES, few_captures
 from terminals import OnTerminal
 
@@ -34,8 +34,8 @@ def test_diagnostics_are_summed_up_the_gravest_first() -> None:
 
 @pytest.mark.parametrize("capture", few_captures(ALL))
 def test_nothing_is_lost_in_a_summary(capture: str) -> None:
-    flaws = kiebitz("check", stored(capture), "--json").json
-    found = kiebitz("check", stored(capture), "--summary", "--json").json
+    flaws = kiebitz("check", database_of(capture), "--json").json
+    found = kiebitz("check", database_of(capture), "--summary", "--json").json
     assert sum(row["count"] for row in found) == len(flaws)
     assert len({(row["severity"], row["code"], row["blame"], row["who"]) for row in found}) == len(found)
     by_code = Counter((flaw["severity"], flaw["code"], flaw["blame"]) for flaw in flaws)
@@ -51,13 +51,13 @@ def test_nothing_is_lost_in_a_summary(capture: str) -> None:
 
 def test_a_player_is_one_culprit_however_many_connections_they_had() -> None:
     rows = kiebitz(
-        "check", stored("maexchen-head-odd.pcap"), "--summary", "--json", "-Y", 'diag.code == "bad-dice"'
+        "check", database_of("maexchen-head-odd.pcap"), "--summary", "--json", "-Y", 'diag.code == "bad-dice"'
     ).json
     assert [(row["who"], row["blame"], row["count"]) for row in rows] == [("odd", "client", 5)]
 
 
 def test_servers_and_clients_without_a_name_are_named_by_address() -> None:
-    rows = kiebitz("check", stored("cgml-malformed.pcap.gz"), "--summary", "--json").json
+    rows = kiebitz("check", database_of("cgml-malformed.pcap.gz"), "--summary", "--json").json
     assert "127.0.0.1:7002" in {row["who"] for row in rows if row["blame"] == "server"}
     assert "127.0.0.1:51196" in {row["who"] for row in rows if row["blame"] == "client"}
 
@@ -106,7 +106,7 @@ def test_a_message_without_diagnostics_shows_the_state() -> None:
 
 @pytest.mark.parametrize("protocol", GAMES)
 def test_each_message_has_the_diagnostics_that_are_reported_it(protocol: str) -> None:
-    path = stored(GAMES[protocol])
+    path = database_of(GAMES[protocol])
     flaws = kiebitz("check", path, "--json").json
     for number in sorted({flaw["message"] for flaw in flaws if flaw["message"] is not None})[:5]:
         found = kiebitz("check", path, "--at", f"#{number}", "--json").json

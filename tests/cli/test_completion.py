@@ -14,8 +14,8 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz, spawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_shells import Bash, Zsh, completed_by_fish
 from processes_and_rows import until
+from shells import Bash, Zsh, complete_in_fish
 from strength import a_few
 
 from kiebitz.cli.completion.bash_line import typed
@@ -132,14 +132,14 @@ def test_odd_names_are_words_in_fish(bash: Bash, folder: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
     before = sorted(folder.iterdir())
-    offered = completed_by_fish("kiebitz events odd.db --as ", folder)
+    offered = complete_in_fish("kiebitz events odd.db --as ", folder)
     program = "printf '%s\\0' " + " ".join(offered)
     done = subprocess.run(["fish", "--no-config", "-c", program], capture_output=True, check=True)
     found = done.stdout.decode().split("\0")[:-1]
     # Fish puts in a tilde as it is.
     assert {*NAMES} - {"~"} <= {*found}
     assert not {*NO_WORDS} & {*found}
-    assert completed_by_fish("kiebitz state odd.db --game ", folder) == ["1", "2"]
+    assert complete_in_fish("kiebitz state odd.db --game ", folder) == ["1", "2"]
     assert sorted(folder.iterdir()) == before
 
 

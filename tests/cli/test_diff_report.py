@@ -8,8 +8,8 @@ import pytest
 from altered_captures import CATAN, CGML, MAEXCHEN, OKEY, changed, compared, lost, replaced, swapped, unasked
 from altered_sessions import recorded
 from command import CAPTURES, TINY, Done, kiebitz
-from made_sessions import Conversation, record
-from stored import stored
+from imported_databases import database_of
+from session_factory import Conversation, record
 from strength import a_few
 
 
@@ -83,7 +83,9 @@ def test_a_game_that_only_one_side_has_is_where_they_part(tmp_path: Path) -> Non
     known = recorded(MAEXCHEN)
     last = max(place for place, one in enumerate(known.said) if one.kind == "score")
     cut = next(place for place, one in enumerate(known.said) if one.kind == "score" and place > last - 300)
-    done = kiebitz("diff", stored(MAEXCHEN), known.with_said(known.said[:cut]).write(tmp_path / "shorter.db"))
+    done = kiebitz(
+        "diff", database_of(MAEXCHEN), known.with_said(known.said[:cut]).write(tmp_path / "shorter.db")
+    )
     assert done.status == 3
     assert re.search(r"; .*\d+ games only in A", lines(done)[1])
     assert len([line for line in block(done, "Only in A") if line.startswith("game ")]) > 1
@@ -103,7 +105,7 @@ def test_the_rest_is_grouped_by_game_and_sort(tmp_path: Path) -> None:
 
 
 def test_many_groups_are_bounded_and_it_is_reported_how_many_more() -> None:
-    done = kiebitz("diff", stored(MAEXCHEN), stored("maexchen-old-20111003.pcap"))
+    done = kiebitz("diff", database_of(MAEXCHEN), database_of("maexchen-old-20111003.pcap"))
     assert done.status == 3
     assert re.search(r"\n  and [\d,]+ differences more, in \d+ groups\n", done.out)
     assert re.search(r"\n  and \d+ more\n", done.out)
@@ -119,7 +121,7 @@ def test_messages_without_an_event_are_counted(tmp_path: Path) -> None:
 
 
 def test_elements_of_one_side_come_last() -> None:
-    done = kiebitz("diff", stored(MAEXCHEN), stored(OKEY))
+    done = kiebitz("diff", database_of(MAEXCHEN), database_of(OKEY))
     assert done.status == 3
     assert lines(done)[1] == "0 events the same; 1 server only in A, 1 server only in B"
     assert block(done, "Only in A") == ["Only in A", "the server Mäxchen 127.0.0.1:4711, 666 events"]
@@ -130,7 +132,7 @@ def test_players_and_conversations_of_one_side_are_named(tmp_path: Path) -> None
     known = recorded(MAEXCHEN)
     silent = next(one.stream for one in known.said if b"REGISTER;kaos" in one.data)
     without = known.with_said([one for one in known.said if one.stream != silent])
-    done = kiebitz("diff", stored(MAEXCHEN), without.write(tmp_path / "without.db"))
+    done = kiebitz("diff", database_of(MAEXCHEN), without.write(tmp_path / "without.db"))
     assert "a conversation of kaos, stream 4" in block(done, "Only in A")
 
 
@@ -156,8 +158,8 @@ def test_players_that_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path:
     spectator = next(one.stream for one in known.said if b"REGISTER_SPECTATOR;" in one.data)
     without = known.with_said([one for one in known.said if one.stream != spectator])
     written = without.write(tmp_path / "without.db")
-    assert kiebitz("diff", stored(MAEXCHEN), written, "-Y", 'kind == "rolled"').status == 0
-    assert "the player sp" in block(kiebitz("diff", stored(MAEXCHEN), written), "Only in A")
+    assert kiebitz("diff", database_of(MAEXCHEN), written, "-Y", 'kind == "rolled"').status == 0
+    assert "the player sp" in block(kiebitz("diff", database_of(MAEXCHEN), written), "Only in A")
 
 
 # States.
@@ -200,7 +202,7 @@ def test_states_in_which_only_the_names_differ_are_the_same(
 ) -> None:
     known = recorded(capture)
     other = known.with_said(replaced(names)(list(known.said))).write(tmp_path / "other.db", other_ports=True)
-    done = kiebitz("diff", "--state", f"{stored(capture)}@{moment}", f"{other}@{moment}", "--json")
+    done = kiebitz("diff", "--state", f"{database_of(capture)}@{moment}", f"{other}@{moment}", "--json")
     assert [pair["differences"] for pair in done.json] == [[]] * len(done.json)
     assert done.status == 0
 
@@ -209,7 +211,7 @@ def test_states_as_json(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, changed("rolled", 0, "4,3", "6,1"), "--state", "--json")
     assert (done.status, done.json[0]["differences"]) == (0, [])
     altered = str(tmp_path / "altered.db")
-    (found,) = kiebitz("diff", "--state", f"{stored(MAEXCHEN)}@#13", f"{altered}@#13", "--json").json
+    (found,) = kiebitz("diff", "--state", f"{database_of(MAEXCHEN)}@#13", f"{altered}@#13", "--json").json
     assert found["a"] == {
         "table": 1, "protocol": "maexchen", "server": "127.0.0.1:4711", "event": 13, "time": 0.539598,
     }  # fmt: skip

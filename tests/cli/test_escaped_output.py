@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ROOT, kiebitz
+from damaged_databases import FORGED, HOSTILE
 from hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 from rich.console import Console as RichConsole
 from rich.segment import Segment
 from rich.text import Text as RichText
-from spoilt_databases import FORGED, HOSTILE
 
 from kiebitz.cli.mitm import log as mitmproxy_log
 from kiebitz.cli.terminal import console, screen

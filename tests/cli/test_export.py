@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sessions import START_NS, Conversation, record
+from imported_databases import database_of
 from pyarrow import parquet
-from stored import stored
+from session_factory import START_NS, Conversation, record
 from strength import GAMES, a_few
 from tcp_segments import handshake, sent, write_pcap
 from terminals import OnTerminal
@@ -58,13 +58,13 @@ def odd_pcapng(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pcapng_imports_as_the_same_session(odd_pcapng: Path) -> None:
     for command in ("messages", "events", "games", "check"):
         again = kiebitz(command, str(odd_pcapng), "--json")
-        assert again.json == kiebitz(command, stored(Path(ODD).name), "--json").json
+        assert again.json == kiebitz(command, database_of(Path(ODD).name), "--json").json
 
 
 @needs_tshark
 def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
     rows = _tshark(odd_pcapng, "-e", "frame.comment", "-e", "_ws.malformed")
-    messages = kiebitz("messages", stored(Path(ODD).name), "--json").json
+    messages = kiebitz("messages", database_of(Path(ODD).name), "--json").json
     assert len(rows) == len(messages)
     for (comment, malformed), message in zip(rows, messages, strict=True):
         assert message["name"] in comment
@@ -90,10 +90,10 @@ FLAWED = [
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(FLAWED, FLAWED[:2]))
 def test_the_comments_have_each_message_event_and_diagnostic(name: str, tmp_path: Path) -> None:
-    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     found = Counter(comment for comments in _comments(tmp_path / "x.pcapng") for comment in comments)
     expected: Counter[str] = Counter()
-    rows = [json.loads(line) for line in kiebitz("export", stored(name), "-T", "jsonl").out.splitlines()]
+    rows = [json.loads(line) for line in kiebitz("export", database_of(name), "-T", "jsonl").out.splitlines()]
     sentences = {row["id"]: row["sentence"] for row in rows if row["record"] == "event"}
     for row in rows:
         if row["record"] == "message":
@@ -228,7 +228,7 @@ def test_nanoseconds_and_cut_datagrams_survive(tmp_path: Path) -> None:
     kiebitz("import", str(tmp_path / "x.pcapng"), "-w", str(tmp_path / "y.db"))
     query = "SELECT direction, ts_ns, offset, length, data FROM chunks ORDER BY id"
     rows = [
-        closed_afterwards(sqlite3.connect(tmp_path / name)).execute(query).fetchall()
+        close_after_test(sqlite3.connect(tmp_path / name)).execute(query).fetchall()
         for name in ("x.db", "y.db")
     ]
     assert rows[0] == rows[1]
@@ -279,7 +279,7 @@ def test_tcp_as_pcapng_imports_as_the_same_session(name: str, tmp_path: Path) ->
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(TCP_CAPTURES, TCP_CAPTURES[:2]))
 def test_tshark_does_not_complain_about_tcp(name: str, tmp_path: Path) -> None:
-    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     rows = _tshark(
         tmp_path / "x.pcapng",
         *("-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"),
@@ -408,7 +408,7 @@ def test_parquet_has_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize("protocol", GAMES)
 def test_parquet_is_the_same_each_time_and_bounded(protocol: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        kiebitz("export", stored(GAMES[protocol]), "-T", "parquet", "-o", str(tmp_path / name))
+        kiebitz("export", database_of(GAMES[protocol]), "-T", "parquet", "-o", str(tmp_path / name))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -501,7 +501,7 @@ def test_checksum_is_that_of_the_rfc(data: bytes) -> None:
     "name", a_few(["catan-niedlichepixel-game2-3p.pcap.gz", "cgml-styles.pcap.gz"], ["cgml-styles.pcap.gz"])
 )
 def test_tshark_finds_all_sums_right(name: str, tmp_path: Path) -> None:
-    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     checks = [f"{layer}.check_checksum:TRUE" for layer in ("ip", "tcp", "udp")]
     options = [word for check in checks for word in ("-o", check)]
     rows = _tshark(tmp_path / "x.pcapng", *options, "-e", "tcp.checksum.status", "-e", "ip.checksum.status")

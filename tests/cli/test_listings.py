@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ODD, ROOT, TINY, kiebitz, spawn
-from made_sessions import Conversation, record
 from processes_and_rows import PATIENCE_S
+from session_factory import Conversation, record
 
 from kiebitz.storage.database.recorder_lock import lock
 
@@ -267,12 +267,12 @@ def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
         assert process.stdout is not None
         names = [json.loads(process.stdout.readline())["name"] for _ in range(2)]
         assert names == ["REGISTER", "REGISTERED"]
-        with closed_afterwards(sqlite3.connect(path)) as connection:
+        with close_after_test(sqlite3.connect(path)) as connection:
             connection.execute(
                 "INSERT INTO messages VALUES (3, 1, 'c2s', 1700000000003000000, 'JOIN', '{}', 14, 6, 1, 1)"
             )
         assert json.loads(process.stdout.readline())["name"] == "JOIN"
-        with closed_afterwards(sqlite3.connect(path)) as connection:
+        with close_after_test(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE sessions SET ended_ns = 1700000000003000000")
         connection.close()
         out, err = process.communicate(timeout=PATIENCE_S)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 from strength import a_few
 from terminals import OnTerminal
 

@@ -7,7 +7,7 @@ from all_cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 from strength import few_captures, times
 
 import kiebitz

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from command import CAPTURES, TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 from strength import GAMES, a_few
 from terminals import OnTerminal
 
@@ -132,7 +132,7 @@ def test_without_a_number_it_is_wrong_usage() -> None:
 
 @pytest.mark.parametrize("protocol", GAMES)
 def test_json_is_what_the_page_gets(protocol: str) -> None:
-    path = stored(GAMES[protocol])
+    path = database_of(GAMES[protocol])
     done = kiebitz("show", path, "#2", "#9", "--json")
     with library.open(path) as session:
         told = [InFull(session.timeline).message(number) for number in (2, 9)]

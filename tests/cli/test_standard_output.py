@@ -17,8 +17,8 @@ import click
 import pytest
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from corpora import add_here
+from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port
-from stored import copy
 from strength import a_few
 
 from kiebitz.cli.main import COMMANDS
@@ -95,7 +95,7 @@ NO_READER = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("output")
-    copy(Path(TINY).name, folder / "game.db")
+    copy_of_database(Path(TINY).name, folder / "game.db")
     add_here(folder / "corpus", [Path(TINY)])
     return folder
 

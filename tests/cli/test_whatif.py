@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from closing import closed_afterwards, for_all
+from cleanup import close_after_test, kept_until_end
 from command import CAPTURES, TINY, Done, kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_sessions import Conversation, record
-from stored import stored
+from imported_databases import database_of
+from session_factory import Conversation, record
 from strength import a_few, few_captures, times
 from tables import commands_of
 
@@ -41,7 +41,7 @@ ONE_OF_EACH = (
 
 
 def whatif(capture: str, *arguments: str) -> Done:
-    return kiebitz("whatif", stored(capture), *arguments)
+    return kiebitz("whatif", database_of(capture), *arguments)
 
 
 def edits(numbers: Sequence[int], values: str) -> list[str]:
@@ -484,8 +484,8 @@ def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
 
 @cache
 def _session(capture: str) -> Timeline:
-    with for_all():
-        return open_session(stored(capture))
+    with kept_until_end():
+        return open_session(database_of(capture))
 
 
 @cache
@@ -497,7 +497,7 @@ def _messages(capture: str) -> list[Message]:
 def test_without_an_alteration_nothing_differs(capture: str) -> None:
     timeline = _session(capture)
     other = derived(timeline, [], lambda _done, _all: None)
-    closed_afterwards(other.connection)
+    close_after_test(other.connection)
     assert compare(timeline, other).equal
 
 
@@ -513,7 +513,7 @@ def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(_messages(capture)))
     gone = Splice(row.stream.id, row.direction, row.offset, row.length, row.ts_ns, b"")
     other = derived(_session(capture), [gone], lambda _done, _all: None)
-    closed_afterwards(other.connection)
+    close_after_test(other.connection)
     # Of each conversation: a message whose end was in the one that is gone is known to be whole later.
     assert said(messages(other)) == said(one for one in _messages(capture) if one.id != row.id)
     compare(_session(capture), other)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.inspection.blame_suppression import AffectedPeriod

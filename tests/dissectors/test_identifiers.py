@@ -10,7 +10,7 @@ from all_cases import CASES, each_protocol
 from bijections import back, onwards
 from cases import Case
 from inspected_captures import CAPTURES, Said, messages_of
-from one_direction import is_one_frame
+from single_direction import is_one_frame
 from strength import a_few, few_captures
 
 from kiebitz.dissectors.dissector import Dissector

@@ -10,7 +10,7 @@ from all_cases import CASES, each_protocol
 from bijections import back, onwards
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_direction import is_one_frame
+from single_direction import is_one_frame
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector

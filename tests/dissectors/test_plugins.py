@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
-from made_sessions import Conversation, record
 from noughts_talk import registered
 from processes_and_rows import free_port, running
+from session_factory import Conversation, record
 
 from kiebitz.dissectors.registry import BUILT_IN, installed
 

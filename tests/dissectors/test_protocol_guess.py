@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import TINY, kiebitz
 from inspected_captures import CAPTURES, errors, inspected
 from strength import few_captures, times
@@ -133,7 +133,7 @@ def test_slips_alone_are_reported() -> None:
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_each_capture_is_recognised_at_its_first_sound_message(capture: str) -> None:
     recorder = Recorder(MEMORY, "import", capture)
-    closed_afterwards(recorder.connection)
+    close_after_test(recorder.connection)
     recording = PacketRecording(recorder, {})
     with open_capture(str(CAPTURES / capture)) as packets:
         recording.take(packets)

@@ -8,8 +8,8 @@ import pytest
 from all_cases import CASES, each_protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutated import Choices
 from mutated_traffic import Spoilt
+from mutation import Choices
 from strength import times
 
 from kiebitz.dissectors.anonymizing import addresses

@@ -10,7 +10,7 @@ import pytest
 from command import CAPTURES
 from hypothesis import given
 from hypothesis import strategies as st
-from stored import stored
+from imported_databases import database_of
 from strength import few_captures
 from tables import rows_of
 
@@ -258,7 +258,7 @@ FREE = {"text", "message", "why", "what"}
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_no_sentence_has_a_code_of_the_wire(capture: str) -> None:
-    timeline = open_session(stored(capture))
+    timeline = open_session(database_of(capture))
     for table in timeline.tables():
         dissector = dissector_of(table.protocol)
         assert dissector is not None

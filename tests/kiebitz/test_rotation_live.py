@@ -17,9 +17,9 @@ from inspected_captures import items_of
 from maexchen_programs import Player, Server, play
 from processes_and_rows import PATIENCE_S, Said, child_of, rows, speak
 from recording_relays import small_disk
+from relay_processes import HAS_PROC
 from rotated_recording import assert_well_divided
 from rotating_relays import Relay, listening, relaying
-from watched import HAS_PROC
 
 from kiebitz.dissectors.model import DIRECTIONS, Chunk
 

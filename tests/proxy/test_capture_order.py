@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT, kiebitz
-from disordered import Packets, write_packets
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packet_reordering import Packets, write_packets
 from strength import times
 from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sent, told
 
@@ -118,7 +118,7 @@ def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], int]:
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = closed_afterwards(recording.recorder.connection)
+    connection = close_after_test(recording.recorder.connection)
     return (
         connection.execute("SELECT stream_id, direction, name, fields, offset FROM messages").fetchall(),
         connection.execute("SELECT id, client, server, close_reason FROM streams").fetchall(),
@@ -355,7 +355,7 @@ def payloads(packets: Packets, folder: Path) -> list[tuple[str, bytes]]:
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = closed_afterwards(recording.recorder.connection)
+    connection = close_after_test(recording.recorder.connection)
     return connection.execute("SELECT direction, data FROM chunks").fetchall()
 
 

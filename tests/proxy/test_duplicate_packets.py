@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import kiebitz
-from disordered import Packets, doubled, write_packets
 from followed_streams import CAPTURES
+from packet_reordering import Packets, duplicate_packets, write_packets
 from strength import a_few
 
 from kiebitz.proxy.capture.duplicate_packets import (
@@ -38,7 +38,7 @@ def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], list[An
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = closed_afterwards(recording.recorder.connection)
+    connection = close_after_test(recording.recorder.connection)
     flaws = connection.execute("SELECT code, severity, blame, stream_id, offset FROM diagnostics").fetchall()
     copies = [flaw for flaw in flaws if flaw[0] == TWICE]
     assert {(severity, blame) for _, severity, blame, *_ in copies} <= {("note", "network")}
@@ -112,7 +112,7 @@ def test_the_same_game(
 def test_copies_that_other_packets_overtake(tmp_path: Path) -> None:
     packets = packets_of(GAMES[0])
     for seed in range(3):
-        after = found(doubled(packets, random.Random(seed), 0.3), tmp_path)
+        after = found(duplicate_packets(packets, random.Random(seed), 0.3), tmp_path)
         assert after[:3] == found(packets, tmp_path)[:3]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from command import ROOT, kiebitz
-from planted_files import folder_for_all, planted, strange
+from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, free_port, kill_all
 from strength import a_few
 
@@ -149,7 +149,7 @@ def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str, monkeypatch: p
     ours = tmp_path / "ours"
     ours.write_text(KEYS)
     ours.chmod(0o644)
-    planted(path, PLANTED[kind])
+    create_as_stranger(path, PLANTED[kind])
     before = path.lstat()
     assert "belongs to another user" in refused(tmp_path, monkeypatch, wireguard(path))
     assert os.path.samestat(path.lstat(), before)
@@ -184,7 +184,7 @@ def test_another_user_s_entries_in_mitmproxys_folder_are_rejected(
 ) -> None:
     folder = tmp_path / ".mitmproxy"
     shutil.copytree(made, folder)
-    strange(folder / name)
+    give_to_stranger(folder / name)
     status, said = relay(tmp_path, wireguard())
     assert status == 1
     assert "belongs to another user" in said

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from followed_streams import CAPTURES, NAMES, followed, talks
 from strength import a_few, few_captures
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
@@ -158,7 +158,7 @@ def test_a_byte_in_each_segment_gives_the_same_session(name: str, tmp_path: Path
     sessions = []
     for path in (CAPTURES / name, tmp_path / "bytes.pcap"):
         recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-        connection = closed_afterwards(recording.recorder.connection)
+        connection = close_after_test(recording.recorder.connection)
         bytes_of: dict[tuple[int, str], bytes] = {}
         for stream, direction, data in connection.execute(
             "SELECT stream_id, direction, data FROM chunks ORDER BY id"

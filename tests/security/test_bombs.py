@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from command import TINY, kiebitz
 from fuzz_targets import watched
-from made_sessions import record
+from session_factory import record
 from strength import a_few, times
 from zstd_data import zstd_compressed
 

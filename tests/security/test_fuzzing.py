@@ -15,8 +15,8 @@ import pytest
 from fuzz_targets import READERS, TARGETS, Target, watched
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from mutated import Choices
 from mutated_traffic import Spoilt, servers_of
+from mutation import Choices
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 from command import CAPTURES, ROOT, kiebitz
 from corpora import add_here
-from planted_files import strange
+from foreign_files import give_to_stranger
 from processes_and_rows import PATIENCE_S, until
 from strength import GAMES, a_few
 
@@ -150,9 +150,9 @@ OTHERS: dict[str, Callable[[Path], object]] = {
     "the corpus": lambda corpus: corpus.chmod(0o777),
     "its staging": lambda corpus: (corpus / ".staging").chmod(0o775),
     "its logs": lambda corpus: (corpus / "runs").chmod(0o772),
-    "another user's corpus": strange,
-    "another user's staging": lambda corpus: strange(corpus / ".staging"),
-    "another user's logs": lambda corpus: strange(corpus / "runs"),
+    "another user's corpus": give_to_stranger,
+    "another user's staging": lambda corpus: give_to_stranger(corpus / ".staging"),
+    "another user's logs": lambda corpus: give_to_stranger(corpus / "runs"),
 }
 
 
@@ -177,7 +177,7 @@ def test_a_new_corpus_is_private(tmp_path: Path) -> None:
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
     (tmp_path / "link").symlink_to("new")
     assert make(f"{tmp_path}/link/").id == opened(str(tmp_path / "new")).id
-    strange(tmp_path / "link")
+    give_to_stranger(tmp_path / "link")
     with pytest.raises(CorpusError, match="this is a link"):
         make(f"{tmp_path}/link/")
 

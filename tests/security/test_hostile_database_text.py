@@ -15,8 +15,8 @@ import click
 import msgspec
 import pytest
 from command import kiebitz
+from damaged_databases import COLUMNS, FORGED, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, CODES, WORDS, is_harmless, on_a_terminal
-from spoilt_databases import COLUMNS, FORGED, SPOTS, Spot, spoil
 from strength import a_few
 
 from kiebitz.cli.main import COMMANDS
@@ -145,7 +145,7 @@ def runs(sound: Path, folder: Path, spots: list[Spot], columns: str | None) -> N
             if name == "redissect" or not number:
                 path = str(folder / f"{name}{number}.db")
                 shutil.copy(sound, path)
-                spoil(path, spots)
+                damage(path, spots)
             places = {"FILE": str(folder / f"{name}{number}"), "SOUND": str(sound)}
             arguments = [name, path, *(places.get(word, word) for word in variant)]
             done = kiebitz(*arguments) if columns is None else on_a_terminal(*arguments)

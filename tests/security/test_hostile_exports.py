@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 from command import kiebitz
+from damaged_databases import FORGED, HOSTILE, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, is_harmless
 from pyarrow import parquet
-from spoilt_databases import FORGED, HOSTILE, SPOTS, Spot, spoil
 
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.document import document
@@ -38,7 +38,7 @@ def spoilt(protocol: str, folder: Path, spots: list[Spot] = TOLD, hostile: str =
     path = folder / "game.db"
     assert kiebitz("import", CAPTURES_OF[protocol], "-w", str(path)).status == 0
     # Export records have only a few close reasons.
-    spoil(str(path), [spot for spot in spots if spot.column != "close_reason"], hostile)
+    damage(str(path), [spot for spot in spots if spot.column != "close_reason"], hostile)
     return path
 
 

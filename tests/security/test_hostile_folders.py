@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command import ROOT
-from planted_files import folder_for_all, planted, strange
+from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, kill_all
 from strength import a_few
 
@@ -90,7 +90,7 @@ IDS = ["pipe", "spool", "folder of links", "journal of links", "link", "link to 
 def test_a_relay_starts_next_to_planted_files(tmp_path: Path, make: Callable[[Path], object]) -> None:
     shared = folder_for_all(tmp_path / "shared")
     victim = leave_spool(tmp_path / "victim")
-    bait = planted(shared / ".game.db-spool-\x1b[2J", make)
+    bait = create_as_stranger(shared / ".game.db-spool-\x1b[2J", make)
     before = [all_below(victim), all_below(shared)]
     with relaying(shared / "game.db") as process:
         assert process.stderr is not None
@@ -190,7 +190,7 @@ def test_a_folder_that_is_removed_before_it_is_held(tmp_path: Path, monkeypatch:
 def test_a_journal_is_not_written_into_a_folder_of_others(tmp_path: Path) -> None:
     folder = folder_for_all(tmp_path / "shared") / "journal"
     for make in (lambda path: path.mkdir(0o700), lambda path: path.symlink_to(tmp_path), Path.touch):
-        planted(folder, make)
+        create_as_stranger(folder, make)
         with pytest.raises(OSError, match="accessible to other users"):
             JournalWriter(folder, on_trouble=print)
         folder.rmdir() if folder.is_dir() and not folder.is_symlink() else folder.unlink()
@@ -296,7 +296,7 @@ def test_a_prepared_name_is_not_taken(
 ) -> None:
     shared = folder_for_all(tmp_path / "shared")
     monkeypatch.setattr("time.strftime", lambda _: "20261122074829")
-    bait = planted(shared / f"{NEXT}{ending}", make)
+    bait = create_as_stranger(shared / f"{NEXT}{ending}", make)
     before = bait.lstat()
     made = Rotation(str(shared / "game.db"), Limits(1.0, None)).begin(mine)
     assert Path(made).name == NEXT.replace("00001", "00002")
@@ -319,12 +319,12 @@ def test_a_watcher_does_not_continue_in_a_database_of_others(tmp_path: Path) -> 
     shared = folder_for_all(tmp_path / "shared")
     game = shared / "game.db"
     game.touch()
-    planted(shared / NEXT, Path.touch)
-    planted(shared / NEXT.replace("29.db", "30.db"), lambda path: path.symlink_to(game))
+    create_as_stranger(shared / NEXT, Path.touch)
+    create_as_stranger(shared / NEXT.replace("29.db", "30.db"), lambda path: path.symlink_to(game))
     assert _next_paths(str(game)) == []
     own = shared / NEXT.replace("29.db", "31.db")
     own.touch()
     assert _next_paths(str(game)) == [str(own)]
     # Who watches another user's recording watches the next one of that user, too.
-    strange(game)
+    give_to_stranger(game)
     assert len(_next_paths(str(game))) == 3

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
+from damaged_databases import FORGED, HOSTILE, SPOTS, damage
 from hostile_text import CODES, WORDS, is_harmless
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port
-from spoilt_databases import FORGED, HOSTILE, SPOTS, spoil
 from strength import a_few
 
 NAME = HOSTILE.replace(";", "")
@@ -127,7 +127,7 @@ def test_hostile_peer_names_control_no_terminal_of_a_relay(
 def test_a_replay_of_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / f"a\n{FORGED}\x1b[2J.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0
-    spoil(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
+    damage(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
     with on_terminal("replay", str(path), "--speed", "50") as terminal:
         assert terminal.end() in (0, 1, 3)
         assert terminal.text
@@ -137,7 +137,7 @@ def test_a_replay_of_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> Non
 def test_a_replay_that_serves_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0
-    spoil(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
+    damage(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
     with on_terminal("replay", str(path), "--serve", "127.0.0.1:0") as terminal:
         terminal.until("\n")
         if "playing" in terminal.text:

@@ -10,9 +10,9 @@ from altered_captures import replaced
 from altered_sessions import recorded
 from browser import Look, Served, Sight, file_address, served
 from command import ODD, kiebitz
+from damaged_databases import SPOTS, damage
 from hostile_text import PLAYERS, spelt
-from page_sights import PANES, exported
-from spoilt_databases import SPOTS, spoil
+from page_queries import PANES, exported
 from strength import a_few, times
 
 MARKUP = (
@@ -131,7 +131,7 @@ def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) ->
     assert kiebitz("import", ODD, "-w", str(database)).status == 0
     # Without these it is not read at all.
     kept = {"protocol", "transport", "direction", "severity", "kind", "client", "server"}
-    spoil(str(database), [spot for spot in SPOTS if spot.kind == kind and spot.column not in kept], MARKUP)
+    damage(str(database), [spot for spot in SPOTS if spot.kind == kind and spot.column not in kept], MARKUP)
     with served(str(database)) as server:
         sight = look(server.at())
         # Of such a database some questions have no answer but a sentence.

@@ -16,11 +16,11 @@ import pytest
 from inspected_captures import items_of
 from networks import GATEWAY_INSIDE, at, inside, network, skip_unless_possible
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, rows, running
+from relay_processes import HAS_PROC
 from strength import a_few
 from tcp_relays import MOSTLY_UVLOOP, NewLoop, connect, connected, receive, resident_bytes, serving
 from tcp_relays import to as to_tcp
 from udp_relays import V4, Echo, ask, client_of, eventually, name, relaying, to
-from watched import HAS_PROC
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import Inspector

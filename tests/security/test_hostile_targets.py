@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz, spawn
-from planted_files import STRANGER, folder_for_all, planted, strange
+from foreign_files import STRANGER, create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, until
 from recording_relays import full, small_disk
 from strength import a_few
@@ -47,7 +47,7 @@ def test_a_planted_name_of_an_unfinished_file_is_not_written_to(
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     target = shared / "x"
-    planted(shared / f"x.{os.getpid()}.part", lambda path: path.symlink_to(victim))
+    create_as_stranger(shared / f"x.{os.getpid()}.part", lambda path: path.symlink_to(victim))
     assert kiebitz(*command, str(target)).status == 0
     assert_written(target)
     assert victim.read_text() == "mine\n"
@@ -93,7 +93,7 @@ def test_a_link_of_ours_or_an_older_file_is_replaced_and_never_written_to(
     target = shared / "x"
     make(target)
     if whose:
-        strange(target)
+        give_to_stranger(target)
     assert kiebitz(*CSV, str(target)).status == 0
     assert_written(target)
     assert victim.read_text() == "mine\n"
@@ -118,7 +118,7 @@ def test_another_user_s_planted_file_is_rejected(
     monkeypatch.setattr("kiebitz.services.output_files._READER_PATIENCE_S", 0.1)
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
-    target = planted(folder_for_all(tmp_path / "shared") / "x", make)
+    target = create_as_stranger(folder_for_all(tmp_path / "shared") / "x", make)
     before = target.lstat()
     done = kiebitz(*CSV, str(target))
     assert (done.status, done.out) == (1, "")
@@ -340,14 +340,14 @@ def test_another_users_folder_entry_does_not_stop_us(tmp_path: Path) -> None:
     shared = folder_for_all(tmp_path / "shared")
     theirs = shared / ".kiebitz-x.part"
     theirs.write_text("theirs")
-    strange(theirs)
+    give_to_stranger(theirs)
     assert kiebitz(*CSV, str(shared / "x")).status == 0
     assert theirs.read_text() == "theirs"
 
 
 def _strange_folder(path: Path) -> None:
     path.mkdir()
-    strange(path)
+    give_to_stranger(path)
 
 
 def _folder_for_all(path: Path) -> None:
@@ -358,7 +358,7 @@ def _folder_for_all(path: Path) -> None:
 def _strange_link(path: Path) -> None:
     (path.parent / "mine").mkdir()
     path.symlink_to("mine")
-    strange(path)
+    give_to_stranger(path)
 
 
 FOLDERS: dict[str, tuple[Make, str]] = {

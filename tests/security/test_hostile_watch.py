@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
+from damaged_databases import FORGED, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, is_harmless
-from spoilt_databases import FORGED, SPOTS, Spot, spoil
 from strength import a_few
 from watch_driver import Sight, watch
 
@@ -40,7 +40,7 @@ def safe(sight: Sight) -> None:
 def spoilt(protocol: str, folder: Path, spots: list[Spot]) -> str:
     path = str(folder / "game.db")
     assert kiebitz("import", CAPTURES_OF[protocol], "-w", path).status == 0
-    spoil(path, spots)
+    damage(path, spots)
     return path
 
 

@@ -22,11 +22,11 @@ import pytest
 from catan_play import Server as CatanServer
 from catan_wire import items
 from command import kiebitz
+from imported_databases import database_of
 from inspected_captures import CAPTURES
-from made_sessions import START_NS, Conversation, record
 from processes_and_rows import until
 from served_pages import QUICK_S, serving
-from stored import stored
+from session_factory import START_NS, Conversation, record
 from strength import CAPTURES as CHOSEN
 from strength import a_few, times
 
@@ -402,7 +402,7 @@ QUICK = {*CHOSEN, "maexchen-two-servers-restart.pcapng"}
 
 @pytest.mark.parametrize("capture", a_few(GAMES, QUICK.__contains__))
 def test_no_answer_has_hidden_values(capture: str) -> None:
-    check(stored(capture))
+    check(database_of(capture))
 
 
 # Reused names: a name's connections, and a name that is no longer used.

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from command import kiebitz
+from damaged_databases import ROWS, SPOTS, Spot, damage
+from damaged_databases import spoilt as with_rows
 from hostile_text import CAPTURES_OF
 from served_pages import Serving, serving
-from spoilt_databases import ROWS, SPOTS, Spot, spoil
-from spoilt_databases import spoilt as with_rows
 from strength import a_few
 
 from kiebitz.cli.web.openapi import openapi
@@ -112,7 +112,7 @@ def served(path: str) -> int:
 def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
     Path(path).write_bytes(sound.read_bytes())
-    spoil(path, [spot], MARKUP)
+    damage(path, [spot], MARKUP)
     served(path)
 
 
@@ -121,7 +121,7 @@ def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path)
 def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
     words = {"protocol", "transport", "direction", "severity", "kind"}
     path = made(tmp_path, protocol)
-    spoil(path, [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in words], MARKUP)
+    damage(path, [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in words], MARKUP)
     served(path)
 
 
@@ -179,7 +179,7 @@ def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
 def test_export_writes_a_page_or_says_why_not(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     path.write_bytes(sound.read_bytes())
-    spoil(str(path), [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"], MARKUP)
+    damage(str(path), [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"], MARKUP)
     for number, more in enumerate([[], ["--as", "alice"]]):
         page = tmp_path / f"{number}.html"
         done = kiebitz("export", str(path), "-T", "html", "-o", str(page), *more)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from altered_message import RULE, Deed, altered_session, bytes_of, some
 from command import CAPTURES, TINY, kiebitz
-from made_sessions import record
+from session_factory import record
 from strength import GAMES, a_few, times
 from tcp_segments import plain
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 from strength import a_few
 
 from kiebitz.dissectors.registry import BUILT_IN
@@ -49,7 +49,7 @@ def asked(path: Path, query: dict[str, str]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "okey"]))
 def test_each_question_has_an_answer(protocol: str) -> None:
-    path = Path(stored(GAMES[protocol]))
+    path = Path(database_of(GAMES[protocol]))
     (dissector,) = (dissector for dissector in BUILT_IN if dissector.protocol == protocol)
     queries = metadata(path)["queries"]
     assert [*queries] == [query.name for query in (*QUERIES, *dissector.presentation.queries)]
@@ -60,7 +60,7 @@ def test_each_question_has_an_answer(protocol: str) -> None:
 
 
 def test_the_most_frequent_bluffer_is_counted() -> None:
-    path = Path(stored(GAMES["maexchen"]))
+    path = Path(database_of(GAMES["maexchen"]))
     rolled: dict[str, str] = {}
     bluffs: dict[str, list[bool]] = {}
     for event in kiebitz("events", str(path), "--json").json:
@@ -76,8 +76,8 @@ def test_the_most_frequent_bluffer_is_counted() -> None:
 
 
 def test_it_speaks_of_what_is_there() -> None:
-    tables = metadata(Path(stored(GAMES["catan"])))["tables"]
-    with closing(sqlite3.connect(Path(stored(GAMES["catan"])))) as connection:
+    tables = metadata(Path(database_of(GAMES["catan"])))["tables"]
+    with closing(sqlite3.connect(Path(database_of(GAMES["catan"])))) as connection:
         assert set(tables) <= {*TABLES, *VIEWS}
         for name, told in tables.items():
             columns = {column for _, column, *_ in connection.execute(f"PRAGMA table_info({name})")}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES
-from stored import stored
+from imported_databases import database_of
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
@@ -31,7 +31,7 @@ def values(name: str, value: Any, handles: IdentifierKinds) -> Iterator[tuple[st
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_fields_that_name_a_player_have_a_handle(capture: str) -> None:
-    timeline = open_session(stored(capture))
+    timeline = open_session(database_of(capture))
     for table in timeline.tables():
         dissector = dissector_of(table.protocol)
         assert dissector is not None

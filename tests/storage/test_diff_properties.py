@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from command import CAPTURES
+from event_factory import Told, session
 from hypothesis import given
 from hypothesis import strategies as st
-from made_events import Told, session
-from stored import stored
+from imported_databases import database_of
 from strength import few_captures, times
 
 from kiebitz.cli.options.session import open_session
@@ -133,9 +133,9 @@ SEVERAL = [
 
 @pytest.mark.parametrize("other", few_captures(SEVERAL))
 def test_captures_exchanged_exchange_the_sides(other: str) -> None:
-    b = open_session(stored(other))
+    b = open_session(database_of(other))
     for capture in ("okey-head-game-win.pcap.gz", "maexchen-old-20111003.pcap", "cgml-hands.pcap.gz")[
         : times(3, quick=1)
     ]:
-        a = open_session(stored(capture))
+        a = open_session(database_of(capture))
         assert compare(b, a) == compare(a, b).mirrored()

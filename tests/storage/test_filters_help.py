@@ -4,9 +4,9 @@ import re
 
 import pytest
 from command import TINY, kiebitz
+from imported_databases import database_of
 from lark import Lark
 from lark.lexer import PatternStr
-from stored import stored
 from terminals import OnTerminal
 
 from kiebitz.dissectors.filters import compile_filter
@@ -62,7 +62,9 @@ def test_references_are_resolved() -> None:
 )
 @pytest.mark.parametrize("order", ["session first", "filter first"])
 def test_suggestions_are_words_of_the_session(text: str, hint: str | None, order: str) -> None:
-    arguments = [stored(CATAN), "-Y", text] if order == "session first" else ["-Y", text, stored(CATAN)]
+    arguments = (
+        [database_of(CATAN), "-Y", text] if order == "session first" else ["-Y", text, database_of(CATAN)]
+    )
     done = kiebitz("events", *arguments)
     assert (done.status, done.out) == (2, "")
     sentence, *excerpt = done.err.splitlines()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT, TINY, kiebitz
 from filter_rows import Session, database, live, stored
 from hypothesis import given
@@ -105,7 +105,7 @@ def test_a_slow_filter_does_not_stop_a_recording(
 ) -> None:
     monkeypatch.setattr(expressions, "PATIENCE_S", 0.05)
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
-    closed_afterwards(recorder.connection)
+    close_after_test(recorder.connection)
     view = LiveView(recorder, compile_filter('diag.text matches "(a|aa)+$"', CATALOG), quiet=False)
     found = _flawed("a" * 200 + "!")
     for _ in range(3):
@@ -121,7 +121,7 @@ def test_a_filter_that_is_slow_in_all_is_given_up_live(
 ) -> None:
     monkeypatch.setattr("kiebitz.cli.live_view._PATIENCE_S", 0.02)
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
-    closed_afterwards(recorder.connection)
+    close_after_test(recorder.connection)
     view = LiveView(recorder, compile_filter('diag.text matches "a*[bc]"', CATALOG), quiet=False)
     found = _flawed("a" * 1000)
     found.diagnostics *= 1000

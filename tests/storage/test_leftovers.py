@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz, spawn
-from planted_files import strange
+from foreign_files import give_to_stranger
+from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, until
 from recording_relays import small_disk
-from stored import copy
 from strength import times
 
 from kiebitz.services.probing.previous_results import cases_with_verdict
@@ -396,7 +396,7 @@ def names_another(path: Path) -> None:
 
 
 FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another user's": (strange, "it is no file of"),
+    "another user's": (give_to_stranger, "it is no file of"),
     "which a group may write": (lambda path: path.chmod(0o620), "other users may write into it"),
     "which anybody may write": (lambda path: path.chmod(0o602), "other users may write into it"),
     "with another name": (another_name, "it has another name, too"),
@@ -477,7 +477,7 @@ def test_a_database_of_another_user_is_recovered_by_its_owner(tmp_path: Path) ->
     two_sessions(database)
     hot_journal(database)
     for suffix in ("", "-journal"):
-        strange(Path(f"{database}{suffix}"))
+        give_to_stranger(Path(f"{database}{suffix}"))
     done = kiebitz("events", str(database))
     assert done.status == 1
     assert "its owner does so" in done.err
@@ -588,7 +588,7 @@ def test_an_import_that_fails_leaves_no_empty_session(kind: str, is_new: bool, t
         folder.mkdir(exist_ok=True)
         database = folder / "game.db"
         if not is_new:
-            copy(Path(TINY).name, database)
+            copy_of_database(Path(TINY).name, database)
             database.chmod(0o600)
         said = fail(database)
         assert words in said
@@ -620,7 +620,7 @@ LIMITED: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("name", LIMITED)
 def test_a_limit_of_files_is_called_so(name: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
-    copy(Path(TINY).name, database)
+    copy_of_database(Path(TINY).name, database)
     database.chmod(0o600)
     command = [part.replace("DB", str(database)).replace("FOLDER", str(tmp_path)) for part in LIMITED[name]]
     done = limited(command, 4, tmp_path / "out")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 
 from kiebitz.storage.database.schema import OF_SESSION
 from kiebitz.storage.recording.recorder import Recorder
@@ -21,7 +21,7 @@ THREE = ("maexchen-head-tiny.pcap", "okey-seed-tiny.pcap.gz", "maexchen-head-odd
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     path = tmp_path / "game.db"
-    shutil.copyfile(stored(THREE[0]), path)
+    shutil.copyfile(database_of(THREE[0]), path)
     for name in THREE[1:]:
         assert kiebitz("import", str(CAPTURES / name), "-w", str(path)).status == 0
     return path
@@ -136,7 +136,7 @@ def test_a_capture_that_is_there_already_is_imported_and_reported(database: Path
     assert [number for number, _, _ in listed(database)] == [1, 2, 3, 4]
     # Also once it was redissected, and for its place in the database.
     assert kiebitz("redissect", str(database)).status == 0
-    assert "already, as session 1;" in kiebitz("import", str(stored(THREE[0])), "-w", str(database)).err
+    assert "already, as session 1;" in kiebitz("import", str(database_of(THREE[0])), "-w", str(database)).err
 
 
 def test_other_traffic_is_not_taken_for_the_same(database: Path, tmp_path: Path) -> None:

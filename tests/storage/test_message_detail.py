@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES
-from made_sessions import START_NS, Conversation, record
+from session_factory import START_NS, Conversation, record
 from strength import few_captures, times
 
 import kiebitz

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sessions import START_NS, Conversation
+from session_factory import START_NS, Conversation
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.spectator.view import Onlooker

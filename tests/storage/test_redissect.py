@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Chunk, End

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from closing import for_all
+from cleanup import kept_until_end
 from command import CAPTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ ONE_OF_EACH = [
 
 @cache
 def imported(capture: str) -> Timeline:
-    with for_all():
+    with kept_until_end():
         return open_session(str(CAPTURES / capture))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, kiebitz
-from made_sessions import START_NS, Conversation
 from rotated_recording import assert_well_divided, divided, items_of, recorder_into, states, timeline_of
+from session_factory import START_NS, Conversation
 from strength import times
 
 from kiebitz.dissectors.model import Chunk, Item, Stream

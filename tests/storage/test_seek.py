@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from closing import for_all
+from cleanup import kept_until_end
 from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,14 +32,14 @@ CAPTURES = ROOT / "captures"
 
 @pytest.fixture(scope="module")
 def tiny() -> Timeline:
-    with for_all():
+    with kept_until_end():
         return open_session(str(CAPTURES / "maexchen-head-tiny.pcap"))
 
 
 @pytest.fixture(scope="module")
 def long() -> Timeline:
     """1,235 events, six snapshots."""
-    with for_all():
+    with kept_until_end():
         return open_session(str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"))
 
 

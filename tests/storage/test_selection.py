@@ -14,9 +14,9 @@ import pytest
 from command import TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from page_sights import data_of
+from imported_databases import database_of
+from page_queries import data_of
 from rotated_recording import divided, items_of, timeline_of
-from stored import stored
 from strength import GAMES, a_few
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
@@ -72,7 +72,7 @@ def _flaws(session: str, severity: str) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(("capture", "game"), a_few(PARTS, QUICK))
 def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path: Path) -> None:
-    whole = stored(capture)
+    whole = database_of(capture)
     part = _export(whole, tmp_path / "game.pcapng", "--game", str(game))
     assert _told(part, 1) == _told(whole, game) != []
     # No violation is reported for missing packets.
@@ -81,7 +81,7 @@ def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path
 
 
 def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
-    whole = stored("maexchen-head-port4711.pcap")
+    whole = database_of("maexchen-head-port4711.pcap")
     part = _export(whole, tmp_path / "round9.pcapng", "--game", "9")
     (round_9,) = (game for game in kiebitz("games", whole, "--json").json if game["number"] == 9)
     meanwhile = f"time >= {round_9['started']} && time <= {round_9['ended']}"
@@ -98,7 +98,7 @@ ENDED = ("left", "logged_out", "disconnected")
     "capture", a_few(GAMES.values(), ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"])
 )
 def test_diff_finds_nothing_in_a_game_that_was_not_in_the_session(capture: str, tmp_path: Path) -> None:
-    whole = stored(capture)
+    whole = database_of(capture)
     if not kiebitz("games", whole, "--json").json:
         pytest.skip("no game in this capture")
     part = _export(whole, tmp_path / "game.pcapng", "--game", "1")
@@ -200,7 +200,7 @@ def test_a_page_has_the_part_and_the_way_in(tmp_path: Path) -> None:
     ),
 )
 def test_a_continued_session_reports_no_violation(capture: str, tmp_path: Path) -> None:
-    with closing(open_existing(stored(capture))) as connection:
+    with closing(open_existing(database_of(capture))) as connection:
         paths = divided(tmp_path, items_of(timeline_of(connection)))
     for number, path in enumerate(paths[1:], 2):
         for options in (["--from", "0s"], ["-Y", "number > 10"]):
@@ -221,7 +221,7 @@ def test_a_continued_session_reports_no_violation(capture: str, tmp_path: Path) 
     ),
 )
 def test_tshark_reads_a_part(capture: str, options: list[str], tmp_path: Path) -> None:
-    part = _export(stored(capture), tmp_path / "part.pcapng", *options)
+    part = _export(database_of(capture), tmp_path / "part.pcapng", *options)
     command = ["tshark", "-r", part, "-T", "fields"]
     for field in (
         "frame.comment",

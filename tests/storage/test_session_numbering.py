@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ODD, TINY, Done, kiebitz, without_session
+from imported_databases import database_of
 from served_pages import serving
-from stored import stored
 from strength import GAMES, a_few
 
 import kiebitz as library
@@ -37,7 +37,7 @@ HAVE_JSON = ("messages", "events", "games", "streams", "check", "state", "whatif
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("numbers") / "several.db"
-    shutil.copyfile(stored("maexchen-head-odd.pcap"), path)
+    shutil.copyfile(database_of("maexchen-head-odd.pcap"), path)
     for capture in (*GAMES.values(), "maexchen-head-tiny.pcap"):
         assert kiebitz("import", str(CAPTURES / capture), "-w", str(path)).status == 0
     return path
@@ -61,7 +61,7 @@ def _said(done: Done, session: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "catan"]))
 def test_a_session_reads_as_its_capture(protocol: str, several: Path) -> None:
-    alone, among = str(stored(GAMES[protocol])), f"{several}:{_places()[protocol]}"
+    alone, among = str(database_of(GAMES[protocol])), f"{several}:{_places()[protocol]}"
     for command, *options in COMMANDS:
         session = [alone, *options]
         expected = _said(kiebitz(command, *session), alone)
@@ -73,7 +73,7 @@ def test_a_session_reads_as_its_capture(protocol: str, several: Path) -> None:
 
 
 def test_json_has_the_number_and_the_id(several: Path) -> None:
-    alone = kiebitz("events", str(stored(GAMES["maexchen"])), "--json").json
+    alone = kiebitz("events", str(database_of(GAMES["maexchen"])), "--json").json
     among = kiebitz("events", f"{several}:2", "--json").json
     assert [one["number"] for one in among] == [one["id"] for one in alone]
     assert among[0]["id"] > len(kiebitz("events", ODD, "--json").json)
@@ -95,7 +95,7 @@ def test_the_library_reports_and_accepts_numbers(protocol: str, several: Path) -
             yield _without_ids(json.loads(library_json(session.diagnostics("event >= 3"))))
             yield _without_ids(json.loads(library_json(session.state("#6"))))
 
-    assert [*told(f"{several}:{_places()[protocol]}")] == [*told(str(stored(GAMES[protocol])))]
+    assert [*told(f"{several}:{_places()[protocol]}")] == [*told(str(database_of(GAMES[protocol])))]
 
 
 def library_json(records: Any) -> bytes:
@@ -105,7 +105,7 @@ def library_json(records: Any) -> bytes:
 
 
 def test_the_page_requests_by_numbers_and_receives_them(several: Path) -> None:
-    with serving(str(stored(GAMES["maexchen"])), f"{several}:2") as server:
+    with serving(str(database_of(GAMES["maexchen"])), f"{several}:2") as server:
         (tables,) = (
             [one["table"] for one in server.get("api/tables", session=n).json["tables"]] for n in (1,)
         )

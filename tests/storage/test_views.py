@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ROOT, kiebitz
-from stored import stored
+from imported_databases import database_of
 from strength import GAMES, a_few
 
 from kiebitz.dissectors.escaping import printable
@@ -95,13 +95,13 @@ def test_names_are_there_while_it_is_dissected_again_and_after(
 @pytest.mark.parametrize("name", VIEWS)
 def test_the_page_of_the_database_has_each_view(name: str) -> None:
     section = DATABASE.partition(f"\n### The view `{name}`\n")[2].partition("\n## ")[0].partition("\n### ")[0]
-    with closing(sqlite3.connect(stored("maexchen-head-tiny.pcap"))) as connection:
+    with closing(sqlite3.connect(database_of("maexchen-head-tiny.pcap"))) as connection:
         columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({name})")]
     assert re.findall(r"`(\w+)`", section.strip().partition("\n\n")[0]) == columns
 
 
 def test_each_reference_is_declared_and_holds() -> None:
-    with closing(sqlite3.connect(stored("catan-yaks-lobby.pcap.gz"))) as connection:
+    with closing(sqlite3.connect(database_of("catan-yaks-lobby.pcap.gz"))) as connection:
         for table, references in REFERENCES.items():
             declared = connection.execute(f"PRAGMA foreign_key_list({table})")
             assert {row[3]: row[2] for row in declared} == references

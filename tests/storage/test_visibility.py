@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from command import kiebitz
+from imported_databases import database_of
 from inspected_captures import CAPTURES
-from stored import stored
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
@@ -19,7 +19,7 @@ MOST_PLAYERS = 12
 
 class Told:
     def __init__(self, capture: str) -> None:
-        self.timeline = open_session(stored(capture))
+        self.timeline = open_session(database_of(capture))
         connection = self.timeline.connection
         self.events = list(self.timeline.events())
         self.protocols = {table.id: table.protocol for table in self.timeline.tables()}
@@ -131,7 +131,7 @@ SAYINGS = [
 
 @pytest.mark.parametrize(("capture", "number", "sentence"), SAYINGS)
 def test_a_client_s_own_messages_identify_it(capture: str, number: int, sentence: str) -> None:
-    path = stored(capture)
+    path = database_of(capture)
     result = kiebitz("events", path, "--json", "-Y", f"event == {number}")
     (event,) = result.json
     assert event["sentence"] == sentence
@@ -156,7 +156,7 @@ HIDDEN = [
 def test_as_a_player_shows_no_hidden_values(
     capture: str, player: str, hidden: tuple[str, ...], shown: str
 ) -> None:
-    path = stored(capture)
+    path = database_of(capture)
     everything = kiebitz("events", path).out
     known = kiebitz("events", path, "--as", player).out
     for words in hidden:

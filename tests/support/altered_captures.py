@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from altered_sessions import Alter, Said, recorded
 from command import Done, kiebitz
-from stored import stored
+from imported_databases import database_of
 
 MAEXCHEN = "maexchen-head-port4711.pcap"
 CATAN = "catan-lurche-py-3p.pcap.gz"
@@ -79,7 +79,7 @@ def compared(folder: Path, capture: str, alter: Alter, *options: str, **recordin
     """Return the capture as A, and altered as B."""
     known = recorded(capture)
     altered = known.with_said(alter(list(known.said))).write(folder / "altered.db", **recording)
-    return kiebitz("diff", stored(capture), altered, *options)
+    return kiebitz("diff", database_of(capture), altered, *options)
 
 
 @alteration

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from stored import stored
+from imported_databases import database_of
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Chunk, Direction, End, Item, Stream
@@ -85,7 +85,7 @@ class Recorded:
 @cache
 def recorded(capture: str) -> Recorded:
     """Return a capture, cut into messages."""
-    timeline = open_session(stored(capture))
+    timeline = open_session(database_of(capture))
     with closing(timeline.connection):
         return of_session(timeline)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import msgspec
-from closing import closed_afterwards
+from cleanup import close_after_test
 from duckdb import DuckDBPyConnection
 
 from kiebitz.dissectors.filters import Filter, Row, Target
@@ -86,7 +86,7 @@ class Session:
 
 def database(*sessions: Session) -> sqlite3.Connection:
     """Return a database in memory that holds these sessions and knows the filters' functions."""
-    connection = closed_afterwards(open_for_writing(schema.MEMORY))
+    connection = close_after_test(open_for_writing(schema.MEMORY))
     schema.create_indexes(connection)
     names = {stream: name for session in sessions for stream, name in session.names.items()}
     register_functions(connection, names.get)

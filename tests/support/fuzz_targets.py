@@ -8,9 +8,9 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from mutated import Choices
 from mutated_captures import spoilt_gzip, spoilt_packets, spoilt_pcap, spoilt_pcapng, spoilt_zstd
 from mutated_traffic import Spoilt
+from mutation import Choices
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import Inspector

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT
-from stored import stored
+from imported_databases import database_of
 from tcp_segments import items_of_packets
 
 from kiebitz.cli.options.session import open_session
@@ -116,7 +116,7 @@ class Said(NamedTuple):
 
 def messages_of(name: str) -> list[Said]:
     """Return all messages of a capture, each once, whether sound or not."""
-    connection = closed_afterwards(open_session(stored(name)).connection)
+    connection = close_after_test(open_session(database_of(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
         "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"

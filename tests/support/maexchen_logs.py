@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT
 
 from kiebitz.proxy.capture.files import open_capture
@@ -115,4 +115,4 @@ def record(traffic: Iterable[RawPacket]) -> sqlite3.Connection:
     recording = PacketRecording(recorder, {})
     recording.take(traffic)
     recording.close()
-    return closed_afterwards(recorder.connection)
+    return close_after_test(recorder.connection)

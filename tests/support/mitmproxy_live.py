@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from imported_databases import database_of
 from maexchen_programs import Player
 from networks import SERVER, at
 from processes_and_rows import (
@@ -25,7 +26,6 @@ from processes_and_rows import (
 )
 from python_socks.sync import Proxy
 from schafkopf_script import Script
-from stored import stored
 
 from kiebitz.cli.options.session import open_database
 from kiebitz.dissectors.model import Direction, Transport
@@ -89,7 +89,7 @@ class Sent(NamedTuple):
 
 def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
     """Return a captured stream's data, and its messages: direction, name, offset and length."""
-    connection = open_database(stored(name))
+    connection = open_database(database_of(name))
     with closing(connection):
         query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
         sent = [Sent(*row) for row in connection.execute(query, (stream,))]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 from inspected_captures import CAPTURES
-from mutated import Choices, mutated
+from mutation import Choices, mutate
 from zstd_data import zstd_compressed
 
 from kiebitz.proxy.capture.files import open_capture
@@ -50,7 +50,7 @@ def spoilt_packets(choices: Choices) -> list[RawPacket]:
             if kind < 6:
                 data = _other_header(linktype, data, choices)
             elif kind == 6:
-                data = mutated(data, choices, [packet[2] for packet in recorded[:PACKETS]])
+                data = mutate(data, choices, [packet[2] for packet in recorded[:PACKETS]])
             elif kind == 7:
                 data = data[: choices.below(len(data) + 1)]
             elif kind == 8:
@@ -179,7 +179,7 @@ def _spoilt_file(header: bytes, records: list[bytes], choices: Choices) -> bytes
         at = choices.below(len(records))
         match choices.below(5):
             case 0:
-                records[at] = mutated(records[at], choices, records)
+                records[at] = mutate(records[at], choices, records)
             case 1:
                 # Lengths are in the first bytes of a record or block.
                 place = choices.below(min(20, len(records[at])) or 1)
@@ -191,7 +191,7 @@ def _spoilt_file(header: bytes, records: list[bytes], choices: Choices) -> bytes
             case _:
                 records.append(records.pop(at))
     if choices.one_in(8):
-        header = mutated(header, choices, records or [b""])
+        header = mutate(header, choices, records or [b""])
     return header + b"".join(records)
 
 

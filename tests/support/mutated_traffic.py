@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from altered_sessions import Recorded, Said, recorded
-from mutated import Choices, mutated
+from mutation import Choices, mutate
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import DecodeAs
@@ -134,9 +134,9 @@ class Spoilt:
             case 8:
                 self._shift_ns += choices.of(JUMPS_NS)
             case 9:
-                self._say(said, mutated(said.data, choices, self._others))
+                self._say(said, mutate(said.data, choices, self._others))
             case _:
-                said = replace(said, data=mutated(said.data, choices, self._others))
+                said = replace(said, data=mutate(said.data, choices, self._others))
         self._say(said, said.data)
 
     def _say(self, said: Said, data: bytes) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from closing import closed_afterwards
-from stored import stored
+from cleanup import close_after_test
+from imported_databases import database_of
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Situation, TargetRole
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 @cache
 def lines_of(name: str) -> tuple[Line, ...]:
     """Return the messages of a capture, in the order in which they came."""
-    connection = closed_afterwards(open_session(stored(name)).connection)
+    connection = close_after_test(open_session(database_of(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
         "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from made_sessions import START_NS
+from session_factory import START_NS
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Item, Stream

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from xml.etree import ElementTree
 
-from stored import stored
+from imported_databases import database_of
 
 import kiebitz
 from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
@@ -61,7 +61,7 @@ def drawings(capture: str, shape: Shape, player: str | None = None, every: int =
     """Yield the drawings of a session after each event, or every n-th, and the last; from a player's
     perspective.
     """
-    session = kiebitz.open(stored(capture))
+    session = kiebitz.open(database_of(capture))
     timeline = session.timeline
     onlooker = Onlooker(timeline, player)
     for table in timeline.tables():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from command import CAPTURES
-from stored import stored
+from imported_databases import database_of
 from textual.pilot import Pilot
 
 from kiebitz.cli.options.session import open_session
@@ -118,7 +118,7 @@ def watch(
     hands: ControlClient | None = None,
 ) -> WatchApp:
     """Run the application on a capture or a database, with the script alongside."""
-    path = session if "/" in session and Path(session).parent != CAPTURES else stored(Path(session).name)
+    path = session if "/" in session and Path(session).parent != CAPTURES else database_of(Path(session).name)
     timeline = open_session(path)
     viewer = viewer_of(timeline, path, player, compile_wanted(wanted), game, pace or Pace())
     app = WatchApp(viewer, said, hands)

@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import pytest
 from processes_and_rows import PATIENCE_S, free_port, until
+from relay_processes import HAS_PROC, Size, Watched, watched_relay
 from rich.console import Console
 from rich.table import Table
 from soak_traffic import MaexchenTalk, tcp_client, udp_client
 from udp_relays import eventually, relaying
-from watched import HAS_PROC, Size, Watched, watched_relay
 
 from kiebitz.dissectors.model import End, Transport
 from kiebitz.proxy.relay import tcp as relay_tcp

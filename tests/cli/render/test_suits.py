@@ -11,10 +11,10 @@ from game_scenes import cgml as marias
 from game_scenes import schafkopf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
 from screens import ASCII, Filled
-from stored import stored
 from strength import times
 from wcwidth import wcswidth
 
@@ -78,7 +78,7 @@ def test_all_width_functions_agree() -> None:
 def on_stored(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command on a capture, as one on the database of it."""
     name, capture, *options = command
-    return name, stored(capture), *options
+    return name, database_of(capture), *options
 
 
 def table_rows(screen: Filled) -> int:

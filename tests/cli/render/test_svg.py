@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command import TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 from svg_properties import SHAPES, check, texts
 from terminal_scenes import drawn
 
@@ -31,7 +31,7 @@ MOMENTS = {
 
 def written(protocol: str, path: Path) -> ElementTree.Element:
     capture, *options = MOMENTS[protocol]
-    done = kiebitz("state", stored(capture), *options, "--svg", str(path))
+    done = kiebitz("state", database_of(capture), *options, "--svg", str(path))
     assert (done.status, done.err) == (0, "")
     return ElementTree.parse(path).getroot()
 

@@ -14,8 +14,8 @@ from game_scenes import (
     played,
     schafkopf,
 )
+from invalid_states import HOSTILE_NAMES, invalid_state
 from rich.cells import cell_len
-from spoilt_states import HOSTILE_NAMES, spoilt
 from strength import a_few, times
 from svg_properties import SHAPES, check, drawings
 from terminal_scenes import drawn, event
@@ -94,9 +94,11 @@ def draw_everywhere(game: str, state: dict[str, Any], events: list[Event]) -> No
 @GAMES
 @pytest.mark.parametrize("seed", range(times(400, 20)))
 def test_spoilt_states(game: str, seed: int) -> None:
-    events = [event(each.id, each.kind, **spoilt(each.data, seed, 1)) for each in EVENTS[game][seed % 2 :]]
-    draw_everywhere(game, spoilt(STATES[game], seed), events)
-    draw_everywhere(game, spoilt(STATES[game], seed) | {"games": {}}, events)
+    events = [
+        event(each.id, each.kind, **invalid_state(each.data, seed, 1)) for each in EVENTS[game][seed % 2 :]
+    ]
+    draw_everywhere(game, invalid_state(STATES[game], seed), events)
+    draw_everywhere(game, invalid_state(STATES[game], seed) | {"games": {}}, events)
 
 
 def renamed(value: Any, name: str, other: str) -> Any:

@@ -14,9 +14,9 @@ from command import ROOT, kiebitz
 from game_scenes import CGML_TRICK, DECK, NAMES, cgml, maexchen, okey, played, schafkopf
 from hypothesis import given
 from hypothesis import strategies as st
+from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
-from stored import stored
 from strength import times
 from terminal_scenes import drawn, event
 
@@ -61,7 +61,7 @@ def picture(game: str, state: dict[str, Any], events: list[Event] | None = None,
 def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     capture, *options = TABLES[name]
-    out = kiebitz("state", stored(capture), *options).out
+    out = kiebitz("state", database_of(capture), *options).out
     seen = "".join(f"{line.rstrip()}\n" for line in out.splitlines())
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
@@ -82,7 +82,7 @@ def test_replay_of_a_game_ends_with_its_outcome(
     capture: str, game: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    replayed = kiebitz("replay", stored(capture), "--game", game, "--speed", "0").out
+    replayed = kiebitz("replay", database_of(capture), "--game", game, "--speed", "0").out
     last = replayed[replayed.rindex("game " + game) :]
     assert re.search(told, last)
     assert "▶" not in last
@@ -99,7 +99,7 @@ def test_replay_of_a_game_ends_with_its_outcome(
 def test_every_moment_is_drawn_and_players_keep_their_places(
     capture: str, step: int, places: list[str]
 ) -> None:
-    timeline = open_session(stored(capture))
+    timeline = open_session(database_of(capture))
     onlooker = Onlooker(timeline, None)
     pictures = 0
     for game in timeline.games():
@@ -322,8 +322,8 @@ def test_four_colours(terminal: dict[str, str], cards: list[str], tiles: list[st
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1"}
     for arguments, pieces in (
-        ([stored("schafkopf-1.3-badcard.pcap")], cards),
-        ([stored(OKEY), "--at", "#20"], tiles),
+        ([database_of("schafkopf-1.3-badcard.pcap")], cards),
+        ([database_of(OKEY), "--at", "#20"], tiles),
     ):
         seen = subprocess.run(
             [sys.executable, "-m", "kiebitz", "state", *arguments],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from held_messages import Relay, held_message, holding
-from made_sessions import Conversation
+from session_factory import Conversation
 from watch_driver import Sight, watch
 
 from kiebitz.services.alteration import control_client as hands_client

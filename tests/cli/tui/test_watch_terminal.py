@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from command import TINY
+from imported_databases import copy_of_database, database_of
 from processes_and_rows import KIEBITZ, PATIENCE_S, running, until
 from relayed_class import Class
 from screens import ASCII, Filled
-from stored import copy, stored
 from strength import a_few
 
 ALICE = "alice is registered"
@@ -121,7 +121,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
     ),
 )
 def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -> None:
-    with Filled("watch", stored(Path(TINY).name)) as watch:
+    with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
         watch.type(keys)
         assert watch.ended() == status
@@ -131,7 +131,7 @@ def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -
 
 @pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP, signal.SIGINT], [signal.SIGTERM]))
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
-    with Filled("watch", stored(Path(TINY).name)) as watch:
+    with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
         watch.signal(number)
         assert watch.ended() == 128 + number
@@ -139,7 +139,7 @@ def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Sign
 
 
 def test_it_is_resized_while_it_runs() -> None:
-    with Filled("watch", stored(Path(TINY).name)) as watch:
+    with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
         for columns, rows in ((160, 50), (40, 12), (80, 24)):
             watch.resize(columns, rows)
@@ -249,7 +249,7 @@ def test_a_recorder_that_is_killed_is_reported(lesson: Class, tmp_path: Path) ->
 @pytest.mark.parametrize("capture", a_few([TINY, "several"], [TINY]))
 def test_a_database_that_is_locked_is_reported_and_asked_again(capture: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
-    copy("catan-five-servers.pcapng.gz" if capture == "several" else Path(TINY).name, database)
+    copy_of_database("catan-five-servers.pcapng.gz" if capture == "several" else Path(TINY).name, database)
     with Filled("watch", str(database)) as watch:
         watch.until("? help")
         watch.until(lambda screen: "searching" not in screen)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from browser import Look, Served, Sight, served
 from command import CAPTURES
-from made_sessions import Conversation, record
-from page_sights import PANES, SLIP, asked, place
+from page_queries import PANES, SLIP, asked, place
 from playwright.sync_api import Route
+from session_factory import Conversation, record
 from strength import GAMES, a_few
 
 # They are served in their order.

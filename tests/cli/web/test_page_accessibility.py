@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from browser import Look, Served, file_address, served
 from command import CAPTURES
-from page_sights import PANES, SLIP, exported
+from page_queries import PANES, SLIP, exported
 from strength import GAMES
 
 pytestmark = pytest.mark.full

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from browser import Look, Sight, file_address
 from command import CAPTURES, kiebitz
-from page_sights import PANES, data_of, exported, place
+from page_queries import PANES, data_of, exported, place
 from secret_values import PLAYERS, SECRET, with_secrets
 from strength import GAMES, a_few
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from browser import Look, Served, Sight, served
 from held_messages import Relay, held_message, holding
-from made_sessions import Conversation
+from session_factory import Conversation
 from strength import a_few
 
 from kiebitz.storage.recording.recorder import Recorder

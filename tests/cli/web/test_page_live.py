@@ -15,7 +15,7 @@ from browser import Look, Sight, served
 from command import CAPTURES, kiebitz
 from live_replays import ended, playing
 from maexchen_programs import Player, Server
-from page_sights import asked, place
+from page_queries import asked, place
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running, until
 from relayed_class import Class
 from strength import GAMES

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 from command import CAPTURES, ROOT, kiebitz
-from made_sessions import Conversation, record
 from processes_and_rows import free_port
 from served_pages import QUICK_S, Answer, Serving, serving
+from session_factory import Conversation, record
 from strength import a_few
 
 import kiebitz as library

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, TINY, kiebitz
-from made_sessions import Conversation, record
 from processes_and_rows import until
 from secret_values import PLAYERS, SECRET, with_secrets
 from served_pages import QUICK_S, Answer, Serving, own_address, serving
+from session_factory import Conversation, record
 from strength import a_few, times
 
 import kiebitz as library

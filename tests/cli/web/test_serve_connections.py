@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import pytest
 from command import TINY
-from made_sessions import Conversation
 from processes_and_rows import PATIENCE_S, until
 from served_pages import QUICK_S, Live, Serving, serving, target
+from session_factory import Conversation
 from strength import a_few, times
 
 from kiebitz.cli.web.admission import BusyError, Holder, Quota, address_group

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from command import TINY
 from held_messages import Relay, held_message, holding
-from made_sessions import Conversation
 from processes_and_rows import until
 from served_pages import JSON, QUICK_S, Serving, own_address, post, serving
+from session_factory import Conversation
 
 from kiebitz.storage.recording.recorder import Recorder
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from made_sessions import Conversation
 from processes_and_rows import until
 from served_pages import Answer, Serving, serving
+from session_factory import Conversation
 from strength import times
 
 from kiebitz.storage.recording.recorder import Recorder

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
-from made_sessions import Conversation
 from maexchen_programs import Player, Server, play
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from rotating_relays import relaying
 from served_pages import QUICK_S, Live, Serving, serving
+from session_factory import Conversation
 from strength import a_few, times
 
 from kiebitz.cli.spectator.followed_session import Watched

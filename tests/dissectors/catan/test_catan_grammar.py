@@ -11,7 +11,7 @@ from cases import Case
 from catan_cases import DIALECTS, FLAWED, IGNORED, LOOSE, NO_MESSAGE, SOUND, UNKNOWN, marked
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_direction import inspect
+from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.grammar import Decoded, Field

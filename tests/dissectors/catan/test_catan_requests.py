@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from catan_diagnostics import Told, fund, told
 from catan_island import COSTS, Counts, Place, spot
-from catan_judged import Told, fund, told
 from catan_play import a_game
 from catan_wire import Step, wrong
 

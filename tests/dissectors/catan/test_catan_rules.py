@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from catan_diagnostics import Maker, Told, fund, told
 from catan_island import COSTS, EDGES, ENDS, LAND, ROADS_AT, Spot, spot
-from catan_judged import Maker, Told, fund, told
 from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, NAMES, Server
 
 Case = Callable[[Maker], Server]

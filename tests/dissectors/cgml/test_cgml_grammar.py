@@ -12,7 +12,7 @@ from cgml_broken import BROKEN
 from cgml_cases import LOOSE, SOUND, message
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_direction import inspect
+from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.field_type import FieldType

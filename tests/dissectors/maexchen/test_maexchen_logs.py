@@ -7,9 +7,9 @@ import json
 from sqlite3 import Connection
 
 import pytest
+from imported_databases import database_of
 from inspected_captures import CAPTURES
 from maexchen_logs import Log, Told, read_log
-from stored import stored
 
 from kiebitz.cli.options.session import open_session
 
@@ -18,7 +18,7 @@ RESTART = "maexchen-two-servers-restart"
 
 
 def recorded(capture: str) -> Connection:
-    return open_session(stored(capture)).connection
+    return open_session(database_of(capture)).connection
 
 
 def log_of(name: str) -> Log:

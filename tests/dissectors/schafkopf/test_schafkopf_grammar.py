@@ -11,8 +11,8 @@ import pytest
 from cases import Case
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
-from one_direction import inspect
 from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
+from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.field_type import FieldType

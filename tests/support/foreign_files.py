@@ -25,14 +25,14 @@ def folder_for_all(path: Path) -> Path:
     return path
 
 
-def strange(path: Path) -> Path:
+def give_to_stranger(path: Path) -> Path:
     """Give a path to another user; a link itself, not its target."""
     _skip_unless_root()
     os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
     return path
 
 
-def planted(path: Path, make: Callable[[Path], object]) -> Path:
+def create_as_stranger(path: Path, make: Callable[[Path], object]) -> Path:
     """Create something at a path with `make`, and give it to another user."""
     make(path)
-    return strange(path)
+    return give_to_stranger(path)

@@ -36,7 +36,7 @@ _JUNK: tuple[Any, ...] = (
 )
 
 
-def spoilt(state: dict[str, Any], seed: int, places: int = 3) -> dict[str, Any]:
+def invalid_state(state: dict[str, Any], seed: int, places: int = 3) -> dict[str, Any]:
     """Return the state with this many of its values spoilt."""
     chance = random.Random(seed)
     made = copy.deepcopy(state)

@@ -137,7 +137,7 @@ class Zsh(Bash):
         return ["zsh", "--no-globalrcs", "-i"]
 
 
-def completed_by_fish(line: str, folder: Path) -> list[str]:
+def complete_in_fish(line: str, folder: Path) -> list[str]:
     """Return fish's completions of a line's last word."""
     program = "kiebitz completion fish | source; complete --escape --do-complete $argv[1]"
     scripts = folder.with_name(f"{folder.name}-bin")

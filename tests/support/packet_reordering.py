@@ -16,7 +16,7 @@ NEAR_NS = 2_000_000
 """Packets that were captured this far apart may have been sent in the other order."""
 
 
-def swapped(packets: Packets, chance: random.Random, share: float, within_ns: int = NEAR_NS) -> Packets:
+def swap_packets(packets: Packets, chance: random.Random, share: float, within_ns: int = NEAR_NS) -> Packets:
     """Return a share of all neighbours in each other's place; the times stay in order."""
     mixed = list(packets)
     place = 0
@@ -29,7 +29,7 @@ def swapped(packets: Packets, chance: random.Random, share: float, within_ns: in
     return mixed
 
 
-def doubled(packets: Packets, chance: random.Random, share: float) -> Packets:
+def duplicate_packets(packets: Packets, chance: random.Random, share: float) -> Packets:
     """Return a share of all packets again, a moment later, some behind what followed them."""
     copies = [
         (ts_ns + chance.randrange(1_000_000), linktype, data, wirelen)
@@ -53,7 +53,7 @@ def with_late_acknowledgements(packets: Packets, chance: random.Random, share: f
     return sorted(mixed, key=lambda packet: packet[0])
 
 
-def by_two_clocks(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
+def shift_clock(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
     """Give the packets to the higher port the time of another clock, which is `ahead_ns` of the first.
 
     If sorted, the result is as merged by time from two captures; otherwise times jump.

@@ -58,12 +58,12 @@ SPOTS = [
 ]
 
 
-def spoil(path: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> None:
+def damage(path: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> None:
     """Spoil these columns of a database, in all their rows."""
     connection = sqlite3.connect(path)
     for spot in spots:
         connection.create_function("spoilt", 1, lambda text, kind=spot.kind: _spoilt(text, kind, hostile))
-        connection.execute(f"UPDATE {spot.table} SET {spot.column} = spoilt({spot.column})")
+        connection.execute(f"UPDATE {spot.table} SET {spot.column} = damaged_copy({spot.column})")
     connection.commit()
     connection.close()
 
@@ -131,7 +131,7 @@ ROWS = {
 """Damage that Kiebitz never causes."""
 
 
-def spoilt(sound: Path, folder: Path, statements: str) -> str:
+def damaged_copy(sound: Path, folder: Path, statements: str) -> str:
     path = shutil.copy(sound, folder / "spoilt.db")
     connection = sqlite3.connect(path)
     connection.executescript(statements)

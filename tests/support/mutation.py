@@ -63,7 +63,7 @@ HOSTILE = (
 _TOKENS = re.compile(rb"[0-9]+|[A-Za-z_]+|\s+|[^0-9A-Za-z_\s]")
 
 
-def mutated(data: bytes, choices: Choices, others: Sequence[bytes]) -> bytes:
+def mutate(data: bytes, choices: Choices, others: Sequence[bytes]) -> bytes:
     """Return `data` with one mutation: of a bit, a piece, or a token of the protocols' notations.
 
     `others` are messages of the same protocol, of which parts may be inserted.
