@@ -1,4 +1,4 @@
-"""What holds for all tests: alike wherever they are started, each ends, and none leaves a process."""
+"""Settings and checks of all tests: a uniform environment, a time limit, and no processes left behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-import closing as afterwards
+import cleanup
 import descendants
 import pytest
 import strength
@@ -20,21 +20,20 @@ from hypothesis import settings
 from kiebitz.cli.terminal import emoji
 
 pytest_plugins = ["browser", "taps_and_nats"]
-"""What fixtures of more than one module are in."""
+"""Modules with fixtures that several test modules use."""
 
 GRACE_S = 60
-"""So much later than its ceiling, at most, a test is ended with its whole process, if it cannot be ended
-otherwise."""
+"""Seconds after its timeout at which a test that cannot be interrupted is ended with its whole process."""
 
 FAREWELL_S = 20
-"""So long a process may go on that ends because its peer did."""
+"""Seconds that a process may take to end after its peer has."""
 
 SETTLED = (
     *("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PYTHONWARNINGS"),
     "PYTHONDONTWRITEBYTECODE",
     *emoji.SURROUNDINGS,
 )
-"""What of somebody's surroundings changes what programs write, or has each of a thousand compile Kiebitz."""
+"""Environment variables that change the output of programs, or that disable the cache of compiled modules."""
 
 _limited: tuple[float, float] = (0, 0)
 """The ceiling of the test for which this process's end was last put off, and when."""
@@ -64,21 +63,20 @@ def _settle() -> None:
     """Start the tests' programs alike, whatever this one was started by."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
-            # It goes on being ignored here. But a program that is started does not inherit it then.
+            # It is still ignored here, but started programs do not inherit that.
             signal.signal(number, lambda *_: None)
     for name in SETTLED:
         os.environ.pop(name, None)
-    # Nobody's own configuration.
+    # No configuration of the user.
     os.environ["KIEBITZ_CONFIG"] = os.devnull
     os.umask(0o022)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the search for cyclic garbage away from what is collected, all of which stays.
+    """Exclude the collected items, all of which stay, from garbage collection.
 
-    It would go through all of it again and again: for a third of the time that collecting takes, and in each
-    test.
+    Otherwise it takes a third of the time of collecting, and runs again in each test.
     """
     gc.disable()
     try:
@@ -108,7 +106,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     _limit(item)
-    with afterwards.under_way():
+    with cleanup.test_scope():
         yield
 
 
@@ -161,8 +159,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish() -> None:
-    afterwards.all_over()
-    # DuckDB tells of all of its own that is still there when Python ends: what was frozen would be.
+    cleanup.close_all()
+    # DuckDB reports its objects that remain when Python ends, which frozen ones would.
     gc.unfreeze()
 
 

@@ -1,4 +1,4 @@
-"""The examples of README.md and of the pages in docs/ are run, and must print what stands there.
+"""Run the examples of README.md and of the pages in docs/, and compare their output.
 
 Blocks of `console` are run by the shell, those of `python` by the interpreter, those of `sql` on a session.
 The examples of a page build on each other, in a folder of its own.
@@ -30,10 +30,9 @@ PATIENT = {
     "sleep 1": UNTIL.format("playing"),
     "cat server.txt": f"{UNTIL.format('stopped')}; cat server.txt",
 }
-"""What waits long enough on a machine at rest, and in its place what waits for as long as it takes."""
 
 LONG = {"docs/guides/ten-years.md", "docs/stats.md"}
-"""Pages whose examples are of so much traffic that `make test` leaves them out."""
+"""Pages with so much traffic that `make test` leaves them out."""
 
 
 def _blocks(page: Path, language: str) -> list[str]:
@@ -50,7 +49,6 @@ def _named(page: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A reader's folder, in which the captures are."""
     (tmp_path / "captures").symlink_to(ROOT / "captures")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -58,7 +56,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _examples(page: Path) -> Iterator[tuple[str, str]]:
-    """Each command of a page, and what is shown below it."""
     for block in _blocks(page, "console"):
         yield from re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
 
@@ -76,7 +73,7 @@ def test_the_examples_print_what_the_page_shows(page: Path, folder: Path) -> Non
 
 
 def _plain(command: str) -> list[str] | None:
-    """The arguments of a call of Kiebitz that needs no shell; None for any other command."""
+    """Return the arguments of a call of Kiebitz that needs no shell; None for any other command."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     # A `#` inside a word is none of a comment.

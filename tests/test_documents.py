@@ -28,7 +28,6 @@ LONGEST = {"README.md": 150, "ARCHITECTURE.md": 120}
 
 @pytest.fixture(scope="module")
 def generated() -> ModuleType:
-    """What makes pages from the program, as MkDocs loads it."""
     spec = importlib.util.spec_from_file_location("generated", DOCS / "generated.py")
     assert spec is not None
     assert spec.loader is not None
@@ -38,8 +37,6 @@ def generated() -> ModuleType:
 
 
 class Config:
-    """As much of MkDocs' configuration as the pages are put into."""
-
     def __init__(self) -> None:
         self.nav = [{"Cases": "CASES"}]
 
@@ -49,7 +46,7 @@ def _named(page: Path) -> str:
 
 
 def _prose(text: str) -> str:
-    """A page without what is shown as typed."""
+    """Return a page without what is shown as typed."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
@@ -87,7 +84,7 @@ def test_each_file_that_is_named_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "lines"), LONGEST.items())
-def test_what_is_read_first_is_short(name: str, lines: int) -> None:
+def test_the_first_output_is_short(name: str, lines: int) -> None:
     assert len((ROOT / name).read_text().splitlines()) <= lines
 
 

@@ -35,7 +35,7 @@ MODULES = {
     _name(path): path
     for room in LAYERS
     for path in sorted((ROOT / room).rglob("*.py"))
-    # In kiebitz/ there is a link to each of the other rooms.
+    # kiebitz/ has a link to each of the other rooms.
     if not any(parent.is_symlink() for parent in path.parents)
 }
 
@@ -82,7 +82,6 @@ PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"
 
 
 def _cycle(graph: dict[str, set[str]]) -> list[str]:
-    """Return nodes of which each leads to the next, and the last to the first; none if there is no cycle."""
     done: set[str] = set()
 
     def visit(node: str, path: list[str]) -> list[str]:

@@ -34,12 +34,11 @@ def dice() -> Dissector:
 
 
 def _as_lines(text: str) -> str:
-    """The text with each line as far left as it goes: what stands in a class is shown without it."""
     return "".join(f"\n{line.strip()}" for line in text.splitlines()) + "\n"
 
 
 @pytest.mark.parametrize("excerpt", EXCERPTS, ids=lambda excerpt: excerpt.splitlines()[0])
-def test_an_excerpt_stands_in_a_package(excerpt: str) -> None:
+def test_an_excerpt_is_in_a_package(excerpt: str) -> None:
     assert any(_as_lines(excerpt) in _as_lines(source) for source in SOURCES)
 
 

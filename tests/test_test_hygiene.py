@@ -1,5 +1,3 @@
-"""What `conftest.py` sees to, tried on tests that misbehave: each ends, and none leaves a process behind."""
-
 from __future__ import annotations
 
 import os
@@ -54,7 +52,6 @@ MISBEHAVING = {
 
 
 def run(folder: Path, program: str, *options: str, **more: object) -> tuple[int, str]:
-    """Run a test of its own; the exit status of pytest, and what it said."""
     (folder / "test_made.py").write_text(f"{BEGINNING}left = []\n{program}\n")
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", *options]
     done = subprocess.run(
@@ -76,7 +73,7 @@ def run(folder: Path, program: str, *options: str, **more: object) -> tuple[int,
 
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux alone")
 @pytest.mark.parametrize("kind", a_few(MISBEHAVING, ["a grandchild is left"]))
-def test_what_misbehaves_fails_and_is_ended(kind: str, tmp_path: Path) -> None:
+def test_misbehaving_tests_fail_and_are_ended(kind: str, tmp_path: Path) -> None:
     program, says = MISBEHAVING[kind]
     before = children()
     # In a worker, as all are; a thread that hangs keeps that from ending.

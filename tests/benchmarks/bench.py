@@ -1,7 +1,7 @@
-"""All figures in one run, as `make bench` does, or some of them: `python tests/benchmarks/bench.py [NAME …]`.
+"""Run all benchmarks, as `make bench` does, or some of them: `python tests/benchmarks/bench.py [NAME …]`.
 
-Prints every table, and at the end what is promised beside what was measured; a run of all writes RESULTS.md.
-It takes about twenty minutes. Let nothing else run meanwhile.
+Prints every table, then the promised and the measured values; a run of all writes RESULTS.md. It takes about
+twenty minutes; nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "corpus": (corpus.measured, 1),
     "taps": (taps.measured, 1),
 }
-"""Each with the number of its rounds."""
+"""Benchmark and its number of rounds, by name."""
 
 
 @click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})

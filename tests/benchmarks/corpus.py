@@ -1,8 +1,8 @@
-"""How quickly captures get into a corpus with one worker and with two, and how it answers beside SQLite.
+"""Benchmark of a corpus: import rate with one and two workers, and query times compared with SQLite.
 
-The captures are one of a Schafkopf game, an hour later each, so that each is another one; workers are those
-of `dask worker`, with a core each. What is asked is asked of copies of one long capture: its rows again and
-again in SQLite, its files again and again in the corpus.
+The captures are copies of one Schafkopf game, each an hour later. Workers are those of `dask worker`, with
+one
+core each. Queries run on copies of one long capture: its rows repeated in SQLite, its files in the corpus.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ GROUPED = "SELECT name, direction, count(*), sum(length) FROM messages GROUP BY 
 
 
 def later(capture: bytes, seconds: int) -> bytes:
-    """A pcap file of the same packets, so much later."""
+    """Return a pcap file of the same packets, shifted in time."""
     made = bytearray(capture)
     place = 24
     while place < len(made):
@@ -65,7 +65,7 @@ def later(capture: bytes, seconds: int) -> bytes:
 
 @contextmanager
 def cluster(workers: int, folder: Path) -> Iterator[tuple[str, list[int]]]:
-    """A scheduler with so many workers: its address, and the workers' processes."""
+    """Yield the address of a scheduler with this many workers, and the workers' processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -199,7 +199,7 @@ def asked(report: Report, messages: int) -> None:
 
 
 def made(folder: Path, messages: int) -> tuple[Path, Path, int]:
-    """A database and a corpus with as many messages: copies of one capture, in the second as files."""
+    """Return a database and a corpus with as many messages: copies of one capture, in the second as files."""
     database, corpus = folder / "many.db", folder / "corpus"
     run([*KIEBITZ, "import", str(LONG), "-w", str(database)])
     run([*KIEBITZ, "corpus", "add", str(corpus), str(LONG)])
@@ -217,7 +217,7 @@ def made(folder: Path, messages: int) -> tuple[Path, Path, int]:
 
 
 def copy_rows(connection: sqlite3.Connection, copies: int) -> None:
-    """Have each row so often, in sessions of their own."""
+    """Insert each row this many times, in sessions of their own."""
     keys = {
         "sessions": ("id",),
         "streams": ("id", "session_id"),

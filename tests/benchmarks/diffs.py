@@ -1,9 +1,9 @@
-"""How fast two sessions of 100,000 messages are compared, and in how much memory.
+"""Benchmark of `kiebitz diff` on two sessions of 100,000 messages: time and memory.
 
-Each pair is compared by `kiebitz diff`, and by `diff` of what `kiebitz messages --nl` writes of the two: what
-there is without a diff by meaning. Writing the texts is not counted. A round measures all; the ratios are the
-medians of the rounds' ratios, since the machine's other load comes and goes. The lines that each writes are
-what somebody has to read.
+The baseline is `diff` on the output of `kiebitz messages --nl` for both; writing these texts is not counted.
+A round measures all; the ratios are the medians of the rounds' ratios, since other load on the machine
+varies.
+The number of lines that each writes is compared as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _DICE = re.compile(rb"(?<=;)[1-6],[1-6]")
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """Two sessions: a recording again and again, the first with these numbers, the second with those.
+    """Two sessions made of repetitions of a recording, with these numbers in the first and those in the
+    second.
 
     `made` alters the packets of the repetitions of the second further.
     """
@@ -51,7 +52,7 @@ def with_own_dice(packets: bytearray, places: Sequence[int], number: int) -> byt
 
 
 def one_die(packets: bytes, number: int) -> bytes:
-    """One announcement of the sixth repetition is another; it is told to each client."""
+    """Change one announcement of the sixth repetition, in its copies for all clients."""
     if number != 6:
         return packets
     told = re.findall(rb"ANNOUNCED;\w+;[1-6],[1-6]", packets)[500]
@@ -80,7 +81,7 @@ PAIRS = (
 def session(
     folder: Path, name: str, recording: Recording, messages: int, first: int, pair: Pair | None
 ) -> Path:
-    """A database with a long session, and beside it the text of its messages."""
+    """Return a database with a long session; the text of its messages is written next to it."""
 
     def renew(packets: bytearray, places: Sequence[int], number: int) -> bytes:
         renewed = recording.renew(packets, places, first + number)
@@ -99,7 +100,7 @@ def session(
 def compare(
     folder: Path, pair: Pair, messages: int, rounds: int
 ) -> tuple[list[dict[str, Cost]], dict[str, int]]:
-    """What comparing two sessions costs, in each round, and how many lines it writes."""
+    """Return the costs of comparing two sessions in each round, and the number of lines written."""
     with ThreadPoolExecutor() as both:
         first = both.submit(session, folder, "a", pair.recording, messages, pair.first, None)
         b = session(folder, "b", pair.recording, messages, pair.second, pair)
@@ -119,7 +120,6 @@ def compare(
 
 
 def lines(written: Path) -> int:
-    """How many lines a command has written."""
     with written.open("rb") as file:
         return sum(1 for _ in file)
 

@@ -1,10 +1,11 @@
-"""How fast a capture is imported, beside tshark with a dissector for it, and in how much memory.
+"""Benchmark of imports compared with tshark and a dissector for the protocol: time and memory.
 
 Kiebitz writes a database with messages, events and state. tshark has a dissector in Lua, and for Catan also
-its own of JSON. With each it writes JSON with all it knows of each packet (`-T ek`), which is nearer to what
-Kiebitz keeps, and then flat fields, to a file, in which the messages are counted. In a round each peer runs
-once, and Kiebitz before and after all of them, since the machine's other load comes and goes. Then a short
-and a long capture are imported, to see that memory does not grow with them.
+its own of JSON. With each it writes JSON with all details of each packet (`-T ek`), the closest equivalent to
+Kiebitz's database, and then flat fields to a file, whose messages are counted. In a round each peer runs
+once,
+and Kiebitz before and after all of them, since other load on the machine varies. Then a short and a long
+capture are imported, to check that memory does not grow with the length.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ REPETITIONS = 20
 
 KIEBITZ_NAME = "kiebitz"
 AS_MUCH = "-T ek"
-"""What of tshark's tells as much as Kiebitz keeps: beside that it is promised to be fast."""
+"""The tshark output that is as detailed as Kiebitz's database; the promised speed refers to it."""
 LENGTHS = (1, 60)
 
 Measured = Mapping[str, Sequence[Cost]]
 """Program -> what each of its runs cost."""
 
 _PEERS_FIRST = 5
-"""Which of the flat fields is a peer's first one: before it come time, addresses and ports."""
+"""Index of the peer's first flat field; time, addresses and ports precede it."""
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -53,10 +54,10 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """A protocol: what is imported, and who else reads it.
+    """A protocol: the capture to import, and tshark's dissectors for it.
 
-    `only_kiebitz` is how many of the recording's messages no dissector of tshark can tell. A short recording
-    is repeated `times` as often as the others, so that it is not the start of the programs that is compared.
+    `only_kiebitz` is the number of the recording's messages that no dissector of tshark recognizes. A short
+    recording is repeated `times` as often as the others, so that start-up time does not dominate.
     """
 
     protocol: str
@@ -77,10 +78,10 @@ def in_lua(protocol: str, *fields: str) -> Peer:
     )
 
 
-# tshark's own dissector of JSON takes all objects of a segment, but never puts segments together; in this
-# recording no object needs that. These two fields are the least that tells as much as the columns in Lua:
+# tshark's own dissector of JSON accepts all objects of a segment, but never reassembles segments; in this
+# recording no object needs that. These two fields are the least that contain as much as the columns in Lua:
 # each value with its names, and the names alone, since some messages have no value. Names and values in
-# fields of their own cost as much, and do not say which belong together; the compact form costs more.
+# separate fields cost as much and lose their association; the compact form costs more.
 ITS_OWN_JSON = Peer(
     "tshark, its JSON",
     ("-d", "tcp.port==6789,json"),
@@ -94,7 +95,7 @@ SUBJECTS = (
         MAEXCHEN,
         "udp",
         (in_lua("maexchen", "name", "dice", "token", "round", "players", "reason", "scores"),),
-        # Empty datagrams: tshark gives them to nobody.
+        # tshark passes empty datagrams to no dissector.
         2,
     ),
     Subject(
@@ -163,19 +164,19 @@ SUBJECTS = (
 
 
 def tshark(peer: Peer, capture: Path, *output: str) -> list[str]:
-    # -n: names of addresses and ports are nobody's question here.
+    # -n: no name resolution.
     return ["tshark", "-n", *peer.options, "-r", str(capture), *output]
 
 
 def flat_fields(subject: Subject, peer: Peer) -> list[str]:
-    """As much as tells which message it was, when, and between whom."""
+    """Return the options for flat fields that identify a message, its time and its endpoints."""
     names = ["frame.time_epoch", "ip.src", f"{subject.transport}.srcport"]
     names += ["ip.dst", f"{subject.transport}.dstport", *peer.fields]
     return ["-T", "fields", "-E", "aggregator=;", *(word for name in names for word in ("-e", name))]
 
 
 def messages_in(written: Path, peer: Peer) -> int:
-    """How many messages flat fields tell of: in each line the peer's first field has what they have in it."""
+    """Return the number of messages in flat fields: the values in the peer's first field of each line."""
     # Line by line: whatever this process has in memory, the measured ones seem to have at their peak.
     with written.open(errors="replace") as lines:
         return sum(len(re.findall(peer.one_message, line.split("\t")[_PEERS_FIRST] + "\n")) for line in lines)
@@ -228,7 +229,7 @@ def compare(report: Report, folder: Path, subject: Subject, repetitions: int, ro
 
 
 def promises(report: Report, subject: Subject, measured: Measured, messages: int, larger: float) -> None:
-    """What is promised of an import: speed to each peer's, the second core's use, memory, size."""
+    """Add the promises about an import: speed relative to each peer, use of the second core, memory, size."""
     title = f"Import, {subject.protocol}"
     cpu = {name: median_cpu(costs) for name, costs in measured.items()}
     for name in cpu:
@@ -249,12 +250,12 @@ def promises(report: Report, subject: Subject, measured: Measured, messages: int
 
 
 def median_cpu(costs: Sequence[Cost]) -> float:
-    """A program's CPU seconds."""
+    """Return a program's CPU seconds."""
     return statistics.median(cost.cpu for cost in costs)
 
 
 def comparison(title: str, measured: Measured, messages: int, packets: int) -> Table:
-    """The medians, and how many times a peer's CPU time is ours."""
+    """Return the medians, and how many times a peer's CPU time is ours."""
     result = new_table(title, "messages/CPU s|packets/CPU s|CPU s|wall s|peak MiB|kiebitz is × as fast")
     ours = median_cpu(measured[KIEBITZ_NAME])
     for name, mine in measured.items():

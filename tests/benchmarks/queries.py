@@ -1,8 +1,9 @@
-"""How fast questions about a session of a million messages are answered.
+"""Benchmark of queries on a session of a million messages.
 
-A long capture is imported first. Each question is then asked inside this process, on a connection of its own
-every time as a command has it, and as the whole command, whose start costs more than most answers. The first
-time is told apart from the median of all.
+A long capture is imported first. Each query then runs inside this process, on a new connection each time as
+in
+a command, and as the whole command, whose start costs more than most answers. The first time is reported
+separately from the median of all.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ COMMON = 'msg == "PLAYER ROLLS"'
 USUAL = 'msg == "ROLL"'
 RARE = 'msg == "ROUND CANCELED"'
 INSIDE = 'maexchen.dice == "2,1"'
-"""Not one of the promised: the name is in no index, so each message is read."""
+"""A query without a promised time: no index has the name, so each message is read."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Something to ask: how in this process, which gives the number of rows, and with which command if any.
+    """A query: a function for this process that returns the number of rows, and the command if there is one.
 
     `target` is in ms, None where nothing is promised.
     """

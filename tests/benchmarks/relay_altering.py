@@ -1,8 +1,8 @@
-"""What altering messages costs the UDP relay, beside mitmdump with a script that does the same to its bytes.
+"""Benchmark of the UDP relay with alterations, compared with mitmdump and an equivalent script.
 
-As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer. Ours is measured
-without an option that alters, with one that no message meets, and with one by which each REGISTER gets
-another name; mitmdump without a script, and with one that writes the same bytes.
+As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer. Kiebitz is measured
+without an option that alters, with one that matches no message, and with one that replaces the name in each
+REGISTER; mitmdump without a script, and with one that writes the same bytes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ OTHERS = ("mitmdump", "mitmdump, script")
 
 
 def _recorded_altered(connection: sqlite3.Connection) -> Passed:
-    """What had been sent: of what was altered, the original."""
     passed = recorded(connection)
     del passed["c2s", f"REGISTER;{NAME}".encode()]
     sent = connection.execute("SELECT original, count(*) FROM alterations GROUP BY original")
@@ -62,7 +61,7 @@ ALTERED = Kind(UDP.transport, UDP.socat, UDP.finished, _recorded_altered)
 
 
 def compared(report: Report, rounds: int) -> None:
-    """One client, which shows latency, and many, which show throughput."""
+    """Run with one client, which shows latency, and with many, which show throughput."""
     server = free_port("udp")
     with (
         process(serve, server),
@@ -119,7 +118,6 @@ def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
 
 
 def _promise(report: Report, title: str, found: Sequence[dict[str, Measured[Load]]]) -> None:
-    """What is altered passes many times as quickly as by way of mitmdump's script."""
     if OTHERS[1] not in found[0]:
         return
     ratios = [one[ALL].load.rate / one[OTHERS[1]].load.rate for one in found]

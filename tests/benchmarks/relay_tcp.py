@@ -1,7 +1,7 @@
-"""How fast the TCP relay is while it records, beside a direct connection, socat and mitmdump, all in one run.
+"""Benchmark of the recording TCP relay, compared with a direct connection, socat and mitmdump.
 
-A Schafkopf server asks every client the same question again and again, and each client answers at once. Then
-one client sends as much as it can.
+A Schafkopf server asks every client the same question repeatedly, and each client answers at once. Then one
+client sends as much as it can.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ ANSWER = b"!KONTRA\nNEIN\n!END\n"
 CLIENTS = (1, 32, 500)
 
 CROWD = 2000
-"""So many connections are promised. mitmdump is left out there: it came to a standstill in one run of two."""
+"""Promised number of connections. mitmdump is left out there: it stalled in one run of two."""
 
 BULK_BYTES = 128 << 20
 BLOCK = b"nothing that any game says\n" * 4096
-"""What is sent in bulk: the recorder keeps it, and has nothing to dissect."""
+"""Bulk data: the recorder stores it without any message to dissect."""
 
 ALL_CAME = b"."
 
 
 class Bulk(Sent):
-    """How many million bytes a second went through."""
+    """Throughput in million bytes per second."""
 
     rate: float
 
 
 def serve(port: int) -> None:
-    """A server that asks everybody, and again after each answer."""
+    """Run a server that sends a question to each client, and again after each answer."""
     poll = select.epoll()
     answering: dict[int, tuple[socket.socket, int]] = {}
     with listening(port) as listener:
@@ -84,7 +84,6 @@ def serve(port: int) -> None:
 
 
 def _received(sock: socket.socket) -> bytes:
-    """What came; nothing where the client has gone."""
     try:
         return sock.recv(65_536)
     except ConnectionResetError:
@@ -92,7 +91,7 @@ def _received(sock: socket.socket) -> bytes:
 
 
 def swallow(port: int) -> None:
-    """A server that takes all that a client sends, and then says so."""
+    """Run a server that reads all that a client sends and then confirms it."""
     space = bytearray(1 << 20)
     with listening(port) as listener:
         while True:
@@ -114,7 +113,7 @@ def listening(port: int) -> socket.socket:
 
 
 def connected(port: int) -> socket.socket:
-    """A connection to a relay, which may be starting."""
+    """Return a connection to a relay, which may be starting."""
     end = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -129,7 +128,7 @@ def connected(port: int) -> socket.socket:
 
 
 class Player:
-    """A player: his connection, and what has gone over it."""
+    """A player's connection and its byte counts."""
 
     def __init__(self, port: int) -> None:
         self.socket = connected(port)
@@ -159,7 +158,7 @@ class Player:
 
 
 def play(port: int, clients: int, seconds: float) -> Load:
-    """So many players answer again and again for `seconds`."""
+    """Let this many players answer repeatedly for `seconds`."""
     players = [Player(port) for _ in range(clients)]
     times, lost, took = exchange(players, seconds, START_SECONDS)
     passed: Passed = Counter(part for player in players for part in player.passed())
@@ -195,7 +194,7 @@ def socat(port: int, server: int) -> Sequence[str]:
 
 
 def recorded(connection: sqlite3.Connection) -> Passed:
-    """Of each stream and direction, all bytes."""
+    """Return all bytes by stream and direction."""
     rows = connection.execute(
         "SELECT stream_id, direction, data FROM chunks ORDER BY stream_id, direction, id"
     )
@@ -209,7 +208,7 @@ TCP = Kind("tcp", socat, "SELECT count(*) FROM streams WHERE closed_ns IS NOT NU
 
 
 def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
-    """The medians, and the ratios to a direct connection's rate."""
+    """Return the medians, and the ratios to a direct connection's rate."""
     result = new_table(
         f"TCP relay, one client sends {BULK_BYTES >> 20} MiB", "MB/s|× direct|recorder behind s"
     )
@@ -227,7 +226,7 @@ def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
 
 
 def compared(report: Report, rounds: int) -> None:
-    """One client, which shows latency, many, which show throughput, and one who sends in bulk."""
+    """Run with one client (latency), many (throughput), and one that sends in bulk."""
     names = present()
     server, sink = free_port("tcp"), free_port("tcp")
     with process(serve, server), process(swallow, sink), SPAWN.Pool(1) as pool:

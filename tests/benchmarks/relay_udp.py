@@ -1,4 +1,4 @@
-"""How fast the UDP relay is while it records, beside a direct connection, socat and mitmdump, all in one run.
+"""Benchmark of the recording UDP relay, compared with a direct connection, socat and mitmdump.
 
 Every client registers at a Mäxchen server, waits for the answer, registers again.
 """
@@ -33,7 +33,7 @@ CLIENTS = (1, 32)
 
 
 def serve(port: int) -> None:
-    """A server that takes in everybody, however often."""
+    """Run a server that accepts every registration."""
     with udp_socket() as sock:
         sock.bind((HOST, port))
         while True:
@@ -46,7 +46,7 @@ def udp_socket() -> socket.socket:
 
 
 class Player:
-    """A player: his socket, what he says, and when he said it last."""
+    """A player's socket, its message, and when it sent the last one."""
 
     def __init__(self, number: int, port: int) -> None:
         self.says = b"REGISTER;player-number-%03d" % number
@@ -68,7 +68,9 @@ class Player:
         self.waiting = False
 
     def _connected(self, port: int) -> socket.socket:
-        """A socket that an answer has come to: a relay may be starting, or lose what a new client sends."""
+        """Return a socket that an answer has come to: a relay may be starting, or lose what a new client
+        sends.
+        """
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             # A new one each time: the peers may still hold an earlier client's port to be closed.
@@ -90,7 +92,7 @@ class Player:
 
 
 def register(port: int, count: int, seconds: float) -> Load:
-    """So many players register again and again for `seconds`."""
+    """Let this many players register repeatedly for `seconds`."""
     players = [Player(number, port) for number in range(count)]
     times, lost, took = exchange(players, seconds, LOST_SECONDS)
     passed: Passed = {("c2s", player.says): player.sent for player in players}
@@ -114,7 +116,7 @@ UDP = Kind("udp", socat, "SELECT max(id) FROM chunks", recorded)
 
 
 def compared(report: Report, rounds: int) -> None:
-    """One client, which shows latency, and many, which show throughput."""
+    """Run with one client, which shows latency, and with many, which show throughput."""
     server = free_port("udp")
     with process(serve, server), SPAWN.Pool(1) as pool:
 

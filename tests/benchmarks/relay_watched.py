@@ -1,9 +1,9 @@
-"""What it costs the players of a UDP relay when people look on: `kiebitz watch`, and `kiebitz serve` with a
-hundred pages open.
+"""Benchmark of the UDP relay's latency while `kiebitz watch` or a hundred pages of `kiebitz serve` follow it.
 
 As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer, as quickly as it
-can. Ours is measured with nobody who looks on, twice, which is the noise; with `kiebitz watch` on a terminal
-of 120 by 40; and with a hundred connections to the page's live feed.
+can.
+Kiebitz is measured without observers, twice, which shows the noise; with `kiebitz watch` on a terminal of
+120 by 40; and with a hundred connections to the page's live feed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AGAIN, WATCHED, SERVED = f"{OURS}, again", f"{OURS}, watched", f"{OURS}, {PAGES}
 
 
 def drain(terminal: int) -> None:
-    """Read what is drawn, as a terminal does, until nobody draws any more."""
+    """Read a terminal's output until it is closed."""
     while True:
         try:
             if not os.read(terminal, 65_536):
@@ -70,7 +70,7 @@ def watched(database: Path) -> Iterator[None]:
 
 
 def pages(port: int, count: int) -> None:
-    """So many readers of the live feed; each says so when the first has come, and reads on."""
+    """Read the live feed with this many clients; each reports its first event, and reads on."""
     asked = f"GET /api/live HTTP/1.1\r\nHost: {HOST}:{port}\r\nAccept: text/event-stream\r\n\r\n".encode()
     poll = select.epoll()
     sockets = {}
@@ -99,7 +99,7 @@ def served(database: Path) -> Iterator[None]:
     assert running.stdout is not None
     try:
         with running.stdout:
-            # It says where the page is once that is there.
+            # The first line has the page's address.
             running.stdout.readline()
             with process(pages, port, PAGES):
                 yield
@@ -112,7 +112,7 @@ ONLOOKERS = {WATCHED: watched, SERVED: served}
 
 
 def compared(report: Report, rounds: int) -> None:
-    """One client, which shows latency, and many, which show throughput."""
+    """Run with one client, which shows latency, and with many, which show throughput."""
     server = free_port("udp")
     with process(serve, server), SPAWN.Pool(1) as pool:
 
@@ -136,7 +136,6 @@ def compared(report: Report, rounds: int) -> None:
 
 
 def _ratios(found: Sequence[dict[str, Measured[Load]]], name: str) -> list[float]:
-    """How many times the median time without onlookers, in each round."""
     return [one[name].load.p50 / one[OURS].load.p50 for one in found]
 
 

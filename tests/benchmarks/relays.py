@@ -1,9 +1,9 @@
-"""What the relays' benchmarks share: the peers, our relay with its recording checked, a load, and the tables.
+"""Shared parts of the relays' benchmarks: the peers, Kiebitz's relay and the check of its recording, a load,
+tables.
 
-The server, the clients and each relay are processes of their own; ours is the command `kiebitz relay` with a
-database. A round measures all of them, one after another; the ratios are the medians of the rounds' ratios,
-since the machine's other load comes and goes. After each of its measurements ours must have recorded exactly
-what was sent.
+The server, the clients and each relay are processes of their own; Kiebitz's is the command `kiebitz relay`
+with a database. A round measures all of them in turn; the ratios are the medians of the rounds' ratios, since
+other load on the machine varies. After each measurement the recording must have exactly what was sent.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from running import KIEBITZ
 
 HOST = "127.0.0.1"
 SECONDS = 2.0
-"""How long each measurement takes."""
+"""Duration of each measurement in seconds."""
 
 START_SECONDS = 15.0
 BEHIND_SECONDS = 120.0
-"""How long the recorder may need after the load before the benchmark gives up."""
+"""Time limit in seconds for the recorder to catch up after the load."""
 
 LOOK_SECONDS = 0.02
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -52,7 +52,9 @@ Passed = dict[tuple[str, bytes], int]
 
 
 class Sent(msgspec.Struct, kw_only=True):
-    """What a load has sent, and what the kind of relay's `finished` answers once all of it is recorded."""
+    """The result of a load: what it sent, and the expected answer to the kind of relay's `finished` once
+    all is recorded.
+    """
 
     passed: Passed
     finished: int
@@ -75,10 +77,12 @@ SentT = TypeVar("SentT", bound=Sent)
 
 
 class Recording(msgspec.Struct):
-    """What recording cost. `forwarder` and `recorder` are CPU seconds from the load's begin to its last row.
+    """The cost of recording. `forwarder` and `recorder` are CPU seconds from the load's begin to its last
+    row.
 
-    `behind` is how many seconds after the load all of it was in the database; `peak` is the most memory (MiB)
-    that the forwarder has had.
+    `behind` is the delay in seconds after the load until all of it was in the database; `peak` is the
+    forwarder's
+    peak memory (MiB).
     """
 
     forwarder: float
@@ -93,10 +97,10 @@ class Measured(msgspec.Struct, Generic[SentT]):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """How a transport is relayed and checked: `finished` is a question to our database (see `Sent`).
+    """A transport's relays and checks: `finished` is a query to the database (see `Sent`).
 
-    `socat` gives socat's arguments from the port to listen on and the server's. `recorded` reads what was
-    recorded.
+    `socat` returns socat's arguments for the port to listen on and the server's. `recorded` reads the
+    recording.
     """
 
     transport: str
@@ -106,17 +110,17 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Client(Protocol):
-    """A player who waits for an answer before he speaks again."""
+    """A player that waits for an answer before its next message."""
 
     socket: socket.socket
     sent_ns: int
     waiting: bool
 
     def send(self, now: int) -> None:
-        """Say something, at `now`."""
+        """Send a message, at `now`."""
 
     def receive(self) -> None:
-        """Take what has come; `waiting` is false once that is the whole answer."""
+        """Receive data; `waiting` is false once the answer is complete."""
 
 
 def free_port(transport: str) -> int:
@@ -157,9 +161,9 @@ def exchange(clients: Sequence[Client], seconds: float, patience: float) -> tupl
                 client.send(clock())
     now = clock()
     took = (now - begin) / 1e9
-    # A client whose message was lost stood still, and made it easier for the others.
+    # A client whose message was lost would stop, which would lighten the load for the others.
     lost += sum(client.waiting and now - client.sent_ns > patience * 1e9 for client in clients)
-    # What is on its way still arrives, or nobody could say what must have been recorded.
+    # Messages in flight still arrive; otherwise the expected recording would be unknown.
     while any(client.waiting for client in clients) and (ready := poll.poll(patience)):
         for number, _ in ready:
             by_socket[number].receive()
@@ -171,7 +175,7 @@ def exchange(clients: Sequence[Client], seconds: float, patience: float) -> tupl
 def summed_up(
     times: list[int], lost: int, seconds: float, *, passed: Passed, messages: int, finished: int
 ) -> Load:
-    """What `exchange` has found, with what was sent meanwhile."""
+    """Return the result of `exchange` together with what was sent."""
     cuts = statistics.quantiles(times, n=100)
     return Load(
         rate=len(times) / seconds,
@@ -186,7 +190,7 @@ def summed_up(
 
 @contextmanager
 def process(target: Any, *args: object) -> Iterator[None]:
-    """A function in a process of its own, which SIGTERM ends."""
+    """Yield a function in a process of its own, which SIGTERM ends."""
     running = SPAWN.Process(target=target, args=args)
     running.start()
     try:
@@ -198,8 +202,8 @@ def process(target: Any, *args: object) -> Iterator[None]:
 
 @contextmanager
 def command(*words: str) -> Iterator[None]:
-    """A program, with all processes that it starts: socat has one for each client."""
-    # socat tells on standard error of each client that has gone.
+    """Yield a program, with all processes that it starts: socat has one for each client."""
+    # socat reports each disconnected client on standard error.
     quiet = subprocess.DEVNULL
     running = subprocess.Popen(words, stdout=quiet, stderr=quiet, start_new_session=True)
     try:
@@ -211,7 +215,7 @@ def command(*words: str) -> Iterator[None]:
 
 @contextmanager
 def other_relay(name: str, kind: Kind, server: int, *options: str) -> Iterator[int]:
-    """A way to the server that is not ours; the answer is its port. mitmdump takes `options`."""
+    """Yield a way to the server that is not ours; the answer is its port. mitmdump takes `options`."""
     if name == "direct":
         yield server
         return
@@ -236,9 +240,9 @@ def installed(name: str) -> bool:
 
 
 class OurRelay:
-    """The command `kiebitz relay`, as everybody runs it, recording into a new database in `folder`.
+    """The command `kiebitz relay`, recording into a new database in `folder`.
 
-    With `options` it is run with these, and what it says at its end may be anything.
+    With `options`, its final output is not checked.
     """
 
     def __init__(self, folder: Path, kind: Kind, server: int, *options: str) -> None:
@@ -294,7 +298,7 @@ class OurRelay:
         self._running.send_signal(signal.SIGINT)
         said = self._stderr.read()
         is_clean = self._may_say or "no errors, no warnings, no notes" in said
-        # How far the recorder was behind is measured, be it far enough to be said.
+        # The recorder's delay is measured here; a report of it is accepted.
         complaints = said.replace("kiebitz: the recorder ", "")
         if self._running.wait() != 0 or "kiebitz:" in complaints or not is_clean:
             raise RuntimeError(f"kiebitz relay said: {said}")
@@ -311,7 +315,7 @@ class OurRelay:
 
 
 def _recorder_of(pid: int) -> int:
-    """The child of a relay that records: the other one only tidies up after it."""
+    """Return the child of a relay that records: the other one only tidies up after it."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return next(
         int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
@@ -325,7 +329,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _peak_mib(pid: int) -> float:
-    """The most memory that a running process has had (proc(5), VmHWM)."""
+    """Return the most memory that a running process has had (proc(5), VmHWM)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
@@ -340,7 +344,7 @@ def measure(name: str, kind: Kind, server: int, put: Callable[[int], SentT]) -> 
 
 
 def median_of(rounds: Sequence[dict[str, Measured[Load]]], name: str, of: str) -> float:
-    """The median of one figure of the loads on `name`, such as "p50"."""
+    """Return the median of one figure of the loads on `name`, such as "p50"."""
     return float(statistics.median(getattr(one[name].load, of) for one in rounds))
 
 
@@ -375,12 +379,12 @@ def compare(
 
 
 def faster(name: str, rounds: list[dict[str, Load]]) -> list[float]:
-    """How many times mitmdump's rate, in each round in which it was measured."""
+    """Return the ratio to mitmdump's rate, for each round in which it was measured."""
     return [loads[name].rate / loads["mitmdump"].rate for loads in rounds if "mitmdump" in loads]
 
 
 def slower(name: str, rounds: list[dict[str, Load]]) -> list[float]:
-    """How many times the median time that socat adds to a direct round trip's."""
+    """Return the ratio of the median time that socat adds to a direct round trip."""
     return [
         (loads[name].p50 - loads["direct"].p50) / (loads["socat"].p50 - loads["direct"].p50)
         for loads in rounds
@@ -413,7 +417,9 @@ def promises(report: Report, title: str, rounds: list[dict[str, Load]]) -> None:
 
 
 def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
-    """The medians, and the ratios that are promised: rate to mitmdump's, added median latency to socat's."""
+    """Return the medians, and the ratios that are promised: rate to mitmdump's, added median latency to
+    socat's.
+    """
     result = new_table(title, "round trips/s|p50 µs|p99 µs|lost|× mitmdump's rate|× socat's added p50")
     for name in rounds[0]:
         mine = [loads[name] for loads in rounds]
@@ -430,7 +436,7 @@ def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
 
 
 def recording(title: str, rounds: list[Measured[Load]]) -> Table:
-    """What the two processes of our relay used, and how far the recorder was behind."""
+    """Return a table of the CPU time of the relay's two processes, and the recorder's delay."""
     result = new_table(
         f"{title}: recording", "messages|forwarder µs each|recorder µs each|behind s|at most s", None
     )
@@ -447,5 +453,5 @@ def recording(title: str, rounds: list[Measured[Load]]) -> Table:
 
 
 def present() -> list[str]:
-    """Those of the relays that are installed."""
+    """Return those of the relays that are installed."""
     return [name for name in PEERS if installed(name)]

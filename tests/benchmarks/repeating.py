@@ -40,7 +40,7 @@ def _new_tokens(packets: bytearray, places: Sequence[int], number: int) -> bytes
     return _TOKEN.sub(lambda found: b"%08x" % (int(found[0], 16) ^ mask), packets)
 
 
-# The first group of a UUID is what is made anew: the others are enough to know one by.
+# Only the first group of a UUID is replaced: the others suffice to recognize it.
 _TOKEN = re.compile(rb"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
 _ODD = 0x9E3779B1
 """Its multiples differ in all eight digits."""
@@ -106,7 +106,6 @@ _COLOUR = re.compile(rb"(?<=<card>)[RBGA]|(?<=<trumf>)[rbga]|(?<=<trumf>.:)[rbga
 def _move_clients(
     packets: bytearray, places: Sequence[int], number: int, server_ports: Sequence[int]
 ) -> None:
-    """Let the clients of TCP connections come from other ports."""
     for place in places:
         for port_at in (place + _SOURCE_PORT, place + _SOURCE_PORT + _PORT.size):
             (port,) = _PORT.unpack_from(packets, port_at)
@@ -127,7 +126,7 @@ OKEY = Recording("okey-head-game-win.pcap.gz", 1055, 739, 10, _new_clients_and_t
 
 
 def repeat(target: Path, times: int, recording: Recording) -> int:
-    """Write a recording so many times over into one capture; give the number of packets."""
+    """Write a recording this many times into one capture; return the number of packets."""
     recorded = (Path(__file__).parents[2] / "captures" / recording.file).read_bytes()
     if recording.file.endswith(".gz"):
         recorded = gzip.decompress(recorded)
@@ -156,7 +155,6 @@ def cut(capture: Path, packets: int) -> int:
 
 
 def _places(body: bytes) -> list[int]:
-    """Where the header of each packet is."""
     found: list[int] = []
     place = 0
     while place < len(body):

@@ -1,4 +1,4 @@
-"""What the benchmarks tell: tables on the terminal, what was promised beside what was measured, and a file.
+"""Report of the benchmarks: tables on the terminal, promised and measured values, and a file.
 
 The file, RESULTS.md, has the machine, the promises, and all tables.
 """
@@ -28,7 +28,7 @@ Part = Table | str
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """A figure of ours, the peer's, and their ratio, each as it is shown; the aim, and whether it is met.
+    """A measured figure, the peer's, and their ratio, as texts; the target, and whether it is met.
 
     `kept` is None where nothing is promised, or there was no peer to compare with.
     """
@@ -59,7 +59,7 @@ class Report:
         self._promises.append(Promise(subject, ours, peer, ratio, aim, kept))
 
     def summary(self) -> Table:
-        """What was promised, and what was measured."""
+        """Return the table of promised and measured values."""
         result = new_table("Promised and measured", "Kiebitz|peer|ratio|aim")
         result.add_column("kept")
         kept = {True: "yes", False: "no", None: "–"}
@@ -97,7 +97,7 @@ def _markdown(part: Part) -> str:
 
 
 def machine() -> str:
-    """A paragraph: on what, with what and when this was measured."""
+    """Return a paragraph: on what, with what and when this was measured."""
     cpus = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     tools = [
@@ -117,7 +117,7 @@ def machine() -> str:
 
 
 def _first_line(*command: str, place: int = 0) -> str:
-    """The first line that a program writes, or another one."""
+    """Return the first line that a program writes, or another one."""
     if shutil.which(command[0]) is None:
         return f"no {Path(command[0]).name}"
     written = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")

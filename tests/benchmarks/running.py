@@ -20,9 +20,9 @@ _LOOK_SECONDS = 0.05
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a command took, with the processes that it started: seconds, and MiB at its peak.
+    """The cost of a command and its child processes: seconds, and peak memory in MiB.
 
-    Memory is looked at twenty times a second; what processes share counts once.
+    Memory is sampled twenty times a second; shared pages count once.
     """
 
     cpu: float
@@ -55,7 +55,7 @@ def run(
                     break
                 said += more
             peak = max(peak, _memory_of(running.pid))
-    # In place of running.wait(): only this tells what the child has used.
+    # Instead of running.wait(), which does not return the child's resource usage.
     _, status, used = os.wait4(running.pid, 0)
     wall = time.perf_counter() - begin
     running.returncode = os.waitstatus_to_exitcode(status)
@@ -65,7 +65,7 @@ def run(
 
 
 def _memory_of(pid: int) -> int:
-    """What a process and its children have in memory now, in KiB (proc(5): Pss)."""
+    """Return the current memory of a process and its children in KiB (proc(5): Pss)."""
     total = 0
     with suppress(OSError):
         for process in (str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):

@@ -1,9 +1,9 @@
-"""What every command takes before it does anything, and what a short capture takes from start to end.
+"""Benchmark of start-up: each command's, and that of importing a short capture.
 
-Start-up is that of `kiebitz COMMAND -h`, which loads what the command needs to be asked; and of `kiebitz
-events` of a session of two games, which loads what a question to a database needs. The short captures are the
-first thousand messages of those that `imports.py` imports. All figures are CPU seconds, the least of the
-rounds, as only the machine's other load can make one higher.
+Start-up is that of `kiebitz COMMAND -h`, which loads what the command needs for its options; and of `kiebitz
+events` on a session of two games, which loads what a query needs. The short captures are the first thousand
+messages of those that `imports.py` imports. All figures are CPU seconds, the minimum of the rounds, as other
+load on the machine can only add to one.
 """
 
 from __future__ import annotations

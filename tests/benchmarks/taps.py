@@ -1,8 +1,10 @@
-"""What taps and a collector cost beside a recording in one place, and how well they keep the order of a game.
+"""Benchmark of taps and a collector: cost compared with a single recording, and order of the collected
+messages.
 
 A real nats-server on loopback. A long capture is sniffed with and without `--publish`, collected, and
-imported. Then numbered datagrams go through several relays in turn, each of which is a tap with a clock of
-its own: how long until each is in the databases, and in which order.
+imported.
+Then numbered datagrams go through several relays in turn, each of which is a tap with a clock of its own: the
+delay until each is in the databases, and their order, are measured.
 """
 
 from __future__ import annotations
@@ -34,23 +36,23 @@ PACE_S = 0.005
 """Between a datagram and the next one, which goes through another tap."""
 
 SECONDS = 4.0
-"""So long datagrams are sent."""
+"""Duration of sending in seconds."""
 
 START_S = 60.0
 LOOK_S = 0.004
 
 SHIFTS: tuple[tuple[float, ...], ...] = ((0.0,), (0.0, 0.0, 0.0), (0.0, 0.5, -0.5), (0.0, 5.0, -5.0))
-"""By how much the taps' clocks are wrong: one tap, and three."""
+"""Errors of the taps' clocks in seconds: with one tap, and with three."""
 
 SILENCES_S = (1.0, 6.0)
-"""For so long the publisher of one of three taps is stopped."""
+"""Durations in seconds for which the publisher of one of three taps is stopped."""
 
 ANOTHER_TIME = """
 import os, time
 _right, _shift = time.time_ns, int(os.environ["BENCHMARK_SHIFT_NS"])
 time.time_ns = lambda: _right() + _shift
 """
-"""What a program of Python's reads first, so that its time of day is another one."""
+"""Python's start-up code that shifts the program's clock."""
 
 
 class Nats:
@@ -88,7 +90,7 @@ def until_listens(port: int) -> None:
 
 
 class Command:
-    """A command of ours that goes on until it is ended; what it says goes into a file."""
+    """A `kiebitz` command that runs until it is stopped; its output goes into a file."""
 
     def __init__(self, log: Path, ready: str, *words: str, shift_s: float = 0.0) -> None:
         shifted = {"BENCHMARK_SHIFT_NS": str(round(shift_s * 1e9))}
@@ -126,14 +128,14 @@ class Command:
         return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
     def kill(self) -> None:
-        """Only where a measurement broke off."""
+        """Kill the process after a failed measurement."""
         if self._running.returncode is None:
             os.killpg(self.pid, signal.SIGKILL)
             self._running.wait()
 
 
 def count(database: Path) -> int:
-    """How many pieces of bytes are recorded."""
+    """Return the number of recorded pieces of bytes."""
     with suppress(sqlite3.OperationalError), closing(reading(database)) as connection:
         ((found,),) = connection.execute("SELECT count(*) FROM chunks")
         return int(found)
@@ -215,11 +217,12 @@ class Watcher(threading.Thread):
 
 
 class Passage(msgspec.Struct):
-    """Numbered datagrams that went through taps, and what was told of them.
+    """Numbered datagrams that went through taps, and their recording.
 
-    `local_ms` and `collected_ms` are how long after it was sent each was in the first tap's own database,
-    and in the collected one; `clock_ms` how much later than that its collected time is. Of so many `sent`,
-    `behind` come behind one that was sent after them, and `late` behind one with a later time.
+    `local_ms` and `collected_ms` are the delays until each was in the first tap's own database and in the
+    collected one; `clock_ms` is how much later its collected time is. Of the `sent` datagrams, `behind`
+    follow one
+    that was sent after them, and `late` follow one with a later time.
     """
 
     local_ms: list[float]
@@ -279,7 +282,7 @@ def passed(nats: Nats, shifts: Sequence[float], silent_s: float = 0.0) -> Passag
 
 
 def overtaken(values: Sequence[int]) -> int:
-    """How many come behind a greater one."""
+    """Return the number of elements that follow a greater one."""
     return sum(value < before for value, before in zip(values[1:], accumulate(values, max), strict=False))
 
 
@@ -304,7 +307,7 @@ def send(senders: Sequence[socket.socket], seconds: float, tap: int, silent_s: f
 
 
 def stop(tap: int, how: signal.Signals) -> None:
-    """Stop what records and publishes for a relay, which itself goes on."""
+    """Stop the processes that record and publish for a relay, but not the relay."""
     for child in Path(f"/proc/{tap}/task/{tap}/children").read_text().split():
         os.kill(int(child), how)
 

@@ -1,5 +1,3 @@
-"""Catan by the real commands: the board at a moment, its picture in a file, and what a listing says."""
-
 from __future__ import annotations
 
 import re
@@ -8,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ROOT, kiebitz
-from stored import stored
+from imported_databases import database_of
 
 GAME = "catan-yaks-g1-3p.pcap.gz"
 
@@ -20,24 +18,24 @@ def test_the_picture_in_the_readme_is_what_the_command_draws(tmp_path: Path) -> 
     assert drawn.read_bytes() == (ROOT / "docs" / "pictures" / "catan.svg").read_bytes()
 
 
-def test_a_message_has_a_gloss_beside_its_german_name() -> None:
-    (first, *_) = kiebitz("messages", stored(GAME), "-Y", 'msg == "Würfelwurf"', "--json").json
+def test_a_message_has_a_gloss_next_to_its_german_name() -> None:
+    (first, *_) = kiebitz("messages", database_of(GAME), "-Y", 'msg == "Würfelwurf"', "--json").json
     assert (first["name"], first["gloss"]) == ("Würfelwurf", "dice 3+5")
     assert re.search(
-        r"  Würfelwurf +dice 3\+5 · ", kiebitz("messages", stored(GAME), "-Y", 'msg == "Würfelwurf"').out
+        r"  Würfelwurf +dice 3\+5 · ", kiebitz("messages", database_of(GAME), "-Y", 'msg == "Würfelwurf"').out
     )
 
 
 @pytest.mark.parametrize("viewer", ["AssortedPets (AI)", "ConcreteExchange (AI)"])
 def test_a_player_sees_the_hands_of_others_only_as_a_number(viewer: str) -> None:
-    (table,) = kiebitz("state", stored(GAME), "--at", "8s", "--as", viewer, "--json").json
+    (table,) = kiebitz("state", database_of(GAME), "--at", "8s", "--as", viewer, "--json").json
     (part,) = table["state"]["games"].values()
     assert {*part["private"]} == {viewer}
     assert all(isinstance(player["resources"], int) for player in part["players"].values())
 
 
-def test_what_is_stolen_is_seen_by_two_only() -> None:
-    game = stored("catan-niedlichepixel-game2-3p.pcap.gz")
+def test_a_theft_is_seen_by_two_players_only() -> None:
+    game = database_of("catan-niedlichepixel-game2-3p.pcap.gz")
     stolen = {
         viewer: [
             event["data"]["resources"]

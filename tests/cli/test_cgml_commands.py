@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from command import CAPTURES, kiebitz
-from stored import stored
+from imported_databases import database_of
 
 TINY = "cgml-tiny.pcap.gz"
 HANDS = "cgml-hands.pcap.gz"
 
 
 def test_a_card_that_breaks_the_rule_is_shown_at_its_byte() -> None:
-    done = kiebitz("check", stored(HANDS))
+    done = kiebitz("check", database_of(HANDS))
     assert done.status == 3
     assert "error[renonc]: A10 breaks the rule of play: 1216 has G0A, G10 (zelené)" in done.out
     assert "<card>A10</card>" in done.out
@@ -21,16 +21,17 @@ def test_a_card_that_breaks_the_rule_is_shown_at_its_byte() -> None:
 
 def test_messages_are_found_by_their_fields_and_have_a_gloss() -> None:
     (client, *told) = kiebitz(
-        "messages", stored(TINY), "-Y", 'cgml.card[0] == "R10" && msg == "playcard"', "--json"
+        "messages", database_of(TINY), "-Y", 'cgml.card[0] == "R10" && msg == "playcard"', "--json"
     ).json
     assert (client["gloss"], client["dir"]) == ("to the desk: červené 10", "c2s")
     assert {message["gloss"] for message in told} == {"player 1216 plays červené 10"}
-    bids = kiebitz("messages", stored(TINY), "-Y", 'msg == "licite" && cgml.type == "answer"', "--json").json
+    answers = 'msg == "licite" && cgml.type == "answer"'
+    bids = kiebitz("messages", database_of(TINY), "-Y", answers, "--json").json
     assert [bid["gloss"] for bid in bids][:2] == ["bids G", "bids YES"]
 
 
 def test_a_game_is_a_hand_with_its_result() -> None:
-    games = kiebitz("games", stored(HANDS), "--json").json
+    games = kiebitz("games", database_of(HANDS), "--json").json
     assert len(games) == 24
     assert games[14]["result"] == {"cancelled": "pass"}
     assert games[0]["label"] == "group 5, hand 1"
@@ -39,12 +40,12 @@ def test_a_game_is_a_hand_with_its_result() -> None:
 def test_a_player_sees_his_own_cards_only() -> None:
     (table,) = [
         table
-        for table in kiebitz("state", stored(TINY), "--at", "0.2s", "--as", "8678", "--json").json
+        for table in kiebitz("state", database_of(TINY), "--at", "0.2s", "--as", "8678", "--json").json
         if table["server"].endswith(":7002")
     ]
     (part,) = table["state"]["games"].values()
     assert {*part["private"]} == {"8678"}
-    dealt = kiebitz("events", stored(TINY), "--as", "8678", "--json", "-Y", 'kind == "dealt"').json
+    dealt = kiebitz("events", database_of(TINY), "--as", "8678", "--json", "-Y", 'kind == "dealt"').json
     assert [event["data"]["cards"] == [None] * 10 for event in dealt] == [True, False, True]
 
 

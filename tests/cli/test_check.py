@@ -1,5 +1,3 @@
-"""check: where the carets stand, what is counted, and the exit status."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,19 +6,18 @@ import pytest
 from command import ODD, TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sessions import Conversation, record
 from rich.cells import cell_len
+from session_factory import Conversation, record
 
 from kiebitz.services.evidence.excerpt import MAX_CELLS, datagram_excerpt
 
 
 def excerpt(data: bytes, offset: int, length: int) -> list[str]:
-    """The lines that show a datagram, which does not begin at 0 of its stream."""
+    """Return the lines that show a datagram, which does not begin at 0 of its stream."""
     return [line.text for line in datagram_excerpt(1000, data, 1000 + offset, length)]
 
 
 def _marked(lines: list[str]) -> str:
-    """What stands over the carets of the first two lines."""
     text, carets = lines[:2]
     start = len(carets) - len(carets.lstrip())
     return "".join(c for at, c in _cells(text) if start <= at < len(carets))
@@ -44,7 +41,7 @@ def _cells(text: str) -> list[tuple[int, str]]:
         ("x\u202ey;z".encode(), 6, 1, r"x\u202ey;z", "z"),
     ],
 )
-def test_carets_stand_under_the_bytes(data: bytes, offset: int, length: int, text: str, marked: str) -> None:
+def test_carets_are_under_the_bytes(data: bytes, offset: int, length: int, text: str, marked: str) -> None:
     lines = excerpt(data, offset, length)
     assert lines[0] == text
     assert _marked(lines) == marked
@@ -60,7 +57,7 @@ def test_an_empty_datagram() -> None:
     assert excerpt(b"", 0, 0) == ["(no bytes)", "^"]
 
 
-def test_what_is_not_printable_is_shown_in_hexadecimal_too() -> None:
+def test_unprintable_bytes_are_also_shown_in_hexadecimal() -> None:
     assert excerpt(b"ROLL;\x1b[2J", 5, 1)[2:] == ["52 4f 4c 4c 3b 1b 5b 32 4a", " " * 15 + "^^"]
     assert len(excerpt(b"ROLL;x", 5, 1)) == 2
 
@@ -88,7 +85,7 @@ def test_any_bytes_can_be_shown(data: bytes, offset: int, length: int) -> None:
         assert len(carets) <= cell_len(text) + 1
 
 
-def test_a_block_says_where_what_and_whose() -> None:
+def test_a_block_names_place_problem_and_sender() -> None:
     done = kiebitz("check", ODD, "-Y", 'diag.code == "missing-field"')
     assert done.status == 3
     first = done.out.split("\n\n")[0].splitlines()
@@ -106,7 +103,7 @@ def test_a_block_says_where_what_and_whose() -> None:
     assert done.out.splitlines()[-1].endswith(" errors, no warnings, no notes")
 
 
-def test_nobody_is_blamed_for_a_note() -> None:
+def test_a_note_is_not_counted_against_a_player() -> None:
     done = kiebitz("check", TINY, "-Y", 'diag.severity == "note"')
     assert "note[dialect]" in done.out
     assert "blame" not in done.out
@@ -140,7 +137,7 @@ def test_the_status_is_the_same_in_every_form() -> None:
 
 
 def test_the_bytes_are_those_of_the_right_datagram(tmp_path: Path) -> None:
-    """Where one datagram ends the next begins, and between them stand two empty ones."""
+    """The boundary is between two datagrams, with two empty ones in between."""
     talk = (
         Conversation().says(b"REGISTER").says(b"").says(b"").says(b"HELLO;x").says(b"REGISTER;al", missing=5)
     )

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import CAPTURES, ROOT, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sessions import START_NS
 from rich.cells import cell_len
+from session_factory import START_NS
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
@@ -27,11 +27,9 @@ from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes
 from kiebitz.storage.recording.recorder import Recorder
 
 Part = bytes | int | None
-"""What is sent; or how many bytes of it are not in the capture, None if nobody knows how many."""
 
 
 def record(path: Path, parts: Sequence[Part], size: int | None = None, direction: Direction = "s2c") -> str:
-    """Record one side of a Schafkopf connection, in chunks of so many bytes; give the database's name."""
     stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:35555", START_NS)
     items: list[Item] = []
     offset = 0
@@ -54,7 +52,7 @@ def record(path: Path, parts: Sequence[Part], size: int | None = None, direction
 
 
 def excerpt_of(block: str) -> list[str]:
-    """The excerpt of a block, and where parsing resumed."""
+    """Return the excerpt of a block, and where parsing resumed."""
     return [line for line in block.splitlines()[2:] if " = " not in line or "resumed" in line]
 
 
@@ -329,7 +327,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 
 @pytest.mark.parametrize("size", [None, 1, 7])
 @pytest.mark.parametrize("case", CASES)
-def test_lines_are_shown_around_a_flaw(tmp_path: Path, case: str, size: int | None) -> None:
+def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: str, size: int | None) -> None:
     parts, code, shown = CASES[case]
     blocks = kiebitz("check", record(tmp_path / "x.db", parts, size)).out.split("\n\n")
     [block] = [block for block in blocks if f"[{code}]" in block.splitlines()[0]]
@@ -471,7 +469,7 @@ def test_all_lines_of_a_whole_model_are_not_shown() -> None:
 
 def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
     model = paket("!MODEL !UPDATE " + CARDS)
-    connection = closed_afterwards(open_existing(record(tmp_path / "x.db", [model] * 20, size=1)))
+    connection = close_after_test(open_existing(record(tmp_path / "x.db", [model] * 20, size=1)))
     found = RecordedBytes(connection)
     assert found.between(1, "s2c", 0, 1) == [ByteRange(0, 1, b"!")]
     asked: list[str] = []
@@ -483,7 +481,7 @@ def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [None, 1])
 def test_bytes_and_gaps_between_two_places(tmp_path: Path, size: int | None) -> None:
-    connection = closed_afterwards(
+    connection = close_after_test(
         open_existing(record(tmp_path / "x.db", [None, b"abcdef", 4, b"gh", 2], size))
     )
     found = RecordedBytes(connection)
@@ -553,7 +551,7 @@ def _on_a_terminal(*arguments: str, **environment: str) -> str:
         while piece := os.read(ours, 4096):
             written += piece
     except OSError:
-        # So Linux says that the other end is closed.
+        # Linux reports a closed other end like this.
         pass
     os.close(ours)
     process.wait(60)

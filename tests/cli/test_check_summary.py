@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 from strength import GAMES, few_captures
 from terminals import OnTerminal
 
@@ -26,7 +26,7 @@ SUMMARY = [
 ALL = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 
-def test_flaws_are_summed_up_the_gravest_first() -> None:
+def test_diagnostics_are_summed_up_the_gravest_first() -> None:
     done = kiebitz("check", BADCARD, "--summary")
     assert (done.status, done.err) == (3, "")
     assert [" ".join(line.split()) for line in done.out.splitlines()] == SUMMARY
@@ -34,8 +34,8 @@ def test_flaws_are_summed_up_the_gravest_first() -> None:
 
 @pytest.mark.parametrize("capture", few_captures(ALL))
 def test_nothing_is_lost_in_a_summary(capture: str) -> None:
-    flaws = kiebitz("check", stored(capture), "--json").json
-    found = kiebitz("check", stored(capture), "--summary", "--json").json
+    flaws = kiebitz("check", database_of(capture), "--json").json
+    found = kiebitz("check", database_of(capture), "--summary", "--json").json
     assert sum(row["count"] for row in found) == len(flaws)
     assert len({(row["severity"], row["code"], row["blame"], row["who"]) for row in found}) == len(found)
     by_code = Counter((flaw["severity"], flaw["code"], flaw["blame"]) for flaw in flaws)
@@ -51,13 +51,13 @@ def test_nothing_is_lost_in_a_summary(capture: str) -> None:
 
 def test_a_player_is_one_culprit_however_many_connections_they_had() -> None:
     rows = kiebitz(
-        "check", stored("maexchen-head-odd.pcap"), "--summary", "--json", "-Y", 'diag.code == "bad-dice"'
+        "check", database_of("maexchen-head-odd.pcap"), "--summary", "--json", "-Y", 'diag.code == "bad-dice"'
     ).json
     assert [(row["who"], row["blame"], row["count"]) for row in rows] == [("odd", "client", 5)]
 
 
 def test_servers_and_clients_without_a_name_are_named_by_address() -> None:
-    rows = kiebitz("check", stored("cgml-malformed.pcap.gz"), "--summary", "--json").json
+    rows = kiebitz("check", database_of("cgml-malformed.pcap.gz"), "--summary", "--json").json
     assert "127.0.0.1:7002" in {row["who"] for row in rows if row["blame"] == "server"}
     assert "127.0.0.1:51196" in {row["who"] for row in rows if row["blame"] == "client"}
 
@@ -68,7 +68,7 @@ def test_the_status_is_the_same_in_every_form(form: str) -> None:
     assert kiebitz("check", BADCARD, "--summary", form, "-Y", 'diag.severity == "note"').status == 0
 
 
-def test_a_summary_of_nothing_says_so() -> None:
+def test_a_summary_of_nothing_reports_it() -> None:
     done = kiebitz("check", TINY, "--summary", "-Y", 'diag.severity == "error"')
     assert done.status == 0
     assert done.err == "kiebitz: no matching diagnostics\n"
@@ -78,7 +78,7 @@ def test_a_summary_of_nothing_says_so() -> None:
 # One message.
 
 
-def test_the_flaws_of_one_message_are_shown_as_they_are_among_all() -> None:
+def test_the_diagnostics_of_one_message_are_shown_as_they_are_among_all() -> None:
     whole = kiebitz("check", BADCARD).out
     done = kiebitz("check", BADCARD, "--at", "#118")
     assert done.status == 3
@@ -88,7 +88,7 @@ def test_the_flaws_of_one_message_are_shown_as_they_are_among_all() -> None:
     assert counts == "1 error, no warnings, no notes\n"
 
 
-def test_of_a_message_without_flaws_it_is_said_how_things_stand() -> None:
+def test_a_message_without_diagnostics_shows_the_state() -> None:
     done = kiebitz("check", BADCARD, "--at", "117")
     assert (done.status, done.err) == (0, "")
     assert done.out == (
@@ -105,8 +105,8 @@ def test_of_a_message_without_flaws_it_is_said_how_things_stand() -> None:
 
 
 @pytest.mark.parametrize("protocol", GAMES)
-def test_each_message_has_the_flaws_that_are_told_of_it(protocol: str) -> None:
-    path = stored(GAMES[protocol])
+def test_each_message_has_the_diagnostics_that_are_reported_it(protocol: str) -> None:
+    path = database_of(GAMES[protocol])
     flaws = kiebitz("check", path, "--json").json
     for number in sorted({flaw["message"] for flaw in flaws if flaw["message"] is not None})[:5]:
         found = kiebitz("check", path, "--at", f"#{number}", "--json").json
@@ -128,7 +128,7 @@ def test_a_filter_goes_with_it() -> None:
         ("12.5s", 2, "'12.5s' is not a message number, as in '#31' or 31"),
     ],
 )
-def test_what_is_no_message_is_refused(number: str, status: int, sentence: str) -> None:
+def test_invalid_messages_are_rejected(number: str, status: int, sentence: str) -> None:
     done = kiebitz("check", BADCARD, "--at", number)
     assert (done.status, done.out) == (status, "")
     assert sentence in done.err
@@ -137,7 +137,7 @@ def test_what_is_no_message_is_refused(number: str, status: int, sentence: str) 
 # On a terminal.
 
 
-def test_a_terminal_is_told_how_to_look_closer() -> None:
+def test_a_terminal_shows_how_to_see_details() -> None:
     with OnTerminal("check", ODD, columns=100) as terminal:
         assert terminal.ended() == 3
     assert terminal.lines[-2:] == [

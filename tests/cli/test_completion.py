@@ -1,5 +1,3 @@
-"""What the shells are offered, in a real bash and by what is told to each: quick, quiet, and harmless."""
-
 from __future__ import annotations
 
 import os
@@ -16,8 +14,8 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz, spawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_shells import Bash, Zsh, completed_by_fish
 from processes_and_rows import until
+from shells import Bash, Zsh, complete_in_fish
 from strength import a_few
 
 from kiebitz.cli.completion.bash_line import parse_line
@@ -29,15 +27,12 @@ NAMES = [
     *("a;touch pwned", "a,b", "a:b=c", "a&b|c<d>e(f)", "{a,b}", "[x]", "$HOME"),
 ]
 NO_WORDS = ["-x", "a\x1b[2J", "a\nb", "\u202eb", "a\x9b2J", "a\0b", "\u2028b", ""]
-"""What is not offered: an option, an empty name, and names that would have to be escaped."""
 
 NOTE = "$(touch pwned) `touch pwned` %F{red} a:b\x1b[2J\x9b2J\n\u202e"
-"""What a game and a session are called beside their number."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a database of two sessions, and one in which players have odd names."""
     made = tmp_path_factory.mktemp("completed")
     assert kiebitz("import", ODD, TINY, "-w", str(made / "game.db")).status == 0
     assert kiebitz("import", TINY, "-w", str(made / "odd.db")).status == 0
@@ -57,7 +52,7 @@ def bash(folder: Path) -> Iterator[Bash]:
 
 
 def offered(line: str, capsys: pytest.CaptureFixture[str], shell: str = "bash", word: str = "") -> list[str]:
-    """What a shell is told for a line, of which bash would put something in the place of `word`."""
+    """Return a shell's candidates for a line, of which bash would replace `word`."""
     words = {"COMP_LINE": line, "COMP_WORD": word}
     if shell != "bash":
         last = word if shell == "fish" else str(line.count(" "))
@@ -126,7 +121,7 @@ def test_odd_names_are_words_in_zsh(bash: Bash, folder: Path) -> None:
         found = zsh.all_of("kiebitz events odd.db --as ")
         assert set(NAMES) <= set(found)
         assert not set(NO_WORDS) & set(found)
-        # What a number stands for is shown beside it.
+        # The meaning of a number is shown next to it.
         for line in ("kiebitz state odd.db --game ", "kiebitz state odd.db:"):
             assert zsh.words(zsh.completed(line, "\t\t"))[-1][-1].isdecimal()
             assert not re.search("[\x80-\x9f\u2028\u202e]|\x1b\\[2J", zsh.written)
@@ -137,14 +132,14 @@ def test_odd_names_are_words_in_fish(bash: Bash, folder: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
     before = sorted(folder.iterdir())
-    offered = completed_by_fish("kiebitz events odd.db --as ", folder)
+    offered = complete_in_fish("kiebitz events odd.db --as ", folder)
     program = "printf '%s\\0' " + " ".join(offered)
     done = subprocess.run(["fish", "--no-config", "-c", program], capture_output=True, check=True)
     found = done.stdout.decode().split("\0")[:-1]
     # Fish puts in a tilde as it is.
     assert {*NAMES} - {"~"} <= {*found}
     assert not {*NO_WORDS} & {*found}
-    assert completed_by_fish("kiebitz state odd.db --game ", folder) == ["1", "2"]
+    assert complete_in_fish("kiebitz state odd.db --game ", folder) == ["1", "2"]
     assert sorted(folder.iterdir()) == before
 
 
@@ -196,7 +191,7 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
         ("relay -m reverse:t", ["reverse:tcp://", "reverse:tls://"]),
     ],
 )
-def test_what_is_offered(
+def test_offered_candidates(
     line: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = {"game": str(folder / "game.db"), "tiny": str(folder / "tiny.pcap"), "bad": BADCARD}
@@ -213,7 +208,7 @@ def test_the_interfaces_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
         assert {line.removeprefix("plain,") for line in offered(f"kiebitz {command}", capsys)} == names
 
 
-def test_what_a_number_stands_for_is_told_to_shells_that_show_it(
+def test_descriptions_of_numbers_are_offered_to_shells_that_show_them(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = offered(f"kiebitz follow {folder / 'tiny.pcap'} ", capsys, "zsh")
@@ -247,7 +242,7 @@ SENSELESS = [
 
 
 @pytest.mark.parametrize("shell", a_few(["bash", "zsh", "fish"], ["bash"]))
-def test_nothing_is_said_whatever_is_wrong(
+def test_errors_are_silent(
     shell: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken, pipe = tmp_path / "broken.db", tmp_path / "pipe"

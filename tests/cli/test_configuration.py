@@ -1,5 +1,3 @@
-"""The configuration file: each mistake in it is told at its place, and what it says holds, from outside."""
-
 from __future__ import annotations
 
 import os
@@ -27,14 +25,13 @@ NAMES = '[names]\n"127.0.0.1" = "table 3"\n"127.0.0.1:9000" = "the server"\n'
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the configuration is."""
     path = tmp_path / "config.toml"
     monkeypatch.setenv("KIEBITZ_CONFIG", str(path))
     return path
 
 
 def alone(*arguments: str, cwd: Path, **environment: str) -> Done:
-    """The command in a process of its own, in a folder, with this environment."""
+    """Return the command in a process of its own, in a folder, with this environment."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "kiebitz", *arguments],
         cwd=cwd,
@@ -134,7 +131,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_at_its_place(file: Path, mistake: str) -> None:
+def test_a_mistake_is_reported_at_its_place(file: Path, mistake: str) -> None:
     text, told, excerpt = MISTAKES[mistake]
     file.write_text(text)
     done = kiebitz("events", TINY)
@@ -146,7 +143,7 @@ def test_a_mistake_is_told_at_its_place(file: Path, mistake: str) -> None:
         assert lines[1:] == [f"  {line}" for line in excerpt]
 
 
-def test_what_is_no_file_of_ones_own_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_files_and_foreign_files_are_reported(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def told() -> str:
         done = kiebitz("events", TINY)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
@@ -185,7 +182,7 @@ TOML = st.text(st.sampled_from("[]{}.=\"'\n #,019abdt\\:") | st.characters(), ma
 
 
 @given(TOML, st.sampled_from(["", "[names]\n", "names = ", '[names]\n"10.0.0.7" = ', "colour = "]))
-def test_any_file_is_understood_or_told(text: str, before: str) -> None:
+def test_any_file_is_read_or_reported(text: str, before: str) -> None:
     try:
         found = parse_configuration("/c", f"{before}{text}".encode("utf-8", "surrogatepass"))
     except ConfigurationError as error:
@@ -237,7 +234,7 @@ def test_it_is_not_looked_for_where_one_stands(tmp_path: Path, monkeypatch: pyte
     assert kiebitz("streams", TINY).status == 0
 
 
-# What it says.
+# Output.
 
 
 def test_the_database(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

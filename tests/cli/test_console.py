@@ -1,5 +1,3 @@
-"""The words of what is told to people."""
-
 from __future__ import annotations
 
 import pytest

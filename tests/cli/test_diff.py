@@ -1,5 +1,3 @@
-"""`kiebitz diff` of a recorded session and the same one with something altered: it tells what was done."""
-
 from __future__ import annotations
 
 import dataclasses
@@ -35,7 +33,6 @@ EACH = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY, CGML)
 def heard_first_elsewhere(
     said: list[Said], kind: str, number: int, before: str, number_before: int
 ) -> list[Said]:
-    """Whoever was not told of the event before hears of the next one before it; each hears what he heard."""
     first, later = of_event(said, before, number_before), of_event(said, kind, number)
     streams = {said[place].stream for place in first}
     early = [place for place in later if said[place].stream not in streams]
@@ -46,8 +43,6 @@ def heard_first_elsewhere(
 
 @dataclass(frozen=True)
 class Case:
-    """What is done to a capture, and what is told: sort, kind and fields of events; how many messages."""
-
     capture: str
     alter: Alter
     events: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
@@ -56,7 +51,7 @@ class Case:
 
 @alteration
 def asked_otherwise(said: list[Said], name: str, old: str, new: str) -> list[Said]:
-    """The first message of a name that made no event, and has this in it, has something else."""
+    """Return the first message of a name that made no event, and has this in it, has something else."""
     place = next(
         place
         for place, one in enumerate(said)
@@ -68,7 +63,6 @@ def asked_otherwise(said: list[Said], name: str, old: str, new: str) -> list[Sai
 
 @alteration
 def one_copy_lost(said: list[Said], name: str, number: int) -> list[Said]:
-    """One client of several does not hear what the server tells all."""
     places = [place for place, one in enumerate(said) if one.name == name]
     return [one for place, one in enumerate(said) if place != places[number]]
 
@@ -129,7 +123,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("title", a_few(CASES, [*CASES][::4]))
-def test_what_is_altered_is_what_is_told_and_nothing_else(title: str, tmp_path: Path) -> None:
+def test_all_and_only_alterations_are_reported(title: str, tmp_path: Path) -> None:
     case = CASES[title]
     done = compared(tmp_path, case.capture, case.alter, "--json")
     told = done.json
@@ -152,7 +146,7 @@ def test_the_sessions_exchanged_exchange_the_sides(title: str, tmp_path: Path) -
 
 
 def mirrored(told: Any) -> Any:
-    """A difference as JSON with its sides exchanged."""
+    """Return a difference as JSON with its sides exchanged."""
     if isinstance(told, list):
         return [mirrored(part) for part in told]
     if not isinstance(told, dict):
@@ -199,7 +193,7 @@ NAMES: dict[str, tuple[str, dict[str, str], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("title", a_few(NAMES, [*NAMES][::2]))
-def test_players_who_are_called_otherwise_are_matched(title: str, tmp_path: Path) -> None:
+def test_renamed_players_are_matched(title: str, tmp_path: Path) -> None:
     capture, names, pairs = NAMES[title]
     done = compared(tmp_path, capture, replaced(names))
     assert (done.status, done.err) == (0, "")
@@ -228,7 +222,7 @@ def with_other_tokens(said: list[Said]) -> list[Said]:
 
 
 def later_rounds(said: list[Said]) -> list[Said]:
-    """A server that has played ten rounds before."""
+    """Return a server that has played ten rounds before."""
     number = re.compile(rb"(?<=^ROUND STARTED;)\d+")
     return [
         dataclasses.replace(one, data=number.sub(lambda found: b"%d" % (int(found[0]) + 10), one.data))
@@ -240,7 +234,7 @@ def later_rounds(said: list[Said]) -> list[Said]:
     ("capture", "alter"),
     [(CATAN, with_other_numbers), (MAEXCHEN, with_other_tokens), (MAEXCHEN, later_rounds)],
 )
-def test_what_a_server_makes_up_is_no_difference(capture: str, alter: Alter, tmp_path: Path) -> None:
+def test_values_generated_by_a_server_are_no_difference(capture: str, alter: Alter, tmp_path: Path) -> None:
     done = compared(tmp_path, capture, alter)
     assert (done.status, done.err) == (0, "")
     assert " are the same: " in done.out

@@ -1,5 +1,3 @@
-"""What `kiebitz diff` shows of two sessions, of two states, and of what cannot be compared."""
-
 from __future__ import annotations
 
 import re
@@ -10,18 +8,17 @@ import pytest
 from altered_captures import CATAN, CGML, MAEXCHEN, OKEY, changed, compared, lost, replaced, swapped, unasked
 from altered_sessions import recorded
 from command import CAPTURES, TINY, Done, kiebitz
-from made_sessions import Conversation, record
-from stored import stored
+from imported_databases import database_of
+from session_factory import Conversation, record
 from strength import a_few
 
 
 def lines(done: Done) -> list[str]:
-    """What was written, line by line, without what is in front of it and behind it."""
     return [" ".join(line.split()) for line in done.out.splitlines()]
 
 
 def block(done: Done, title: str) -> list[str]:
-    """The lines under a title, up to the next empty one."""
+    """Return the lines under a title, up to the next empty one."""
     written = lines(done)
     begin = next(number for number, line in enumerate(written) if line.startswith(title))
     end = next((number for number in range(begin, len(written)) if not written[number]), len(written))
@@ -31,7 +28,7 @@ def block(done: Done, title: str) -> list[str]:
 # The first difference.
 
 
-def test_the_first_difference_stands_in_its_context(tmp_path: Path) -> None:
+def test_the_first_difference_is_in_its_context(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, changed("rolled", 0, "4,3", "6,1"))
     assert (done.status, done.err) == (3, "")
     assert lines(done)[1] == "665 events the same; 1 changed"
@@ -59,7 +56,7 @@ def test_both_pictures_are_drawn_and_then_where_the_states_differ(tmp_path: Path
     ]
 
 
-def test_what_one_side_lacks_is_said_with_what_comes_next(tmp_path: Path) -> None:
+def test_a_message_missing_on_one_side_is_reported_with_the_next(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, lost("rolled", 1))
     told = block(done, "First difference")
     assert told[0].endswith("game 1 (round 1), rolled only in A")
@@ -67,7 +64,7 @@ def test_what_one_side_lacks_is_said_with_what_comes_next(tmp_path: Path) -> Non
     assert re.fullmatch(r"B nothing; next is #17 0\.5\d\ds dora announces 5,5", told[-1])
 
 
-def test_what_comes_after_the_end_of_the_other_is_said(tmp_path: Path) -> None:
+def test_data_after_the_end_of_the_other_direction_is_reported(tmp_path: Path) -> None:
     known = recorded("maexchen-head-tiny.pcap")
     shorter = known.with_said(known.said[:-2]).write(tmp_path / "shorter.db")
     done = kiebitz("diff", TINY, shorter)
@@ -86,7 +83,9 @@ def test_a_game_that_only_one_side_has_is_where_they_part(tmp_path: Path) -> Non
     known = recorded(MAEXCHEN)
     last = max(place for place, one in enumerate(known.said) if one.kind == "score")
     cut = next(place for place, one in enumerate(known.said) if one.kind == "score" and place > last - 300)
-    done = kiebitz("diff", stored(MAEXCHEN), known.with_said(known.said[:cut]).write(tmp_path / "shorter.db"))
+    done = kiebitz(
+        "diff", database_of(MAEXCHEN), known.with_said(known.said[:cut]).write(tmp_path / "shorter.db")
+    )
     assert done.status == 3
     assert re.search(r"; .*\d+ games only in A", lines(done)[1])
     assert len([line for line in block(done, "Only in A") if line.startswith("game ")]) > 1
@@ -105,8 +104,8 @@ def test_the_rest_is_grouped_by_game_and_sort(tmp_path: Path) -> None:
     assert any(re.fullmatch(r"\d+ × announced: other dice", line) for line in rest) or len(rest) > 10
 
 
-def test_many_groups_are_bounded_and_it_is_said_how_many_more() -> None:
-    done = kiebitz("diff", stored(MAEXCHEN), stored("maexchen-old-20111003.pcap"))
+def test_many_groups_are_bounded_and_it_is_reported_how_many_more() -> None:
+    done = kiebitz("diff", database_of(MAEXCHEN), database_of("maexchen-old-20111003.pcap"))
     assert done.status == 3
     assert re.search(r"\n  and [\d,]+ differences more, in \d+ groups\n", done.out)
     assert re.search(r"\n  and \d+ more\n", done.out)
@@ -121,8 +120,8 @@ def test_messages_without_an_event_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_what_only_one_side_has_comes_last() -> None:
-    done = kiebitz("diff", stored(MAEXCHEN), stored(OKEY))
+def test_elements_of_one_side_come_last() -> None:
+    done = kiebitz("diff", database_of(MAEXCHEN), database_of(OKEY))
     assert done.status == 3
     assert lines(done)[1] == "0 events the same; 1 server only in A, 1 server only in B"
     assert block(done, "Only in A") == ["Only in A", "the server Mäxchen 127.0.0.1:4711, 666 events"]
@@ -133,7 +132,7 @@ def test_players_and_conversations_of_one_side_are_named(tmp_path: Path) -> None
     known = recorded(MAEXCHEN)
     silent = next(one.stream for one in known.said if b"REGISTER;kaos" in one.data)
     without = known.with_said([one for one in known.said if one.stream != silent])
-    done = kiebitz("diff", stored(MAEXCHEN), without.write(tmp_path / "without.db"))
+    done = kiebitz("diff", database_of(MAEXCHEN), without.write(tmp_path / "without.db"))
     assert "a conversation of kaos, stream 4" in block(done, "Only in A")
 
 
@@ -154,13 +153,13 @@ def test_a_filter_by_name_takes_each_side_s_own_players(tmp_path: Path) -> None:
     assert " are the same: 30 events" in done.out
 
 
-def test_players_who_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path: Path) -> None:
+def test_players_that_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path: Path) -> None:
     known = recorded(MAEXCHEN)
     spectator = next(one.stream for one in known.said if b"REGISTER_SPECTATOR;" in one.data)
     without = known.with_said([one for one in known.said if one.stream != spectator])
     written = without.write(tmp_path / "without.db")
-    assert kiebitz("diff", stored(MAEXCHEN), written, "-Y", 'kind == "rolled"').status == 0
-    assert "the player sp" in block(kiebitz("diff", stored(MAEXCHEN), written), "Only in A")
+    assert kiebitz("diff", database_of(MAEXCHEN), written, "-Y", 'kind == "rolled"').status == 0
+    assert "the player sp" in block(kiebitz("diff", database_of(MAEXCHEN), written), "Only in A")
 
 
 # States.
@@ -203,7 +202,7 @@ def test_states_in_which_only_the_names_differ_are_the_same(
 ) -> None:
     known = recorded(capture)
     other = known.with_said(replaced(names)(list(known.said))).write(tmp_path / "other.db", other_ports=True)
-    done = kiebitz("diff", "--state", f"{stored(capture)}@{moment}", f"{other}@{moment}", "--json")
+    done = kiebitz("diff", "--state", f"{database_of(capture)}@{moment}", f"{other}@{moment}", "--json")
     assert [pair["differences"] for pair in done.json] == [[]] * len(done.json)
     assert done.status == 0
 
@@ -212,7 +211,7 @@ def test_states_as_json(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, changed("rolled", 0, "4,3", "6,1"), "--state", "--json")
     assert (done.status, done.json[0]["differences"]) == (0, [])
     altered = str(tmp_path / "altered.db")
-    (found,) = kiebitz("diff", "--state", f"{stored(MAEXCHEN)}@#13", f"{altered}@#13", "--json").json
+    (found,) = kiebitz("diff", "--state", f"{database_of(MAEXCHEN)}@#13", f"{altered}@#13", "--json").json
     assert found["a"] == {
         "table": 1, "protocol": "maexchen", "server": "127.0.0.1:4711", "event": 13, "time": 0.539598,
     }  # fmt: skip
@@ -245,7 +244,6 @@ def test_json_has_every_event_with_its_words(tmp_path: Path) -> None:
 
 
 def empty_session(folder: Path) -> str:
-    """A session in which nobody says anything that is a game's."""
     return record(folder / "empty.db", Conversation().says(b"\xff\xfe nothing of a game").items)
 
 
@@ -282,7 +280,7 @@ def test_a_file_may_have_an_at_in_its_name(tmp_path: Path) -> None:
     assert kiebitz("diff", "--state", f"{other}@#14", f"{TINY}@#14").status == 0
 
 
-# What is written wrong, the exit status, and what is said.
+# The error, the exit status, and the message.
 WRONG = {
     "a moment without --state": ((f"{TINY}@12s", TINY), 2, "a moment requires --state"),
     "no moment": (("--state", f"{TINY}@noon", TINY), 2, "'noon' is no moment: write 12.5s"),
@@ -305,9 +303,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "status", "said"), WRONG.values(), ids=WRONG)
-def test_what_is_written_wrong_is_said_in_a_sentence(
-    arguments: tuple[str, ...], status: int, said: str
-) -> None:
+def test_syntax_errors_are_reported(arguments: tuple[str, ...], status: int, said: str) -> None:
     done = kiebitz("diff", *arguments)
     assert (done.status, done.out) == (status, "")
     assert said in done.err
@@ -317,9 +313,7 @@ HOSTILE = "\x1b[2J[bold]:smile:\u202e"
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_what_players_call_themselves_cannot_drive_a_terminal(
-    options: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_hostile_player_names_control_no_terminal(options: tuple[str, ...], tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, replaced({"alice": HOSTILE, "4,3": "6,1"}), *options)
     assert done.status == 3
     assert not set(done.out) & {"\x1b", "\u202e"}

@@ -1,5 +1,3 @@
-"""Errors that are told to a user have one base, which tells them from faults of Kiebitz."""
-
 from __future__ import annotations
 
 import ast
@@ -39,7 +37,7 @@ def test_each_error_has_the_one_base() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_it_is_told_in_its_own_words(
+def test_it_is_reported_in_its_own_words(
     error: KiebitzError, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:

@@ -1,5 +1,3 @@
-"""All that is shown goes one way, on which it is escaped; ruff refuses the others."""
-
 from __future__ import annotations
 
 import io
@@ -14,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ROOT, kiebitz
+from damaged_databases import FORGED, HOSTILE
 from hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 from rich.console import Console as RichConsole
 from rich.segment import Segment
 from rich.text import Text as RichText
-from spoilt_databases import FORGED, HOSTILE
 
 from kiebitz.cli.mitm import log as mitmproxy_log
 from kiebitz.cli.terminal import console, screen
@@ -111,7 +109,7 @@ def test_an_escape_is_wrapped_as_it_is_shown() -> None:
     assert "".join(line[2:] for line in lines).startswith(printable(HOSTILE)[:30])
 
 
-def test_what_would_be_escaped_is_no_candidate() -> None:
+def test_text_that_needs_escapes_is_no_candidate() -> None:
     found = console.candidates([("a", HOSTILE), (HOSTILE, None)])
     assert [(item.value, item.help) for item in found] == [("a", printable(HOSTILE))]
 
@@ -222,7 +220,7 @@ def test_a_name_makes_no_line_of_its_own_in_an_error(command: list[str], tmp_pat
         path.write_bytes(b"no capture")
 
 
-def test_what_there_is_to_choose_from_stands_on_the_line() -> None:
+def test_choices_are_on_the_line() -> None:
     done = kiebitz("export", str(CAPTURES / "maexchen-head-tiny.pcap"))
     assert (done.status, len(done.err.splitlines())) == (2, 2)
     assert "Choose from: pcapng, jsonl, csv, parquet" in done.err

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sessions import START_NS, Conversation, record
+from imported_databases import database_of
 from pyarrow import parquet
-from stored import stored
+from session_factory import START_NS, Conversation, record
 from strength import GAMES, a_few
 from tcp_segments import handshake, sent, write_pcap
 from terminals import OnTerminal
@@ -58,13 +58,13 @@ def odd_pcapng(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pcapng_imports_as_the_same_session(odd_pcapng: Path) -> None:
     for command in ("messages", "events", "games", "check"):
         again = kiebitz(command, str(odd_pcapng), "--json")
-        assert again.json == kiebitz(command, stored(Path(ODD).name), "--json").json
+        assert again.json == kiebitz(command, database_of(Path(ODD).name), "--json").json
 
 
 @needs_tshark
 def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
     rows = _tshark(odd_pcapng, "-e", "frame.comment", "-e", "_ws.malformed")
-    messages = kiebitz("messages", stored(Path(ODD).name), "--json").json
+    messages = kiebitz("messages", database_of(Path(ODD).name), "--json").json
     assert len(rows) == len(messages)
     for (comment, malformed), message in zip(rows, messages, strict=True):
         assert message["name"] in comment
@@ -74,7 +74,7 @@ def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
 
 
 def _comments(path: Path) -> list[list[str]]:
-    """The comments of each packet that has any."""
+    """Return the comments of each packet that has any."""
     rows = _tshark(path, "-e", "frame.comment", "-E", "aggregator=\x1f")
     return [row[0].split("\x1f") for row in rows if row[0]]
 
@@ -89,11 +89,11 @@ FLAWED = [
 
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(FLAWED, FLAWED[:2]))
-def test_the_comments_say_each_message_event_and_flaw(name: str, tmp_path: Path) -> None:
-    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+def test_the_comments_have_each_message_event_and_diagnostic(name: str, tmp_path: Path) -> None:
+    kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     found = Counter(comment for comments in _comments(tmp_path / "x.pcapng") for comment in comments)
     expected: Counter[str] = Counter()
-    rows = [json.loads(line) for line in kiebitz("export", stored(name), "-T", "jsonl").out.splitlines()]
+    rows = [json.loads(line) for line in kiebitz("export", database_of(name), "-T", "jsonl").out.splitlines()]
     sentences = {row["id"]: row["sentence"] for row in rows if row["record"] == "event"}
     for row in rows:
         if row["record"] == "message":
@@ -110,7 +110,7 @@ def _cut(comment: str) -> str:
 
 
 @needs_tshark
-def test_what_is_wrong_with_no_bytes_stands_with_the_packet_before(tmp_path: Path) -> None:
+def test_diagnostics_without_bytes_follow_the_previous_packet(tmp_path: Path) -> None:
     talk = (
         Conversation()
         .fault()
@@ -144,7 +144,7 @@ def test_what_is_wrong_with_no_bytes_stands_with_the_packet_before(tmp_path: Pat
 
 
 @needs_tshark
-def test_comments_stand_at_their_packet_where_bytes_fill_several(tmp_path: Path) -> None:
+def test_comments_are_at_their_packet_if_bytes_fill_several(tmp_path: Path) -> None:
     stream = Stream(1, "tcp", "127.0.0.1:4000", "127.0.0.1:8090", START_NS)
     hello = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
     chat = [b'{"Chatnachricht":{"Absender":1,"Nachricht":"%04d"}}\n' % number for number in range(3000)]
@@ -228,7 +228,7 @@ def test_nanoseconds_and_cut_datagrams_survive(tmp_path: Path) -> None:
     kiebitz("import", str(tmp_path / "x.pcapng"), "-w", str(tmp_path / "y.db"))
     query = "SELECT direction, ts_ns, offset, length, data FROM chunks ORDER BY id"
     rows = [
-        closed_afterwards(sqlite3.connect(tmp_path / name)).execute(query).fetchall()
+        close_after_test(sqlite3.connect(tmp_path / name)).execute(query).fetchall()
         for name in ("x.db", "y.db")
     ]
     assert rows[0] == rows[1]
@@ -279,7 +279,7 @@ def test_tcp_as_pcapng_imports_as_the_same_session(name: str, tmp_path: Path) ->
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(TCP_CAPTURES, TCP_CAPTURES[:2]))
 def test_tshark_does_not_complain_about_tcp(name: str, tmp_path: Path) -> None:
-    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     rows = _tshark(
         tmp_path / "x.pcapng",
         *("-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"),
@@ -377,7 +377,7 @@ def test_csv_and_parquet_have_the_same_rows(tmp_path: Path) -> None:
         for column, name in (("fields", row["name"]), ("data", row["kind"])):
             said = json.loads(row.pop(column) or "{}")
             held = (typed.pop(column) or {}).get(name) or {}
-            # What is not known is null, where there is a place for it.
+            # Unknown values are null.
             assert _known(said) == _known(held)
         assert row == {key: "" if value is None else str(value) for key, value in typed.items()}
     rolled = next(row for row in rows if row["kind"] == "rolled")
@@ -408,7 +408,7 @@ def test_parquet_has_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize("protocol", GAMES)
 def test_parquet_is_the_same_each_time_and_bounded(protocol: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        kiebitz("export", stored(GAMES[protocol]), "-T", "parquet", "-o", str(tmp_path / name))
+        kiebitz("export", database_of(GAMES[protocol]), "-T", "parquet", "-o", str(tmp_path / name))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -483,7 +483,7 @@ def test_checksum(data: bytes, checksum: int) -> None:
 
 
 def _sum_of_words(data: bytes) -> int:
-    """The checksum by the letter of RFC 1071."""
+    """Return the checksum by the letter of RFC 1071."""
     total = 0
     for (word,) in struct.iter_unpack("!H", data + b"\0" * (len(data) % 2)):
         total += word
@@ -501,14 +501,14 @@ def test_checksum_is_that_of_the_rfc(data: bytes) -> None:
     "name", a_few(["catan-niedlichepixel-game2-3p.pcap.gz", "cgml-styles.pcap.gz"], ["cgml-styles.pcap.gz"])
 )
 def test_tshark_finds_all_sums_right(name: str, tmp_path: Path) -> None:
-    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     checks = [f"{layer}.check_checksum:TRUE" for layer in ("ip", "tcp", "udp")]
     options = [word for check in checks for word in ("-o", check)]
     rows = _tshark(tmp_path / "x.pcapng", *options, "-e", "tcp.checksum.status", "-e", "ip.checksum.status")
     assert {tuple(row) for row in rows} == {("1", "1")}
 
 
-def test_on_a_terminal_bars_tell_how_far_it_is(tmp_path: Path) -> None:
+def test_progress_bars_on_a_terminal(tmp_path: Path) -> None:
     page = tmp_path / "game.html"
     with OnTerminal("export", TINY, "-T", "html", "--anonymize", "-o", str(page)) as terminal:
         assert terminal.ended() == 0, terminal.lines

@@ -1,5 +1,3 @@
-"""When things go wrong: a sentence on stderr, the right exit status, no traceback, and a sound database."""
-
 from __future__ import annotations
 
 import os
@@ -123,7 +121,6 @@ def test_the_disk_is_full_on_import(tmp_path: Path) -> None:
 
 
 def assert_whole_but_for_gaps(database: Path, sent: list[bytes], from_then_on: int) -> None:
-    """Each byte of both directions is there or in a gap of known length, all since a datagram is there."""
     said = b"".join(sent)
     safe = len(b"".join(sent[:from_then_on]))
     with closing(sqlite3.connect(database)) as connection:
@@ -164,7 +161,7 @@ def test_the_disk_is_full_while_relaying(tmp_path: Path, first: bytes, is_killed
                 echo.wait_for("Traffic is forwarded but not recorded")
                 if is_killed:
                     echo.kill_recorder()
-            # The journal is tried again after a tenth of a second, when there is something for it.
+            # The journal is retried after a tenth of a second, if it has new records.
             time.sleep(0.2)
             freed = len(sent)
             for number in range(40):
@@ -186,7 +183,7 @@ def test_the_disk_is_full_while_relaying(tmp_path: Path, first: bytes, is_killed
         assert {way: stream[f"missing_{way}"] for way in missing} == missing
         assert "missing c2s" in kiebitz("streams", str(database)).out
         told = kiebitz("check", str(database), "--json", "-Y", 'diag.code == "gap"')
-        # As of a game's stream: nobody has broken a rule.
+        # As for a game's stream: no violation is reported.
         assert (told.status, {gap["severity"] for gap in told.json}) == (0, {"warning"})
         assert sum(gap["length"] for gap in told.json) == total
 

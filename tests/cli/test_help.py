@@ -1,5 +1,3 @@
-"""Every command says what it does, with an example, and starts without loading the others."""
-
 from __future__ import annotations
 
 import re
@@ -64,7 +62,7 @@ def test_version(option: str) -> None:
     )
 
 
-def test_an_unknown_command_is_told_with_the_nearest() -> None:
+def test_an_unknown_command_is_reported_with_the_nearest() -> None:
     done = kiebitz("mesages")
     assert done.status == 2
     assert done.err.startswith("kiebitz: there is no command mesages; did you mean messages?")
@@ -77,7 +75,7 @@ def test_wrong_usage_is_status_2() -> None:
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """The modules that a command has loaded when it is over."""
+    """Return the modules that a command has loaded when it is over."""
     program = f"import sys; from kiebitz.cli.main import run; run({[*arguments]!r}); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ODD, ROOT, TINY, kiebitz, spawn
-from made_sessions import Conversation, record
 from processes_and_rows import PATIENCE_S
+from session_factory import Conversation, record
 
 from kiebitz.storage.database.recorder_lock import lock
 
@@ -30,7 +30,6 @@ NASTY = "a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f"
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two imported sessions."""
     path = str(tmp_path_factory.mktemp("listings") / "game.db")
     assert kiebitz("import", TINY, ODD, "-w", path).status == 0
     return path
@@ -38,7 +37,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def nasty(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A player whose name drives terminals, and a message with line breaks."""
     talk = Conversation()
     talk.says(f"REGISTER;{NASTY}".encode()).hears(b"REGISTERED").says(b"ROLL;tok\n").says(b"\xff\xfe")
     return record(tmp_path_factory.mktemp("nasty") / "nasty.db", talk.ends().items)
@@ -101,7 +99,7 @@ def test_messages(database: str) -> None:
     assert len({line.index("ANNOUNCED") for line in lines[1:]}) == 1
 
 
-def test_events_and_what_a_player_could_know(database: str) -> None:
+def test_events_that_a_player_could_observe(database: str) -> None:
     everything = kiebitz("events", f"{database}:1", "--json").json
     carls = kiebitz("events", f"{database}:1", "--as", "carl", "--json").json
     assert {"id": 14, "kind": "rolled", "sentence": "carl has rolled 3,3"}.items() <= everything[13].items()
@@ -112,7 +110,7 @@ def test_events_and_what_a_player_could_know(database: str) -> None:
     assert "there is no player cral in this session; did you mean carl?" in wrong.err
 
 
-def test_all_forms_say_the_same(database: str) -> None:
+def test_all_forms_are_equivalent(database: str) -> None:
     arguments = ("messages", f"{database}:1")
     rows = kiebitz(*arguments, "--json").json
     assert [json.loads(line) for line in kiebitz(*arguments, "--nl").out.splitlines()] == rows
@@ -192,7 +190,7 @@ def test_follow_shows_gaps_and_empty_datagrams(tmp_path: Path) -> None:
     assert "0000000b  [12 bytes missing]" in kiebitz("follow", database, "1", "--hex").out
 
 
-def test_an_unknown_stream_is_told_with_those_there_are(database: str) -> None:
+def test_an_unknown_stream_is_reported_with_those_there_are(database: str) -> None:
     done = kiebitz("follow", f"{database}:1", "77")
     assert done.status == 1
     assert "no stream 77; there are 1 to 5" in done.err
@@ -252,7 +250,6 @@ def test_a_reader_that_has_enough_is_no_failure(database: str) -> None:
 
 @contextmanager
 def recorder_at(path: Path) -> Iterator[None]:
-    """As if a recorder had the database open: it holds the lock that recorders hold."""
     descriptor = lock(str(path))
     assert descriptor is not None
     try:
@@ -270,12 +267,12 @@ def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
         assert process.stdout is not None
         names = [json.loads(process.stdout.readline())["name"] for _ in range(2)]
         assert names == ["REGISTER", "REGISTERED"]
-        with closed_afterwards(sqlite3.connect(path)) as connection:
+        with close_after_test(sqlite3.connect(path)) as connection:
             connection.execute(
                 "INSERT INTO messages VALUES (3, 1, 'c2s', 1700000000003000000, 'JOIN', '{}', 14, 6, 1, 1)"
             )
         assert json.loads(process.stdout.readline())["name"] == "JOIN"
-        with closed_afterwards(sqlite3.connect(path)) as connection:
+        with close_after_test(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE sessions SET ended_ns = 1700000000003000000")
         connection.close()
         out, err = process.communicate(timeout=PATIENCE_S)
@@ -301,7 +298,7 @@ def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
 
 
 def _on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What a command writes to a terminal 100 columns wide."""
+    """Return a command's output on a terminal 100 columns wide."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "kiebitz", *arguments],

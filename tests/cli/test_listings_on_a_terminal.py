@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 from strength import a_few
 from terminals import OnTerminal
 
@@ -19,14 +19,13 @@ WIDTHS = [60, 80, 100, 160]
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Three imported sessions."""
     path = str(tmp_path_factory.mktemp("terminal") / "game.db")
     assert kiebitz("import", TINY, ODD, CATAN, "-w", path).status == 0
     return path
 
 
 def shown(columns: int, *arguments: str) -> tuple[list[str], list[list[str]]]:
-    """The titles of a listing on a terminal, and its rows, in words."""
+    """Return the titles of a listing on a terminal, and its rows, in words."""
     with OnTerminal(*arguments, columns=columns) as command:
         assert command.ended() == 0
     lines = [line for line in command.lines if not line.startswith("kiebitz: ")]
@@ -41,7 +40,6 @@ def port(address: str) -> str:
 
 
 def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
-    """Whether a value of a row is there, as it is or written shorter."""
     value = row[key]
     if value is None:
         return True
@@ -72,7 +70,7 @@ def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
         lambda row: row[1] != 1,
     ),
 )
-def test_what_a_row_is_found_by_is_whole(
+def test_search_columns_of_a_row_are_complete(
     database: str, columns: int, command: str, number: int, filter_: str, keys: list[str]
 ) -> None:
     session = f"{database}:{number}" if number else database
@@ -86,17 +84,17 @@ def test_what_a_row_is_found_by_is_whole(
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_what_does_not_fit_gives_way_from_the_right(database: str, columns: int) -> None:
+def test_the_right_part_is_dropped_if_space_is_short(database: str, columns: int) -> None:
     session = f"{database}:3"
     titles, rows = shown(columns, "messages", session, "-Y", 'msg == "Bauen"')
     assert titles == ["#", "time", "stream", "dir", "who", "name", "fields"]
-    # The gloss stands in the column that takes what the others leave.
+    # The gloss is in the column that takes the remaining width.
     assert {row[5] for row in rows} == {"Bauen"}
     assert {row[6] for row in rows} == {"builds"}
     assert any(row[-1].endswith("…") for row in rows) == (columns < 160)
 
 
-def test_a_column_that_has_no_room_is_told_of(database: str) -> None:
+def test_a_column_that_has_no_room_is_reported(database: str) -> None:
     with OnTerminal("streams", f"{database}:1", columns=60) as command:
         assert command.ended() == 0
     assert command.lines[0] == "kiebitz: 60 columns are too narrow to show messages, bytes"

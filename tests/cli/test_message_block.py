@@ -1,5 +1,3 @@
-"""One message in full, as lines for a terminal: goldens, any width, and anything that a peer may send."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,7 +7,7 @@ from all_cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 from strength import few_captures, times
 
 import kiebitz
@@ -196,7 +194,6 @@ clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě
 121  0d 0a 0d 0a              ....      empty line
 """,
 }
-"""By capture, message and columns."""
 
 
 @pytest.mark.parametrize(("name", "message", "columns"), BLOCKS)
@@ -208,7 +205,7 @@ def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
-def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
+def test_each_byte_is_shown_and_each_diagnostic_in_any_width(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         full = MessageDetails(session.timeline)
         flawed = {flaw.message for flaw in session.diagnostics()}
@@ -228,8 +225,8 @@ def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
 
 
 @given(data=st.data())
-def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
-    """Wherever they are said to be, as in somebody else's database, and however wide the terminal is."""
+def test_diagnostics_anywhere_are_each_told_once(data: st.DataObject) -> None:
+    """At any offsets, as in a hostile database, and at any width of the terminal."""
     dissector = data.draw(st.sampled_from(sorted(CASES, key=lambda dissector: dissector.protocol)))
     case = data.draw(st.sampled_from(CASES[dissector]))
     place = st.integers(-5, len(case.data) + 20)
@@ -259,7 +256,6 @@ def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
 
 
 def hexadecimal(block: str, columns: int) -> list[str]:
-    """What stands in hexadecimal in a block, row by row."""
     found = []
     for line in block.split("\n\n", 1)[1].split("\n\nevent")[0].splitlines():
         offset, _, row = line.lstrip().partition("  ")
@@ -304,7 +300,7 @@ def test_letters_that_run_leftwards_do_not_turn_a_row_round(tmp_path: Path) -> N
 
 
 def test_wide_letters_take_their_own_cells(tmp_path: Path) -> None:
-    """In the text a letter stands at its first byte, so carets are under what they mean."""
+    """In the text a letter is at its first byte, so carets are below the right letters."""
     items = Conversation().says("REGISTER;日ö\N{GAME DIE}x".encode()).says(b"JOIN").items
     with kiebitz.open(record(tmp_path / "wide.db", items)) as session:
         told = MessageDetails(session.timeline).message(1)

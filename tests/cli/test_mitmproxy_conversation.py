@@ -1,5 +1,3 @@
-"""One conversation read piece by piece: each message is found where it ends, however the bytes are cut."""
-
 from __future__ import annotations
 
 from itertools import pairwise
@@ -65,7 +63,7 @@ def test_bytes_cut_anywhere_say_the_same(name: str, random: Random) -> None:
     found = found_in(conversation, len(cut))
     for way in DIRECTIONS:
         assert [row for row in found if row[0] == way] == [row for row in messages if row[0] == way]
-    # Every byte is in a message; a piece in which none ends tells of which one it is a part.
+    # Every byte is in a message; a piece in which none ends names its message.
     for number, piece in enumerate(cut):
         rest, unended = conversation.unended(number)
         told = sum(message.length for message in conversation.messages(number))
@@ -73,14 +71,14 @@ def test_bytes_cut_anywhere_say_the_same(name: str, random: Random) -> None:
         assert (rest > 0) == (unended is not None) or not piece.data
 
 
-def test_what_is_not_whole_yet_is_told_as_it_comes() -> None:
+def test_incomplete_data_is_passed_on_as_it_arrives() -> None:
     transport, sent, messages = CONVERSATIONS["schafkopf-1.3-badcard.pcap"]
     conversation = read(transport, [])
     told = 0
     for number, piece in enumerate(sent):
         conversation.take(*piece)
         told += len(conversation.messages(number))
-        # Nothing that could be told now is kept back.
+        # Complete messages are shown at once.
         assert told + 1 >= sum(
             1
             for way, _, offset, length in messages
@@ -98,7 +96,7 @@ def test_pieces_before_the_protocol_is_recognised_are_read_once_it_is() -> None:
     for number in range(3, 6):
         conversation.take("c2s", 1, b"")
         assert len(conversation.messages(number)) == 1
-    # What is wrong with them is told once it is sure that this is the game.
+    # Diagnostics are reported once the game is certain.
     conversation.end()
     for number in range(3, 6):
         assert [flaw.code for flaw in conversation.flaws(conversation.messages(number)[0])] == [
@@ -124,7 +122,7 @@ def test_bytes_of_a_direction_across_pieces() -> None:
         "cgml-tiny.pcap.gz",
     ],
 )
-def test_from_the_middle_on_nobody_is_accused(name: str) -> None:
+def test_from_the_middle_on_no_violation_is_reported(name: str) -> None:
     _, sent, _ = sent_on(name, 1)
     for begin in range(1, len(sent), max(len(sent) // 12, 1)):
         first, *rest = sent[begin:]

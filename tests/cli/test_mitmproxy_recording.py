@@ -1,5 +1,3 @@
-"""The addon that records, in a real mitmdump: what passes is in the database, and mitmdump always goes on."""
-
 from __future__ import annotations
 
 import os
@@ -34,7 +32,7 @@ class Mitmdump:
         self.log = ""
 
     def hears(self, text: str) -> str:
-        """The next line of the log that has this text in it."""
+        """Return the next line of the log that has this text in it."""
         assert self.process.stdout is not None
         patience = threading.Timer(PATIENCE_S, self.process.kill)
         patience.start()
@@ -57,7 +55,7 @@ class Mitmdump:
 def mitmdump(
     folder: Path, *modes: str, setting: str = "", before: str = "", ready: str = "Kiebitz records into"
 ) -> Iterator[Mitmdump]:
-    """mitmdump with our script, behind the script `before`, until it is told to end."""
+    """Run mitmdump with Kiebitz's script, after the script `before`, until the end of the block."""
     first = folder / "first.py"
     first.write_text(before)
     ours = kiebitz("addon-path").out.strip()
@@ -104,7 +102,6 @@ def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signa
 
 
 def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
-    """What a client gets who says something, and has it said back."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
         client.sendall(data)
         with accept(listener) as there:
@@ -129,7 +126,7 @@ def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path
         )
         with mitmdump(tmp_path, *modes, before=louder) as running:
             players = [Player(name, ("127.0.0.1", udp)) for name in ("alice", "bob", "carl")]
-            # Nobody sends an empty datagram: mitmproxy takes that for the end of the flow.
+            # No empty datagrams: mitmproxy takes them for the end of the flow.
             play(server, players)
             assert exchange(tcp, listener, b"hello") == b"HELLO"
     assert_recorded(running.database, players)

@@ -39,7 +39,6 @@ API: Any = contentviews
 
 @pytest.fixture(autouse=True)
 def games() -> Iterator[ShowGames]:
-    """The view is there, as in a mitmproxy that has loaded the script."""
     addon = ShowGames()
     addon.load(None)
     yield addon
@@ -47,7 +46,7 @@ def games() -> Iterator[ShowGames]:
 
 
 def shown(of: Any, message: Any, view: str = "auto") -> tuple[str, str]:
-    """The title or the name of the view that mitmproxy takes, and what it shows of a message."""
+    """Return the title or the name of the view that mitmproxy takes, and what it shows of a message."""
     kinds = {tcp.TCPMessage: "tcp_message", udp.UDPMessage: "udp_message"}
     about = {"flow": of, kinds.get(type(message), "http_message"): message}
     if hasattr(API, "Contentview"):
@@ -60,12 +59,12 @@ def shown(of: Any, message: Any, view: str = "auto") -> tuple[str, str]:
 
 
 def is_ours(title: str) -> bool:
-    """Whether Kiebitz shows it. Before mitmproxy 12 a view may give a title each time."""
+    """Return whether Kiebitz shows it. Before mitmproxy 12 a view may give a title each time."""
     return title == "Kiebitz" or title in {dissector.grammar.title for dissector in BUILT_IN}
 
 
 def flow_of(transport: Transport, said: Iterable[tuple[Direction, bytes]]) -> Flow:
-    """A live flow with these messages, 10 ms between them."""
+    """Return a live flow with these messages, 10 ms between them."""
     of: Any = tflow.ttcpflow(messages=[]) if transport == "tcp" else tflow.tudpflow(messages=[])
     for direction, data in said:
         says(of, direction, data)
@@ -89,7 +88,7 @@ ROUND: list[tuple[Direction, bytes]] = [
 ]
 
 
-def test_a_datagram_is_shown_with_fields_event_and_flaw() -> None:
+def test_a_datagram_is_shown_with_fields_event_and_diagnostic() -> None:
     of = flow_of("udp", ROUND)
     assert shown(of, of.messages[5], "kiebitz")[1] == "YOUR TURN\n  token: t2\n  » it is alice's turn"
     title, text = shown(of, of.messages[6])
@@ -125,7 +124,7 @@ def test_fields_within_fields_are_indented() -> None:
     assert "\n  Spieler:\n    " in text
 
 
-def test_the_lines_of_a_stream_around_a_flaw_come_from_earlier_pieces() -> None:
+def test_the_lines_around_a_diagnostic_include_earlier_pieces() -> None:
     name = "schafkopf-1.3-badcard.pcap"
     of = flow_of("tcp", [(piece.direction, piece.data) for piece in CONVERSATIONS[name][1]])
     (text,) = (text for message in of.messages if "bad-field" in (text := shown(of, message)[1]))
@@ -155,7 +154,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("of", OTHERS)
-def test_what_is_no_game_is_left_to_others(of: Flow) -> None:
+def test_other_traffic_is_left_to_other_protocols(of: Flow) -> None:
     for message in of.messages:
         assert not is_ours(shown(of, message)[0])
         assert shown(of, message, "kiebitz")[1] == "Kiebitz recognised no game in this conversation."
@@ -211,7 +210,7 @@ def test_a_message_that_was_changed_is_read_as_it_is_now() -> None:
     assert "players: alice" in shown(of, of.messages[4])[1]
 
 
-def test_of_a_flow_that_is_kept_short_what_is_there_is_read() -> None:
+def test_the_rest_of_a_truncated_flow_is_read() -> None:
     name = "catan-niedlichepixel-framing.pcap.gz"
     of = flow_of("tcp", [])
     found = []
@@ -222,14 +221,14 @@ def test_of_a_flow_that_is_kept_short_what_is_there_is_read() -> None:
     assert len([text for text in found if "  (" in text]) > len(found) / 2
 
 
-def test_the_end_of_a_connection_in_a_message_is_told() -> None:
+def test_the_end_of_a_connection_in_a_message_is_reported() -> None:
     of = flow_of("tcp", [("s2c", b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'), ("s2c", b'{"Willk')])
     assert shown(of, of.messages[1])[1] == "(7 bytes of a message, continued later)"
     of.live = False
     assert "error[truncated]" in shown(of, of.messages[1])[1]
 
 
-def test_what_peers_send_cannot_drive_a_terminal() -> None:
+def test_peer_messages_control_no_terminal() -> None:
     of = flow_of("udp", [("c2s", "REGISTER;a\x1b[31m\u202eb\nerror".encode()), ("c2s", b"\x1b]0;x\x07")])
     for message in of.messages:
         for line in shown(of, message, "kiebitz")[1].split("\n"):
@@ -258,7 +257,7 @@ def test_any_bytes(
 
 @contextmanager
 def mitmdump(folder: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """A mitmdump that keeps its own files in a folder; it ends with the block."""
+    """Yield a mitmdump that keeps its own files in a folder; it ends with the block."""
     process = subprocess.Popen(
         [MITMDUMP, "--set", f"confdir={folder}", *arguments],
         stdout=subprocess.PIPE,
@@ -301,7 +300,7 @@ def test_a_real_mitmdump_shows_a_game(tmp_path: Path) -> None:
     assert "REGISTER\n" in said.replace("\r", "")
 
 
-def test_a_mitmproxy_without_kiebitz_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_mitmproxy_without_kiebitz_is_reported_in_a_sentence(tmp_path: Path) -> None:
     # Another package of that name hides ours, as in a Python where ours is not.
     (tmp_path / "kiebitz.py").write_text("")
     script = kiebitz("addon-path").out.strip()
@@ -313,7 +312,7 @@ def test_a_mitmproxy_without_kiebitz_is_told_in_a_sentence(tmp_path: Path) -> No
     assert "Traceback" not in said
 
 
-def test_the_sentence_names_the_mitmdump_beside_the_command(tmp_path: Path) -> None:
+def test_the_sentence_names_the_mitmdump_next_to_the_command(tmp_path: Path) -> None:
     (tmp_path / "kiebitz").write_text("#!/bin/sh\n")
     (tmp_path / "kiebitz").chmod(0o755)
     (tmp_path / "mitmdump").touch()
@@ -330,7 +329,7 @@ def test_the_sentence_names_the_mitmdump_beside_the_command(tmp_path: Path) -> N
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_plug_ins_that_are_left_out_are_told(
+def test_plug_ins_that_are_left_out_are_reported(
     games: ShowGames, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     known = Installed(installed().dissectors, {}, ("the plug-in x 1.0 is left out: y",))

@@ -1,5 +1,3 @@
-"""Whatever variables of the environment hold: a command works, or reports in a sentence what is wrong."""
-
 from __future__ import annotations
 
 import os
@@ -33,7 +31,7 @@ ANYWHERE: list[Changes] = [
     *({"DASK_CONFIG": "FILE"}, {"DASK_LOGGING": "3"}, {"ARROW_NUM_THREADS": "x"}, {"OMP_NUM_THREADS": "x"}),
     *({"SQLITE_TMPDIR": "/nowhere"}, {"SSL_CERT_FILE": "/nowhere"}, {"NATS_CREDS": "/nowhere"}),
 ]
-"""`FILE` stands for a file that holds no settings; None for a variable that is not set."""
+"""`FILE` is a file without settings; None an unset variable."""
 
 COMMANDS = {
     "events": ["events", TINY],

@@ -1,5 +1,3 @@
-"""What people see of `kiebitz probe`: the picture while cases run, the sums, the list, the report."""
-
 from __future__ import annotations
 
 import io
@@ -47,7 +45,7 @@ MUST = StatedExpectation("must", ("refuses", "closes"), "4.2 Errors", "An error 
 
 
 def result(case: str, verdict: str, why: str = "it ignores it", **other: Any) -> Result:
-    """A result, in which what does not matter is made up."""
+    """Return a result, in which what does not matter is made up."""
     message = case.split("/")[1] if case.count("/") > 1 else None
     made: dict[str, Any] = {
         "role": "server",
@@ -71,7 +69,7 @@ def result(case: str, verdict: str, why: str = "it ignores it", **other: Any) ->
 
 
 def told(capture: str, numbers: Sequence[int]) -> tuple[ReportedMessage, ...]:
-    """Messages of a recorded session."""
+    """Return messages of a recorded session."""
     found = []
     with library.open(str(CAPTURES / capture)) as session:
         in_full = MessageDetails(session.timeline)
@@ -143,7 +141,7 @@ def test_a_picture_fits_its_terminal(columns: int, rows: int) -> None:
 
 
 def drawn(watching: ProgressView, columns: int, rows: int) -> list[str]:
-    """The lines of a picture."""
+    """Return the lines of a picture."""
     file = io.StringIO()
     Console(file=file, width=columns, height=rows).print(watching)
     return file.getvalue().splitlines()
@@ -165,7 +163,7 @@ def test_a_picture_counts_what_is_left_by_message() -> None:
 
 
 @pytest.mark.full
-def test_on_a_terminal_it_is_seen_as_it_runs_and_told_in_the_end() -> None:
+def test_on_a_terminal_progress_and_result_are_shown() -> None:
     port = free_port("udp")
     words = ["--restart", server(port, "dies-on-an-unknown-word"), "--timeout", "0.4"]
     only = ["--only", "maexchen/unknown-message", "--only", "maexchen/JOIN"]
@@ -182,7 +180,7 @@ def test_on_a_terminal_it_is_seen_as_it_runs_and_told_in_the_end() -> None:
 # In the end.
 
 
-def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.CaptureFixture[str]) -> None:
+def test_violations_are_listed_and_notes_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
     messages = told("schafkopf-1.3-badcard.pcap", range(1, 9))
     print_results(
         [
@@ -215,7 +213,7 @@ def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.Captu
     assert re.search(r"1 +its injection point was not reached \(any message 1\)", out)
 
 
-def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_messages_are_reported_too(capsys: pytest.CaptureFixture[str]) -> None:
     odd = b"\0\xff\x1b[2J"
     print_results([result("p/rubbish", "FAILED", unread=odd)])
     assert r"  sent  \x00\xff\x1b[2J" in capsys.readouterr().out
@@ -225,7 +223,7 @@ def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> N
     assert r"  got   unreadable \x00\xff\x1b[2J" in capsys.readouterr().out
 
 
-def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_reported_texts_are_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
     more = {"sentence": EVIL, "demand": demand, "session": EVIL, "command": EVIL}
     messages = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
@@ -238,7 +236,7 @@ def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> Non
     assert is_harmless(told)
 
 
-def test_nothing_is_told_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_session_has_no_report(capsys: pytest.CaptureFixture[str]) -> None:
     print_results([])
     assert capsys.readouterr().out == ""
 
@@ -259,8 +257,7 @@ def test_on_a_terminal_cases_are_listed_by_message(columns: int) -> None:
     every = listed("catan")
     assert re.fullmatch(r"\d+ must, \d+ should, \d+ open", lines[-1])
     assert sum(map(int, re.findall(r"\d+", lines[-1]))) == len(every)
-    # Whoever looks for a case of the list finds it, by both parts of its name.
-    # What the server says itself is apart.
+    # Each case in the list is found by both parts of its name. The server's own output is separate.
     of_hallo = [case for case in every if case.startswith("catan/Hallo/") and not case.endswith("/said")]
     names = {case.removeprefix("catan/Hallo/") for case in of_hallo}
     assert sum(map(int, re.findall(r"\d+", counts))) == len(names)
@@ -269,7 +266,7 @@ def test_on_a_terminal_cases_are_listed_by_message(columns: int) -> None:
 
 
 def listed(protocol: str) -> list[str]:
-    """The names of all cases."""
+    """Return the names of all cases."""
     done = kiebitz("probe", "server", "-d", protocol, "--list", "--json")
     return [each["case"] for each in done.json]
 
@@ -287,7 +284,7 @@ def test_in_a_pipe_each_case_is_one_line() -> None:
 def page(
     path: Path, results: Sequence[Result], title: str = "Noughts: the server", left: str | None = None
 ) -> str:
-    """A report, as its text."""
+    """Return a report, as its text."""
     with path.open("wb") as file:
         write_page(title, results, left, file)
     return path.read_text()
@@ -322,7 +319,7 @@ def test_a_report_has_what_failed_first_and_the_bytes_of_each_case(tmp_path: Pat
     assert all(len(line) <= COLUMNS for line in said[said.index("#624") : said.index("12  3b")].splitlines())
 
 
-def test_a_report_escapes_all_that_it_is_told(tmp_path: Path) -> None:
+def test_a_report_escapes_all_that_it_is_reported(tmp_path: Path) -> None:
     demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
     evil = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
     results = [

@@ -30,7 +30,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def replayed(capsys: Capture, *arguments: str) -> list[str]:
-    """The lines of a replay as fast as possible, without the picture at the end."""
+    """Return the lines of a replay as fast as possible, without the picture at the end."""
     assert run(["replay", TINY, "--speed", "0", *arguments]) == 0
     return re.findall(r"^ +(\d+\.\d{6}  .*)$", capsys.readouterr().out, re.MULTILINE)
 
@@ -70,8 +70,6 @@ def step(ts_ns: int, next_ns: int | None) -> Step:
 
 
 class Clock:
-    """A clock that only goes on by sleeping, and by what the test says that drawing takes."""
-
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -145,7 +143,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def ended(self) -> int:
-        """The exit status; the terminal must be as it was."""
+        """Return the exit status; the terminal must be as it was."""
         # A terminal whose last program is gone gives an error where a file would end.
         with suppress(OSError):
             while data := os.read(self._master, 65536):

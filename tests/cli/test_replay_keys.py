@@ -25,7 +25,6 @@ SLOW = ("replay", TINY, "--speed", "0.001")
 
 
 def waiting(terminal: int) -> int:
-    """How many bytes were typed that nobody has read."""
     found = struct.unpack("i", fcntl.ioctl(terminal, termios.FIONREAD, bytes(4)))[0]
     assert isinstance(found, int)
     return found

@@ -1,5 +1,3 @@
-"""Codes to scan: what stands on the terminal, read back into modules, is the code of the text above it."""
-
 from __future__ import annotations
 
 import re
@@ -18,13 +16,12 @@ from strength import a_few
 from kiebitz.cli.terminal.scan_code import code_of, half_blocks
 
 HALVES = {" ": (0, 0), "▄": (0, 1), "▀": (1, 0), "█": (1, 1)}
-"""Which halves of its cell a letter fills."""
 
 QUIET = 4
 
 
 def modules(lines: list[str], are_dark: bool) -> list[list[bool]]:
-    """The modules that lines of half blocks show."""
+    """Return the modules that lines of half blocks show."""
     rows = []
     for line in lines:
         for half in (0, 1):
@@ -33,7 +30,6 @@ def modules(lines: list[str], are_dark: bool) -> list[list[bool]]:
 
 
 def text_of(shown: list[list[bool]], text: str) -> bool:
-    """Whether these modules, with light ones around them, are the code of a text."""
     code = [[bool(module) for module in row] for row in segno.make(text, error="l", micro=False).matrix]
     size = len(code) + 2 * QUIET
     light = [False] * size
@@ -49,7 +45,7 @@ def test_half_blocks_are_read_back(text: str, are_dark: bool) -> None:
 
 
 def lines_of_code(screen: str, size: int, are_dark: bool) -> list[str]:
-    """The lines of a screen that are a code's; at their ends blanks may be missing."""
+    """Return the lines of a screen that are a code's; at their ends blanks may be missing."""
     lines = screen.split("\n")
     found = [number for number, line in enumerate(lines) if set(line.strip()) & {"▀", "▄", "█"}]
     # Two lines of the quiet zone are blank where it is not drawn.
@@ -85,7 +81,9 @@ def test_the_code_of_the_page_is_its_address(environment: dict[str, str], are_da
         lambda row: row[1] == ASCII,
     ),
 )
-def test_why_there_is_no_code_is_said(size: tuple[int, int], environment: dict[str, str], why: str) -> None:
+def test_why_there_is_no_code_is_reported(
+    size: tuple[int, int], environment: dict[str, str], why: str
+) -> None:
     arguments = ("serve", TINY, "--host", "0.0.0.0", "--port", str(free_port("tcp")))
     with Filled(*arguments, columns=size[0], rows=size[1], **environment) as serve:
         serve.until("Ctrl-C ends it")

@@ -13,7 +13,6 @@ LISTINGS = ("streams", "games", "messages", "events", "check")
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with two sessions."""
     path = str(tmp_path_factory.mktemp("several") / "game.db")
     assert kiebitz("import", TINY, BADCARD, "-w", path).status == 0
     return path
@@ -31,7 +30,7 @@ def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str
     assert {row["session"] for row in rows} == {f"{both}:1", f"{both}:2", ODD}
 
 
-def test_flaws_of_several_are_shown_below_their_session_s_name(both: str) -> None:
+def test_diagnostics_of_several_are_below_their_session_s_name(both: str) -> None:
     done = kiebitz("check", f"{both}:*", TINY, "-Y", 'diag.severity == "error"')
     first, *_, last = done.out.splitlines()
     assert (done.status, first, last) == (3, f"{both}:2", "2 errors, no warnings, no notes")
@@ -40,7 +39,7 @@ def test_flaws_of_several_are_shown_below_their_session_s_name(both: str) -> Non
     assert done.out == f"{both}:2\n\n{alone}"
 
 
-def test_flaws_of_several_are_summed_up_for_each(both: str) -> None:
+def test_diagnostics_of_several_are_summed_up_for_each(both: str) -> None:
     rows = kiebitz("check", f"{both}:*", "--summary", "--json").json
     alone = [
         {"session": session, **row}
@@ -93,13 +92,13 @@ def test_a_player_need_not_be_in_each(both: str) -> None:
         (["state", "DB:*"], 1, "DB:*: this command takes one session at a time, as in DB:1"),
     ],
 )
-def test_what_cannot_be_done_is_said(arguments: list[str], status: int, told: str, both: str) -> None:
+def test_impossible_actions_are_reported(arguments: list[str], status: int, told: str, both: str) -> None:
     done = kiebitz(*(word.replace("DB", both) for word in arguments))
     assert (done.status, done.out.count("\n") <= 1) == (status, True)
     assert told.replace("DB", both) in done.err
 
 
-def test_a_database_without_a_session_is_told(tmp_path: Path) -> None:
+def test_a_database_without_a_session_is_reported(tmp_path: Path) -> None:
     path = str(tmp_path / "empty.db")
     assert kiebitz("import", "/dev/null", "-w", path).status == 1
     Path(path).unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from command import CAPTURES, TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 from strength import GAMES, a_few
 from terminals import OnTerminal
 
@@ -72,7 +72,7 @@ def test_a_message_is_shown_with_all_that_is_known_of_it() -> None:
     assert shown(TINY, "#33") == ANNOUNCED
 
 
-def test_a_flaw_stands_under_its_place() -> None:
+def test_a_diagnostic_is_under_its_place() -> None:
     text = shown(BADCARD, "#118")
     assert " 7  42 4c 41 55 0a           BLAU." in text
     assert "    ^^^^^^^^^^^              ^^^^" in text
@@ -92,7 +92,7 @@ def test_the_first_and_the_last_message_have_no_neighbour_beyond() -> None:
 # As a player.
 
 
-def test_a_player_sees_what_that_player_could_know() -> None:
+def test_a_player_sees_observable_values_only() -> None:
     text = shown(TINY, "#33", "--as", "alice")
     assert "event #15, 1.385355 s: carl announces 3,3\n" in text
     assert "private" not in text
@@ -110,14 +110,14 @@ def test_a_player_sees_what_that_player_could_know() -> None:
         (["#33", "#999999999999999999"], "#999999999999999999: no such message in this session"),
     ],
 )
-def test_what_cannot_be_shown_is_said_and_nothing_is_shown(arguments: list[str], sentence: str) -> None:
+def test_views_that_cannot_be_shown_are_reported(arguments: list[str], sentence: str) -> None:
     done = kiebitz("show", TINY, *arguments)
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith(f"kiebitz: {sentence}")
 
 
 @pytest.mark.parametrize("text", ["x", "#", "#1.5", "-", "#3 dice=2", "١"])
-def test_what_is_no_number_is_wrong_usage(text: str) -> None:
+def test_an_invalid_number_is_a_usage_error(text: str) -> None:
     done = kiebitz("show", TINY, text)
     assert (done.status, done.out) == (2, "")
     assert "is not a message number, as in '#31' or 31" in done.err
@@ -132,7 +132,7 @@ def test_without_a_number_it_is_wrong_usage() -> None:
 
 @pytest.mark.parametrize("protocol", GAMES)
 def test_json_is_what_the_page_gets(protocol: str) -> None:
-    path = stored(GAMES[protocol])
+    path = database_of(GAMES[protocol])
     done = kiebitz("show", path, "#2", "#9", "--json")
     with library.open(path) as session:
         told = [MessageDetails(session.timeline).message(number) for number in (2, 9)]

@@ -1,7 +1,7 @@
-"""Two tables of a difference: beside each other or below, marked where they differ, and nothing torn.
+"""Tables of a difference side by side or one below the other.
 
-What is seen is kept as texts under `tests/snapshots/diff/`: `KIEBITZ_SNAPSHOTS=write pytest --full
-tests/cli/test_side_by_side.py` makes them anew; look at the difference.
+Snapshots are in `tests/snapshots/diff/`; `KIEBITZ_SNAPSHOTS=write pytest --full
+tests/cli/test_side_by_side.py` rewrites them.
 """
 
 from __future__ import annotations
@@ -46,11 +46,9 @@ WIDTHS = (60, 80, 160)
 QUICK = [("maexchen", 160), ("schafkopf", 160), ("catan", 160), ("okey", 60), ("cgml", 80)]
 
 PROGRESS = re.compile(r"(?:.*\x1b\[(?:2K|\?25[lh]|1A))+", re.DOTALL)
-"""What rich writes for a progress bar, which is gone in the end."""
 
 
 def seen(monkeypatch: pytest.MonkeyPatch, arguments: list[str], columns: int, **environment: str) -> str:
-    """What a command writes on a terminal of so many columns, run where the captures are."""
     monkeypatch.chdir(ROOT)
     for name, value in {
         "TERM": "xterm-256color",
@@ -84,7 +82,7 @@ def test_no_snapshot_is_left_that_nothing_makes() -> None:
     assert {path.stem for path in SNAPSHOTS.iterdir()} == made
 
 
-def test_what_differs_stands_out_in_colour_where_there_are_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differences_are_coloured_if_colours_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with_colours = seen(monkeypatch, DIFFERENT["maexchen"], 160)
     assert "\x1b[30;48;5;221m3,3\x1b[0m" in with_colours
     assert "\x1b[30;48;5;221m2,1\x1b[0m" in with_colours
@@ -93,7 +91,7 @@ def test_what_differs_stands_out_in_colour_where_there_are_colours(monkeypatch: 
     assert unstyled(without) == unstyled(with_colours)
 
 
-def test_into_a_pipe_they_stand_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_into_a_pipe_they_are_one_below_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("COLUMNS", raising=False)
     lines = kiebitz(*DIFFERENT["maexchen"]).out.splitlines()
@@ -122,7 +120,7 @@ LINES = st.lists(st.text(" ab│3", max_size=8).map(str.rstrip), max_size=12)
 
 
 def two(a: list[str], b: list[str], columns: int) -> list[str]:
-    """Both pictures as they are shown."""
+    """Return both pictures as they are shown."""
     drawn = [
         Drawn([Text(f"{name}:")], Text("", no_wrap=True, overflow="crop") + LINE_BREAK.join(map(Text, lines)))
         for name, lines in (("A", a), ("B", b))
@@ -133,7 +131,7 @@ def two(a: list[str], b: list[str], columns: int) -> list[str]:
 
 @settings(max_examples=times(600))
 @given(LINES, LINES)
-def test_beside_each_other_each_line_is_there_and_marked_if_it_differs(a: list[str], b: list[str]) -> None:
+def test_side_by_side_each_line_is_marked_if_it_differs(a: list[str], b: list[str]) -> None:
     head, *rows = two(a, b, 160)
     assert re.fullmatch(r"A: +B:", head)
     column = head.index("B:")

@@ -17,8 +17,8 @@ import click
 import pytest
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from corpora import add_here
+from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port
-from stored import copy
 from strength import a_few
 
 from kiebitz.cli.main import COMMANDS
@@ -95,7 +95,7 @@ NO_READER = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("output")
-    copy(Path(TINY).name, folder / "game.db")
+    copy_of_database(Path(TINY).name, folder / "game.db")
     add_here(folder / "corpus", [Path(TINY)])
     return folder
 
@@ -130,7 +130,7 @@ def test_each_command_is_tried() -> None:
         lambda row: row[1] == "a full disk" or row[0] in ("--help", "check", "export of tables"),
     ),
 )
-def test_what_cannot_be_written_is_said_once(name: str, way: str, folder: Path) -> None:
+def test_a_write_error_is_reported_once(name: str, way: str, folder: Path) -> None:
     redirected, sentence = UNWRITABLE[way]
     done = in_shell(folder, WRITING[name], redirected)
     told = done.stderr.splitlines()
@@ -185,7 +185,7 @@ def test_a_file_does_not_take_the_place_of_a_closed_stream(folder: Path) -> None
         target.unlink()
 
 
-def test_a_recording_goes_on_when_its_view_cannot_be_written(folder: Path) -> None:
+def test_a_recording_continues_when_its_view_cannot_be_written(folder: Path) -> None:
     done = in_shell(folder, ("sniff", "-i", "-", "-w", "live.db"), f"< {TINY} > /dev/full")
     assert UNWRITABLE["a full disk"][1] in done.stderr
     assert "output stopped; everything is still recorded" in done.stderr
@@ -223,8 +223,6 @@ def test_a_relay_whose_view_cannot_be_written_ends_with_1(tmp_path: Path) -> Non
 
 
 def options() -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each option that names a file to write, with the command that has it."""
-
     def below(names: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], str]]:
         if isinstance(command, click.Group):
             with click.Context(command) as context:
@@ -244,7 +242,7 @@ TO_OUTPUT = {("export", "-o"), ("state", "--svg"), ("stats", "--svg")}
 
 
 def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
-    """It is standard output, or a wrong call: whatever the command."""
+    """`-` is standard output, or an error, in every command."""
     needed = {
         "relay": ["-m", "reverse:udp://127.0.0.1:9@0"],
         "sniff": ["-i", "lo", "-a", "duration:0.1"],

@@ -45,7 +45,7 @@ def test_as_a_player_hides_what_others_rolled(capsys: Capture) -> None:
     assert "? ?" in drawn
 
 
-def test_as_nobody_gives_the_nearest_names(capsys: Capture) -> None:
+def test_as_an_unknown_player_suggests_the_nearest_names(capsys: Capture) -> None:
     assert run(["state", TINY, "--as", "alise"]) == 1
     assert "did you mean alice?" in capsys.readouterr().err
 
@@ -91,7 +91,7 @@ def test_session_without_a_game_is_a_sentence(capsys: Capture, tmp_path: Path) -
 
 
 def test_a_chat_is_shown_as_it_was_sent(tmp_path: Path, capsys: Capture) -> None:
-    """What looks like the name of a picture to a terminal library is what somebody wrote."""
+    """Text like a terminal library's name of an emoji stays text."""
     known = recorded("okey-head-game-win.pcap.gz")
     said = [
         dataclasses.replace(one, data=one.data.replace(b"gg", b":sob:")) if one.kind == "chat" else one

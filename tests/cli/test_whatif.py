@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from closing import closed_afterwards, for_all
+from cleanup import close_after_test, kept_until_end
 from command import CAPTURES, TINY, Done, kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_sessions import Conversation, record
-from stored import stored
+from imported_databases import database_of
+from session_factory import Conversation, record
 from strength import a_few, few_captures, times
 from tables import commands_of
 
@@ -41,7 +41,7 @@ ONE_OF_EACH = (
 
 
 def whatif(capture: str, *arguments: str) -> Done:
-    return kiebitz("whatif", stored(capture), *arguments)
+    return kiebitz("whatif", database_of(capture), *arguments)
 
 
 def edits(numbers: Sequence[int], values: str) -> list[str]:
@@ -270,7 +270,7 @@ def test_a_dropped_message_takes_its_event_away(capture: str, number: int, kind:
     assert (first["sort"], first["kind"], first["b"]) == ("only a", kind, None)
 
 
-def test_what_the_report_says() -> None:
+def test_contents_of_the_report() -> None:
     done = whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=5,4", "--drop", "25")
     assert done.status == 3
     assert done.out.startswith("A original   B without #25, #31 with dice=5,4\n25 events the same; 1 changed")
@@ -279,7 +279,7 @@ def test_what_the_report_says() -> None:
     assert "             B #14          1.384s  carl has rolled 5,4\n" in done.out
 
 
-# What others tell, too.
+# Including events that others report.
 
 
 def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
@@ -292,7 +292,7 @@ def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("only a", "lost")]
 
 
-def test_one_copy_edited_is_told_to_part_from_the_others() -> None:
+def test_an_edited_copy_is_reported_to_differ_from_the_others() -> None:
     done = whatif("maexchen-head-tiny.pcap", "--json", "--edit", "#52 reason=MIA")
     assert [(one["sort"], one["kind"]) for one in done.json["differences"]] == [("only b", "lost")]
     sentence, command = done.err.splitlines()
@@ -302,7 +302,7 @@ def test_one_copy_edited_is_told_to_part_from_the_others() -> None:
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("changed", "lost")]
 
 
-def test_what_may_be_left_out_can_be_put_in() -> None:
+def test_optional_parts_can_be_inserted() -> None:
     done = whatif(YAKS, "--json", "--edit", '5 Spieler.Name="Eva M"')
     (only,) = done.json["differences"]
     assert (only["sort"], only["kind"], only["b"]["sentence"]) == ("only b", "configured", "Eva M plays ?")
@@ -318,8 +318,8 @@ def test_the_same_values_again_change_nothing() -> None:
     assert whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=3,3").status == 0
 
 
-def test_the_first_message_of_a_server_is_not_what_it_is_known_by(tmp_path: Path) -> None:
-    """At a port of its own, and without its first message it says nothing that is known."""
+def test_a_server_s_first_message_is_not_its_only_evidence(tmp_path: Path) -> None:
+    """At a port of its own and without its first message, a server is not detected."""
     talk = Conversation(server="127.0.0.1:4711").says(b"REGISTER;alice").says(b"what is this?")
     path = record(tmp_path / "x.db", talk.items)
     assert [row["name"] for row in kiebitz("messages", path, "--json").json] == ["REGISTER", "unreadable"]
@@ -339,7 +339,7 @@ def test_the_first_message_of_a_server_is_not_what_it_is_known_by(tmp_path: Path
             "lost",
             "bob lost: against Mäxchen",
         ),
-        # Only a server says so, and #69 came from a client.
+        # Only a server sends this, and #69 is a client's.
         (OKEY_CHAT, "#69 CATS messagetype=b msg='so, so' sender=boran", "chat", "boran says: so, so"),
         (
             "catan-niedlichepixel-framing.pcap.gz",
@@ -355,7 +355,7 @@ def test_the_first_message_of_a_server_is_not_what_it_is_known_by(tmp_path: Path
         ),
     ],
 )
-def test_what_is_put_in_happens(capture: str, wish: str, kind: str, sentence: str) -> None:
+def test_inserted_messages_take_effect(capture: str, wish: str, kind: str, sentence: str) -> None:
     done = whatif(capture, "--json", "--insert", wish)
     assert done.status == 3
     first = done.json["differences"][0]
@@ -443,7 +443,7 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
         ("2", ["--edit", "31 dice=\udcff"], "not UTF-8"),
     ],
 )
-def test_what_cannot_be_is_told(status: str, arguments: list[str], sentence: str) -> None:
+def test_impossible_values_are_reported(status: str, arguments: list[str], sentence: str) -> None:
     done = kiebitz("whatif", TINY, *arguments)
     assert (done.status, done.out) == (int(status), "")
     assert sentence in done.err
@@ -465,7 +465,7 @@ def test_what_cannot_be_is_told(status: str, arguments: list[str], sentence: str
         ("maexchen-head-odd.pcap", "2 dice=5,4", "could not be read: it can be dropped, but not edited"),
     ],
 )
-def test_what_a_grammar_refuses_is_told_with_what_it_expects(capture: str, wish: str, sentence: str) -> None:
+def test_grammar_errors_report_the_expected_input(capture: str, wish: str, sentence: str) -> None:
     done = whatif(capture, "--edit", wish)
     assert (done.status, done.out) == (1, "")
     assert sentence in done.err
@@ -482,8 +482,8 @@ def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
 
 @cache
 def _session(capture: str) -> Timeline:
-    with for_all():
-        return open_session(stored(capture))
+    with kept_until_end():
+        return open_session(database_of(capture))
 
 
 @cache
@@ -495,12 +495,11 @@ def _messages(capture: str) -> list[Message]:
 def test_without_an_alteration_nothing_differs(capture: str) -> None:
     timeline = _session(capture)
     other = derive_session(timeline, [], lambda _done, _all: None)
-    closed_afterwards(other.connection)
+    close_after_test(other.connection)
     assert compare(timeline, other).equal
 
 
 def said(rows: Iterable[Message]) -> list[tuple[object, ...]]:
-    """What was said, conversation by conversation."""
     found = [(one.stream.id, one.direction, one.name, one.fields) for one in rows]
     return sorted(found, key=lambda one: one[:2])
 
@@ -512,7 +511,7 @@ def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(_messages(capture)))
     gone = Splice(row.stream.id, row.direction, row.offset, row.length, row.ts_ns, b"")
     other = derive_session(_session(capture), [gone], lambda _done, _all: None)
-    closed_afterwards(other.connection)
+    close_after_test(other.connection)
     # Of each conversation: a message whose end was in the one that is gone is known to be whole later.
     assert said(messages(other)) == said(one for one in _messages(capture) if one.id != row.id)
     compare(_session(capture), other)

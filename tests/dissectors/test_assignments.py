@@ -74,10 +74,10 @@ JSON = st.recursive(
     st.dictionaries(st.text(string.ascii_letters + "ü ß-\"'\\.", min_size=1, max_size=6), JSON, min_size=1)
 )
 @example({"a": "\b\f\\b"})
-def test_what_a_message_has_is_read_as_it_is_written(values: dict[str, Any]) -> None:
+def test_a_message_s_fields_are_read_as_written(values: dict[str, Any]) -> None:
     for name, value in values.items():
         target = Target("p", "M", (), values)
-        # A name alone that is no word of the language has to stand behind a dot.
+        # A name that is no keyword must follow a dot.
         (found,) = parse_assignments(f"p.{target.notation((name,))}")
         assert known_name(found.steps[1], values) is not None
         assert to_json(value) in map(to_json, found.values)

@@ -1,12 +1,10 @@
-"""Until when nobody is blamed, once Kiebitz has altered a message; and whom it still blames then."""
-
 from __future__ import annotations
 
 from pathlib import Path
 
 import msgspec
 import pytest
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.inspection.blame_suppression import AffectedPeriod
@@ -39,7 +37,7 @@ def test_until_when_it_may_show(on: list[Span], later: list[Span], clean: int | 
     before = games(1, on)
     aftermath.altered(5, {game.id: game for game in before})
     for game in [*before, *games(10, later)]:
-        # It is told when it begins, and again when it is over.
+        # It is reported when it begins, and again at its end.
         aftermath.game_seen(game)
         aftermath.game_seen(game)
     assert aftermath.is_open == (clean is None)
@@ -51,7 +49,6 @@ def test_until_when_it_may_show(on: list[Span], later: list[Span], clean: int | 
 
 
 def _talk(altered: Action | None) -> list[Item]:
-    """A server that says what is no message; perhaps Kiebitz has written that."""
     talk = Conversation()
     for said in (b"REGISTERED", b"PLAYER LOST;bob;MIA", b"SCORE;bob:x", b"ROUND CANCELED;WHY"):
         talk.hears(said)
@@ -88,9 +85,7 @@ def _talk(altered: Action | None) -> list[Item]:
         ("hold", "error", "server"),
     ],
 )
-def test_whose_a_flaw_in_the_bytes_is(
-    tmp_path: Path, altered: Action | None, severity: str, blame: str
-) -> None:
+def test_blame_for_malformed_bytes(tmp_path: Path, altered: Action | None, severity: str, blame: str) -> None:
     timeline = open_session(record(tmp_path / "game.db", _talk(altered)))
     found = [(d.severity, d.blame) for d in diagnostics(timeline, "d.offset BETWEEN 29 AND 39")]
     timeline.connection.close()

@@ -27,7 +27,6 @@ from kiebitz.dissectors.probing.spelling_style import SpellingStyle
 from kiebitz.dissectors.registry import dissector_of
 
 ENOUGH_S = 200.0
-"""Of the bench's own time: a game of Catan has a hundred turns, with offers that others think about."""
 
 _FORK = "only a fork's server knows it"
 _LATE = "the last dialect has it, which the programs at the bench do not speak"
@@ -39,7 +38,6 @@ NEVER_SAID = {
     "catan": {},
     "cgml": {"load": "servers of bots say it, players do not"},
 }
-"""What a simple player never says, and why."""
 
 NEVER_TOLD = {
     "maexchen": {
@@ -60,12 +58,11 @@ NEVER_TOLD = {
 
 
 class Never(Exception):
-    """Nobody raises it."""
+    """An exception that is never raised."""
 
 
 @pytest.fixture
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever makes no sense to a player or a host is raised: in a game without faults all makes sense."""
     monkeypatch.setattr(player_module, "_CONTEXT_ERRORS", (Never,))
 
 
@@ -78,7 +75,6 @@ def dissector(protocol: str) -> Dissector:
 def joined(
     protocol: str, seed: int, games: int = 0, aim: TargetMessage | None = None
 ) -> tuple[Bench, list[Seated]]:
-    """Simple players at a server that is none of ours."""
     seats = SEATS[protocol]
     bench = Bench(server_of(protocol, "", GAMES[protocol], seed, seats))
     players = [
@@ -91,7 +87,6 @@ def joined(
 
 
 def hosted(protocol: str, seed: int, in_company: bool) -> tuple[Bench, Hosting]:
-    """Players that are none of ours at a simple host; only one of them, if the others are ours, too."""
     bench, hosting = hosting_of(protocol, seed, in_company)
     for name in NAMES[:1] if in_company else NAMES[: SEATS[protocol]]:
         bench.connect(player_of(protocol, name, seed=seed))
@@ -101,7 +96,7 @@ def hosted(protocol: str, seed: int, in_company: bool) -> tuple[Bench, Hosting]:
 def hosting_of(
     protocol: str, seed: int, in_company: bool, aim: TargetMessage | None = None
 ) -> tuple[Bench, Hosting]:
-    """A simple host, alone or in company."""
+    """Return a simple host, alone or in company."""
     about, seats = dissector(protocol), SEATS[protocol]
     assert about.conformance.simulated_server is not None
     assert about.conformance.bot is not None
@@ -114,7 +109,6 @@ def hosting_of(
 
 
 def are_there(sides: Sequence[Seated | Hosting]) -> bool:
-    """Whether one of them has got to where it was to get."""
     return any(side.place is not None for side in sides)
 
 
@@ -137,7 +131,7 @@ def test_players_play_whole_games_without_a_fault(protocol: str, seed: int) -> N
 
 
 @pytest.mark.parametrize("protocol", SEATS)
-def test_the_same_seed_says_the_same(protocol: str) -> None:
+def test_the_same_seed_gives_the_same_messages(protocol: str) -> None:
     one, again, other = ([seat.said for seat in run(protocol, seed).seats] for seed in (1, 1, 2))
     assert one == again
     assert one != other
@@ -159,7 +153,7 @@ def test_a_player_that_has_had_enough_leaves(protocol: str) -> None:
 
 
 def named(direction: Direction, never: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
-    """The names of messages, by protocol, but for those that never come up."""
+    """Return the names of messages, by protocol, but for those that never come up."""
     return [
         (protocol, name)
         for protocol in SEATS
@@ -186,7 +180,7 @@ def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> N
         bench.run(ENOUGH_S, until=partial(are_there, players))
         places = [player.place for player in players if player.place is not None]
         if places:
-            # It is well-formed, and nothing of it has been said yet.
+            # It is well-formed, and not yet reported.
             frame = dissector(protocol).codec.encode(name, "c2s", places[0].fields)
             assert dissector(protocol).codec.decode(frame, "c2s").valid
             assert all(player.said[name] == 0 for player in players if player.place is not None)
@@ -229,7 +223,7 @@ QUICK_PLACES = {
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize(("protocol", "name"), a_few(named("s2c", NEVER_TOLD), QUICK_PLACES))
 def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
-    """One client is from outside, and need not have the aim."""
+    """One client is external, and need not pursue the aim."""
     for seed in range(1, 11):
         bench, hosting = hosting_of(protocol, seed, in_company=True, aim=TargetMessage(name))
         bench.connect(Seated(dissector(protocol), NAMES[0], seed, games=name == "+LOGO"))
@@ -242,11 +236,11 @@ def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> Non
     pytest.fail(f"no host gets to {name}")
 
 
-# What is said at the wrong time, or makes no sense.
+# Messages at the wrong time, or without sense.
 
 
 @pytest.mark.parametrize("protocol", SEATS)
-def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
+def test_nonsense_is_ignored(protocol: str) -> None:
     about = dissector(protocol)
     assert about.conformance.bot is not None
     assert about.conformance.simulated_server is not None
@@ -279,7 +273,7 @@ def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
     "fault",
     a_few(FAULTS, lambda fault: fault.name.startswith("takes-any"), lambda fault: fault.peer + fault.name),
 )
-def test_a_fault_of_the_peer_makes_nobody_raise_or_speak_for_ever(fault: Fault) -> None:
+def test_a_peer_s_fault_causes_no_error_and_no_endless_reply(fault: Fault) -> None:
     protocol, seats = fault.protocol, SEATS[fault.protocol]
     is_server = fault.role == "server"
     with suppress(Died):
@@ -294,7 +288,7 @@ def test_a_fault_of_the_peer_makes_nobody_raise_or_speak_for_ever(fault: Fault) 
         bench.run(5.0)
 
 
-def test_nothing_is_done_until_it_is_said() -> None:
+def test_nothing_is_done_without_a_decision() -> None:
     about = dissector("maexchen")
     assert about.conformance.bot is not None
     player = about.conformance.bot("Anna", 1, 0)
@@ -366,7 +360,7 @@ MANNERS: list[tuple[str, bytes, str, dict[str, object], bytes]] = [
 
 
 @pytest.mark.parametrize(("protocol", "heard", "name", "fields", "written"), MANNERS)
-def test_what_is_said_is_written_as_the_peer_writes(
+def test_messages_are_written_as_the_peer_writes(
     protocol: str, heard: bytes, name: str, fields: dict[str, object], written: bytes
 ) -> None:
     manner = SpellingStyle(dissector(protocol))

@@ -1,5 +1,3 @@
-"""The log of copies: what one stream was told is found again on the others, whatever one copy's key is."""
-
 from __future__ import annotations
 
 import pytest
@@ -11,8 +9,6 @@ MS = 1_000_000
 
 
 class Listening:
-    """Streams that hear lines, one a millisecond; each line is news, or a copy of one that was."""
-
     def __init__(self, overtaken_ns: int) -> None:
         self.log: BroadcastLog[Event] = BroadcastLog(doubled=False, overtaken_ns=overtaken_ns)
         self.now = 0
@@ -20,7 +16,7 @@ class Listening:
         """The keys of all news."""
 
     def hear(self, stream: int, *keys: str) -> list[int]:
-        """Which news each line tells, counted from 1."""
+        """Return the numbers of the reported news of each line, from 1."""
         return [self._hear(stream, key) for key in keys]
 
     def _hear(self, stream: int, key: str) -> int:
@@ -55,16 +51,16 @@ def test_nor_do_some_that_come_again_and_again(overtaken_ns: int) -> None:
     assert again[2::2] == first[2::2]
 
 
-def test_what_a_stream_was_not_told_is_not_held_against_its_news_for_long() -> None:
+def test_a_stream_missing_news_is_not_held_responsible_for_long() -> None:
     heard = Listening(0)
     heard.hear(1, "a")
     heard.hear(2, "a")
     heard.hear(1, "x")
-    # Not told to 2; what it hears next is all news.
+    # Not sent to 2, for which the next message is all new.
     assert heard.hear(2, "b", "c", "d", "e", "f", "x") == [3, 4, 5, 6, 7, 8]
 
 
-def test_what_was_told_long_ago_has_no_copies() -> None:
+def test_old_messages_have_no_copies() -> None:
     heard = Listening(0)
     heard.hear(1, "a")
     heard.hear(2, "a")
@@ -74,7 +70,7 @@ def test_what_was_told_long_ago_has_no_copies() -> None:
     assert heard.hear(2, "c") == [5]
 
 
-def test_a_stream_that_has_just_come_was_told_nothing_of_before() -> None:
+def test_a_new_stream_has_no_earlier_news() -> None:
     heard = Listening(0)
     heard.hear(1, "a", "b")
     assert heard.hear(2, "x", "b") == [3, 4]

@@ -18,7 +18,7 @@ SEQUENCES = st.lists(st.integers(0, 6), max_size=40)
 
 
 def longest_common(a: Sequence[int], b: Sequence[int]) -> int:
-    """The length of the longest common subsequence, by the book."""
+    """Return the length of the longest common subsequence, by the book."""
     row = [0] * (len(b) + 1)
     for element in a:
         before = row
@@ -29,7 +29,6 @@ def longest_common(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def check(a: Sequence[int], b: Sequence[int], pairs: Sequence[Pair]) -> None:
-    """Whether pairs are an alignment: of equal elements, and in both always further on."""
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
 
@@ -109,7 +108,7 @@ PAIRED: dict[str, tuple[str, str, str, str, str, str, str]] = {
 @pytest.mark.parametrize(
     ("a", "b", "same", "moved", "changed", "only_a", "only_b"), PAIRED.values(), ids=PAIRED
 )
-def test_what_is_not_the_same_is_moved_or_changed_or_alone(
+def test_differing_elements_are_moved_changed_or_unique(
     a: str, b: str, same: str, moved: str, changed: str, only_a: str, only_b: str
 ) -> None:
     paired = pair_events([*map(ord, a)], [*map(ord, b)], [([*map(ord, a.lower())], [*map(ord, b.lower())])])

@@ -1,5 +1,3 @@
-"""What a frame is made of: which production took which bytes, in every protocol and in plug-ins."""
-
 from __future__ import annotations
 
 import json
@@ -69,7 +67,7 @@ def test_the_pieces_of_what_was_recorded_are_all_of_it(name: str) -> None:
         check_frame(dissector, frame, direction)
 
 
-# A value stands where it is said to stand: the bytes of its piece alone say it again.
+# The bytes of a value's piece alone decode to the value.
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ class Taken(NamedTuple):
 
 
 def taken(dissector: Dissector, frame: bytes, direction: Direction) -> list[Taken]:
-    """The pieces of a frame that have no others inside."""
+    """Return the pieces of a frame that have no others inside."""
     pieces = check_anatomy(dissector, frame, direction)
     following = [*pieces[1:], None]
     return [
@@ -239,7 +237,7 @@ noughts s2c noughts and crosses, which says nothing of it
 @pytest.mark.parametrize(
     ("dissector", "direction", "pieces"), [row[1:] for row in ANATOMIES], ids=[row[0] for row in ANATOMIES]
 )
-def test_what_took_which_bytes(dissector: Dissector, direction: Direction, pieces: list[Taken]) -> None:
+def test_bytes_of_each_production(dissector: Dissector, direction: Direction, pieces: list[Taken]) -> None:
     frame = "".join(piece.sent for piece in pieces).encode()
     assert taken(dissector, frame, direction) == pieces
 
@@ -259,8 +257,6 @@ def test_a_piece_says_its_production() -> None:
 
 
 class Silent(Codec):
-    """A codec that says nothing of what its frames are made of."""
-
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         row = GRAMMAR.rows_named("c2s", "JOIN")[0]
         return unreadable() if frame == b"?" else Decoded(row, {}, "{}", True)
@@ -269,7 +265,7 @@ class Silent(Codec):
         return b""
 
 
-def test_a_codec_that_says_nothing_gives_a_frame_in_one_piece() -> None:
+def test_a_codec_without_productions_gives_a_frame_in_one_piece() -> None:
     assert [(piece.length, piece.kind) for piece in Silent().anatomy(b"JOIN;x", "c2s")] == [(6, "name")]
     assert [(piece.length, piece.kind) for piece in Silent().anatomy(b"?", "c2s")] == [(1, "unread")]
     assert Silent().anatomy(b"", "c2s") == ()

@@ -63,12 +63,10 @@ def seen_rounds(connection: sqlite3.Connection) -> list[Round]:
 
 
 def public(rounds: list[Round]) -> list[Round]:
-    """What everybody hears of the rounds."""
     return [one | {"actions": [a for a in one["actions"] if a["t"] in BROADCAST]} for one in rounds]
 
 
 def in_common(truth: list[Round], seen: list[Round]) -> int:
-    """How many rounds of the truth were seen just so, in order."""
     first, second = ([json.dumps(one, sort_keys=True) for one in rounds] for rounds in (truth, seen))
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     return sum(block.size for block in matcher.get_matching_blocks())
@@ -81,7 +79,7 @@ def server_errors(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
-    """The packets of the client that is the `number`th by how much it talks."""
+    """Return the packets of the client that is the `number`th by how much it talks."""
     decoder = PacketDecoder()
     by_client: dict[str, list[RawPacket]] = {}
     for packet in traffic:
@@ -94,7 +92,7 @@ def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_conversations_together_tell_the_truth(name: str) -> None:
+def test_all_conversations_together_give_the_true_state(name: str) -> None:
     connection = record(packets(name))
     truth = told_rounds(name)
     seen = seen_rounds(connection)
@@ -127,11 +125,11 @@ def test_each_message_of_the_server_is_counted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_conversation_tells_all_that_everybody_hears(name: str) -> None:
+def test_one_conversation_has_all_broadcasts(name: str) -> None:
     connection = record(conversation(packets(name), 0))
     truth = public(told_rounds(name))
     seen = public(seen_rounds(connection))
-    # The first and the last may be seen in part: he came later, and the capture ended in a round.
+    # The first and the last round may be incomplete: late joining, or the end of the capture.
     assert in_common(truth, seen) >= len(seen) - 2
     assert server_errors(connection) == []
 
@@ -165,12 +163,11 @@ HARD_TIMES: list[tuple[Callable[[list[RawPacket]], list[RawPacket]], float]] = [
     (_with_losses, 0.95),
     (_out_of_order, 0.95),
 ]
-"""What happens to the traffic, and the share of rounds that must still be told just so."""
 
 
 @pytest.mark.parametrize(("hardship", "share"), HARD_TIMES, ids=lambda value: getattr(value, "__name__", ""))
 @pytest.mark.parametrize("name", [name for name in NAMES if "tiny" not in name or "old" in name])
-def test_hard_times_lose_little_and_accuse_nobody(
+def test_a_bad_network_causes_no_violations(
     name: str, hardship: Callable[[list[RawPacket]], list[RawPacket]], share: float
 ) -> None:
     connection = record(hardship(packets(name)))
@@ -185,6 +182,6 @@ def test_hard_times_lose_little_and_accuse_nobody(
 
 
 @pytest.mark.parametrize("name", ["maexchen-head-tiny", "maexchen-old-20110928-seed-tiny"])
-def test_players_who_behave_get_no_error(name: str) -> None:
+def test_correct_players_get_no_error(name: str) -> None:
     connection = record(packets(name))
     assert connection.execute("SELECT text FROM diagnostics WHERE severity != 'note'").fetchall() == []

@@ -1,5 +1,3 @@
-"""What names something is found in every message, and other names can be put in its place."""
-
 from __future__ import annotations
 
 import json
@@ -12,7 +10,7 @@ from all_cases import CASES, each_protocol
 from bijections import back, onwards
 from cases import Case
 from inspected_captures import CAPTURES, Said, messages_of
-from one_direction import is_one_frame
+from single_direction import is_one_frame
 from strength import a_few, few_captures
 
 from kiebitz.dissectors.dissector import Dissector
@@ -28,11 +26,10 @@ from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 TELLING = ["cgml-hands.pcap.gz"]
-"""With the cases of the grammars these have all that names something."""
 
 each_capture = pytest.mark.parametrize("capture", few_captures(RECORDED))
 
-# What carries a handle: kind, place in the fields, and the messages in which it stands there.
+# Fields with a handle: kind, place, and the messages in which they occur.
 
 _IN_CATAN = (
     "Entwicklungskarte gekauft, Erfindung, Ertrag, Größte Rittermacht, Handel ausgeführt, Handelsangebot,"
@@ -148,14 +145,13 @@ def of_cases(dissector: Dissector) -> list[Said]:
 
 
 def renamed(said: Said, rename: Rename) -> dict[str, Any]:
-    """A message's fields with other names."""
+    """Return a message's fields with other names."""
     message = decoded(said)
     assert message.row is not None
     return message.row.renamed(message.fields, rename)
 
 
 def names_of(said: Said) -> list[tuple[IdentifierKind, Any]]:
-    """All that names something in a message."""
     found: list[tuple[IdentifierKind, Any]] = []
 
     def noted(handle: IdentifierKind, value: Any) -> Any:
@@ -167,7 +163,6 @@ def names_of(said: Said) -> list[tuple[IdentifierKind, Any]]:
 
 
 def reached(said: Said) -> dict[Path, IdentifierKind]:
-    """Where in a message's fields other names are put in."""
     found: dict[Path, IdentifierKind] = {}
     for kind in {handle for handle, _ in names_of(said)}:
         other = renamed(said, partial(_of_kind, kind))
@@ -180,7 +175,6 @@ def _of_kind(kind: IdentifierKind, handle: IdentifierKind, value: Any) -> Any:
 
 
 def leaves(fields: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """All texts and numbers, and where they stand."""
     if isinstance(fields, Mapping):
         for key, value in fields.items():
             yield from leaves(value, (*path, key))
@@ -196,7 +190,6 @@ def spoken(path: Path) -> str:
 
 
 def overlooked(said: Said, places: Iterable[Path], names: set[str]) -> list[tuple[str, Any]]:
-    """What is in a message, may name something, and is not among these places."""
     found = []
     known = {*places}
     for path, value in leaves(decoded(said).fields):
@@ -217,7 +210,6 @@ def with_row(said: Iterable[Said]) -> list[Said]:
 
 
 def texts_in(messages: Iterable[Said]) -> set[str]:
-    """All texts that name something in these messages."""
     return {value for said in messages for _, value in names_of(said) if isinstance(value, str)}
 
 
@@ -253,7 +245,7 @@ def test_no_name_and_no_number_of_anything_is_overlooked(capture: str) -> None:
 
 
 @each_protocol
-def test_what_is_overlooked_would_be_found(dissector: Dissector) -> None:
+def test_overlooked_values_would_be_found(dissector: Dissector) -> None:
     messages = with_row(of_cases(dissector))
     names = texts_in(messages)
     for said in messages:

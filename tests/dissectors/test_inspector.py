@@ -1,6 +1,6 @@
-"""The inspector: whatever bytes come in whatever pieces, nothing raises and every byte is accounted for.
+"""The inspector accepts any bytes in any pieces: nothing raises and every byte is accounted for.
 
-What holds for any bytes holds for all registered protocols.
+The properties of any bytes are checked for all registered protocols.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissec
 
 
 def inspect(items: Iterable[Item]) -> Findings:
-    """What comes of items."""
     inspector = Inspector(BUILT_IN, Ids())
     for item in items:
         inspector.feed(item)
@@ -46,11 +45,11 @@ def inspect(items: Iterable[Item]) -> Findings:
 
 @each_protocol
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_what_holds_of_any_protocol(dissector: Dissector, check: Check) -> None:
+def test_properties_of_all_protocols(dissector: Dissector, check: Check) -> None:
     check(dissector, [case.data for case in CASES[dissector]], times(EXAMPLES, quick=5))
 
 
-def test_what_came_before_the_protocol_was_recognised_is_not_lost() -> None:
+def test_data_before_detection_of_the_protocol_is_kept() -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:4711", 0)
     rubbish, sound = b"register;x", b"REGISTER;alice"
     found = inspect([Chunk(stream, "c2s", 1, 0, rubbish), Chunk(stream, "c2s", 2, len(rubbish), sound)])
@@ -66,7 +65,7 @@ def test_a_client_that_only_makes_slips_is_recognised_in_the_end() -> None:
 
 
 @pytest.mark.parametrize("beginning", [b"", b"SCHELLEN\nSAU\n!END\n", b"!dran\n0\n!END\n", b"\0\0\n"])
-def test_what_came_before_a_stream_was_recognised_is_not_lost(beginning: bytes) -> None:
+def test_data_before_detection_of_a_stream_is_kept(beginning: bytes) -> None:
     stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:4711", 0)
     data = beginning + b"!ID\n0\n!END\n!DRAN\n2\n!END\n"
     found = inspect(Chunk(stream, "s2c", at, at, data[at : at + 1]) for at in range(len(data)))
@@ -114,7 +113,7 @@ def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(
     assert held < 3 * bound
 
 
-def test_servers_that_nobody_speaks_to_are_forgotten_at_some_time() -> None:
+def test_idle_servers_are_evicted() -> None:
     inspector = Inspector(BUILT_IN, Ids())
     numbers = count(1)
 

@@ -17,7 +17,7 @@ OTHER = Stream(2, "tcp", "127.0.0.1:5", "127.0.0.1:9", 0)
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A message of a made-up stream; in the end `becomes` stands in its place."""
+    """A message of an artificial stream; in the end it is replaced by `becomes`."""
 
     direction: Direction
     data: bytes
@@ -26,8 +26,6 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Talk(msgspec.Struct, frozen=True):
-    """All that was said on a stream, and the items that it came in."""
-
     said: list[Said]
     items: list[Item]
 
@@ -41,7 +39,6 @@ def _told(items: Iterable[Item]) -> list[tuple[object, ...]]:
 
 
 def _bytes(items: Iterable[Item], direction: Direction) -> bytes:
-    """What goes one way; each chunk must stand where the one before it ends."""
     sent = bytearray()
     for item in items:
         if isinstance(item, Chunk) and item.stream.id == 1 and item.direction == direction:
@@ -52,7 +49,7 @@ def _bytes(items: Iterable[Item], direction: Direction) -> bytes:
 
 @st.composite
 def talks(draw: st.DrawFn, transport: Transport, both_ways: bool) -> Talk:
-    """A stream on which each message is left, dropped, or changed, and may be followed by others."""
+    """Return a stream on which each message is left, dropped, or changed, and may be followed by others."""
     stream = Stream(1, transport, "127.0.0.1:4", "127.0.0.1:9", 0)
     least = 0 if transport == "udp" else 1
     sent: dict[Direction, int] = {"c2s": 0, "s2c": 0}
@@ -84,7 +81,6 @@ def talks(draw: st.DrawFn, transport: Transport, both_ways: bool) -> Talk:
 
 
 def _recut(items: Sequence[Item], data: st.DataObject) -> list[Item]:
-    """The same bytes of a stream, in other pieces: what follows each other one way, joined and cut anew."""
     pieces: list[Item] = []
     for item in items:
         last = pieces[-1] if pieces else None
@@ -157,7 +153,7 @@ def test_other_streams_are_left_alone(talk: Talk) -> None:
     assert [item for item in apply_splices(talk.items, talk.splices) if item.stream is OTHER] == before
 
 
-def test_what_follows_moves_and_keeps_its_time() -> None:
+def test_later_messages_move_and_keep_their_time() -> None:
     stream = Stream(1, "tcp", "127.0.0.1:4", "127.0.0.1:9", 0)
     items: list[Item] = [
         Chunk(stream, "c2s", 1, 0, b"aaBB"),
@@ -180,7 +176,7 @@ def test_what_follows_moves_and_keeps_its_time() -> None:
         ("c2s", 1, 0, b"aa"),
         ("c2s", 2, 1, 0),
         ("s2c", 3, 0, b"12"),
-        # All of it comes when its last byte came, and what is said in reply right behind it.
+        # All of it is delivered with its last byte, directly followed by the reply.
         ("c2s", 4, 2, b"bbb"),
         ("s2c", 4, 2, b"!!!"),
         ("c2s", 4, 5, b"?cc"),
@@ -192,7 +188,7 @@ def test_what_follows_moves_and_keeps_its_time() -> None:
     ]
 
 
-def test_what_the_capture_cut_off_still_counts() -> None:
+def test_data_cut_off_by_the_capture_still_counts() -> None:
     stream = Stream(1, "udp", "127.0.0.1:4", "127.0.0.1:9", 0)
     items = [
         Chunk(stream, "c2s", 1, 0, b"ab"),
@@ -203,7 +199,7 @@ def test_what_the_capture_cut_off_still_counts() -> None:
     assert [(item.offset, item.data) for item in found if isinstance(item, Chunk)] == [(0, b"cd"), (9, b"ef")]
 
 
-def test_an_empty_datagram_is_told_from_the_one_behind_it() -> None:
+def test_an_empty_datagram_is_distinguished_from_the_next() -> None:
     stream = Stream(1, "udp", "127.0.0.1:4", "127.0.0.1:9", 0)
     items = [Chunk(stream, "c2s", 1, 0, b""), Chunk(stream, "c2s", 1, 0, b"a")]
     found = [*apply_splices(items, [Splice(1, "c2s", 0, 1, 1, b"")])]

@@ -51,7 +51,7 @@ def test_another_player_can_be_put_in() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_what_holds_of_any_protocol(check: Check) -> None:
+def test_properties_of_all_protocols(check: Check) -> None:
     check(KNOBELN, [case.data for case in CASES], times(EXAMPLES))
 
 
@@ -80,7 +80,7 @@ def test_recognition(data: bytes, direction: Direction, expected: Likeness | Non
     assert KNOBELN.recognise(data, direction) == expected
 
 
-def test_a_game_is_told_once_from_all_conversations() -> None:
+def test_a_game_is_reported_once_from_all_conversations() -> None:
     found = inspect(
         Chunk(ALICE, "c2s", 1 * MS, 0, b"HALLO alice"),
         Chunk(ALICE, "s2c", 2 * MS, 0, b"WILLKOMMEN"),
@@ -118,5 +118,5 @@ def test_a_very_long_name_is_cut_short() -> None:
     assert all(len(str(event.changes)) < 200 for event in found.events)
 
 
-def test_a_welcome_that_nobody_was_heard_to_ask_for_tells_nothing() -> None:
+def test_a_welcome_without_a_request_changes_nothing() -> None:
     assert told(inspect(Chunk(ALICE, "s2c", 1, 0, b"WILLKOMMEN"))) == []

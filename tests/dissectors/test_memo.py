@@ -1,5 +1,3 @@
-"""What is remembered so that copies cost less: it is right, and it is bounded."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -24,7 +22,7 @@ from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
 
 def rolled(number: int, name_length: int = 3) -> bytes:
-    """A datagram that no other number has."""
+    """Return a datagram that no other number has."""
     return b"PLAYER ROLLS;" + b"%0*d" % (name_length, number)
 
 

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
-from one_direction import inspect
+from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -169,7 +169,7 @@ NO_ROWS: list[tuple[Dissector, str, Direction, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("dissector", "name", "direction", "fields"), NO_ROWS, ids=label)
-def test_what_no_row_has_cannot_be_encoded(
+def test_values_without_a_row_cannot_be_encoded(
     dissector: Dissector, name: str, direction: Direction, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError, match=name):
@@ -179,7 +179,7 @@ def test_what_no_row_has_cannot_be_encoded(
 @pytest.mark.parametrize("dissector", DISSECTORS, ids=label)
 @given(data=st.data(), direction=st.sampled_from(DIRECTIONS))
 @settings(max_examples=times(300))
-def test_a_broken_message_has_one_flaw(
+def test_a_broken_message_has_one_diagnostic(
     dissector: Dissector, data: st.DataObject, direction: Direction
 ) -> None:
     frame = data.draw(payloads([case.data for case in CASES.get(dissector, sound_cases(dissector))]))

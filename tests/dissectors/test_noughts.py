@@ -8,67 +8,14 @@ from collections.abc import Sequence
 import pytest
 from kiebitz_noughts.dissector import NOUGHTS
 from noughts_cases import FLAWED, SOUND
+from noughts_talk import registered
 from strength import times
 
-from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, Item, Stream
-from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.model import Findings
 from kiebitz.dissectors.statistics import statistics_of
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
 CASES = [*SOUND, *FLAWED]
-MS = 1_000_000
-
-
-class Talk:
-    """Conversations with one server, a message a millisecond."""
-
-    def __init__(self) -> None:
-        self.items: list[Item] = []
-        self._streams: dict[str, Stream] = {}
-        self._ends: dict[tuple[str, Direction], int] = {}
-
-    def stream(self, who: str) -> Stream:
-        number = len(self._streams) + 1
-        made = Stream(number, "tcp", f"127.0.0.1:{40_000 + number}", "127.0.0.1:3333", 0)
-        return self._streams.setdefault(who, made)
-
-    def says(self, who: str, *lines: str, direction: Direction = "c2s") -> Talk:
-        for line in lines:
-            data = f"{line}\r\n".encode()
-            offset = self._ends.get((who, direction), 0)
-            self._ends[who, direction] = offset + len(data)
-            now = len(self.items) * MS
-            self.items.append(Chunk(self.stream(who), direction, now, offset, data))
-        return self
-
-    def hears(self, who: str, *lines: str) -> Talk:
-        return self.says(who, *lines, direction="s2c")
-
-    def loses(self, who: str, length: int) -> Talk:
-        offset = self._ends.get((who, "s2c"), 0)
-        self._ends[who, "s2c"] = offset + length
-        self.items.append(Gap(self.stream(who), "s2c", len(self.items) * MS, offset, length))
-        return self
-
-    def ends(self, who: str) -> Talk:
-        self.items.append(End(self.stream(who), len(self.items) * MS, "closed"))
-        return self
-
-    def found(self) -> Findings:
-        inspector = Inspector([*BUILT_IN, NOUGHTS], Ids())
-        for item in self.items:
-            inspector.feed(item)
-        inspector.finish()
-        return inspector.drain()
-
-
-def registered() -> Talk:
-    """Alice and Bob are taken in, and a game begins."""
-    talk = Talk()
-    for who in ("alice", "bob"):
-        talk.says(who, f"HELLO {who}").hears(who, "WELCOME")
-    return talk.hears("alice", "START alice bob").hears("bob", "START alice bob")
 
 
 def told(found: Findings) -> list[str]:
@@ -87,7 +34,7 @@ def test_its_rows_of_statistics_count_what_players_did() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_what_holds_of_any_protocol(check: Check) -> None:
+def test_properties_of_all_protocols(check: Check) -> None:
     check(NOUGHTS, [case.data for case in CASES], times(EXAMPLES))
 
 
@@ -101,7 +48,7 @@ def test_another_player_can_be_put_in_and_the_line_end_stays() -> None:
     )
 
 
-def test_a_game_is_told_once_from_both_conversations() -> None:
+def test_a_game_is_reported_once_from_both_conversations() -> None:
     talk = registered()
     for move in ("MARK alice 5", "MARK bob 1", "WON alice"):
         talk.hears("alice", move).hears("bob", move)
@@ -141,7 +88,7 @@ def test_one_conversation_may_be_behind_the_other(ahead: str) -> None:
         (("WON alice", "MARK bob 5"), []),
     ],
 )
-def test_a_server_that_breaks_a_rule_is_told_of_once(moves: Sequence[str], codes: list[str]) -> None:
+def test_a_server_that_breaks_a_rule_is_reported_once(moves: Sequence[str], codes: list[str]) -> None:
     talk = registered()
     for move in moves:
         talk.hears("alice", move).hears("bob", move)
@@ -150,14 +97,14 @@ def test_a_server_that_breaks_a_rule_is_told_of_once(moves: Sequence[str], codes
     assert all((flaw.group, flaw.severity, flaw.blame) == ("rule", "error", "server") for flaw in flaws)
 
 
-def test_after_a_gap_nobody_is_accused_and_nothing_is_known() -> None:
-    # Whether a line begins behind the gap cannot be told.
+def test_after_a_gap_no_violation_is_reported_and_nothing_is_known() -> None:
+    # It is unknown whether a line begins after the gap.
     talk = registered().loses("alice", 20).hears("alice", "MARK bob 1", "MARK bob 5")
     found = talk.found()
     assert [flaw.code for flaw in found.diagnostics] == ["gap"]
     assert found.events[-1].changes == [(["games", "1"], {"unknown": ["turn", "squares"]})]
 
 
-def test_a_line_is_told_from_where_it_begins_again_after_a_gap() -> None:
+def test_a_line_is_reported_from_where_it_begins_again_after_a_gap() -> None:
     talk = registered().loses("alice", 20).hears("alice", "e 5", "MARK bob 1")
     assert told(talk.found())[-1] == "bob takes square 1"

@@ -1,5 +1,3 @@
-"""Each datagram that the manifest of the odd capture lists as flawed gets one diagnostic, and no other."""
-
 from __future__ import annotations
 
 import json
@@ -66,7 +64,6 @@ def test_scripted_datagrams(connection: sqlite3.Connection, client: str) -> None
 
 
 def played(who: str) -> list[tuple[int, bytes, bool]]:
-    """What a player sent in the game: offset, bytes, and whether it was a right answer."""
     tokens: dict[str, str] = {}
     offset = len(
         next(one for one in MANIFEST["scripted"] if one["src"].endswith(f":{MANIFEST['play_ports'][who]}"))[

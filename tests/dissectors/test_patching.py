@@ -10,7 +10,7 @@ from all_cases import CASES, each_protocol
 from bijections import back, onwards
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_direction import is_one_frame
+from single_direction import is_one_frame
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -255,7 +255,7 @@ def test_only_what_is_to_be_other_bytes_is(case: Rewritten) -> None:
         (CGML, "s2c", b"<abort><message>a</message></abort>\r\n\r\n", {"message": "\0"}),
     ],
 )
-def test_what_no_row_allows_is_not_written(
+def test_values_outside_a_row_are_not_written(
     dissector: Dissector, direction: Direction, frame: bytes, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError, match=r"cannot be written|no message"):
@@ -295,7 +295,7 @@ JSON = st.recursive(
 
 @st.composite
 def others(draw: st.DrawFn, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with something else somewhere in them, or something more, or less."""
+    """Return the fields with something else somewhere in them, or something more, or less."""
     new = deepcopy(fields)
     place: Any = new
     while True:
@@ -336,7 +336,7 @@ def check_rewriting(dissector: Dissector, direction: Direction, frame: bytes, fi
 @each_protocol
 @settings(max_examples=times(300))
 @given(data=st.data())
-def test_a_frame_says_what_it_should_or_is_not_written(dissector: Dissector, data: st.DataObject) -> None:
+def test_a_frame_decodes_to_its_values_or_is_not_written(dissector: Dissector, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[dissector]))
     fields = data.draw(others(dissector.codec.decode(case.data, case.direction).fields))
     check_rewriting(dissector, case.direction, case.data, fields)
@@ -360,7 +360,7 @@ def test_no_bytes_break_the_rewriting(dissector: Dissector, data: st.DataObject)
 
 
 @given(JSON, JSON)
-def test_what_differs_is_all_that_differs(before: Any, after: Any) -> None:
+def test_only_differences_are_reported(before: Any, after: Any) -> None:
     merged = deepcopy(before)
     for path in differences(before, after):
         assert to_json(value_at(before, path)) != to_json(value_at(after, path))

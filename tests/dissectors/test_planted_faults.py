@@ -1,7 +1,7 @@
-"""Each fault that ordinary play does not show is there when it is asked for, and only then.
+"""Faults that ordinary play does not show exist if requested, and only then.
 
-An exhibit does one thing to a program and gives back what came of it, with the fault and without. `died` is
-that the program ended.
+An exhibit uses a program with and without the fault, and returns the results. `died` means that the program
+ended.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ NO_CARDS = b"!MODEL\n!SPIEL\n" + b"KREUZ\nAS\n" * 14
 
 
 Show = Callable[[str, str], object]
-"""What comes of a fault, or none, in a program of a protocol."""
 
 
 class Exhibit(NamedTuple):
-    """What comes of `show` with a fault in the program, and without it."""
+    """The results of `show` with a fault in the program, and without it."""
 
     peer: str
     fault: str
@@ -63,7 +62,6 @@ def outcome(row: Exhibit, fault: str) -> object:
 
 @exhibited
 def alone(fault: str, protocol: str, *said: bytes) -> object:
-    """Whether the server still answers a new client after this."""
     bench = Bench(server_of(protocol, fault))
     bench.say(bench.connect(), *said)
     return is_answered(protocol, bench)
@@ -78,7 +76,6 @@ def is_answered(protocol: str, bench: Bench) -> bool:
 
 @exhibited
 def hears(fault: str, protocol: str, pattern: str, *said: bytes) -> object:
-    """How often a client hears something that matches, if it says this."""
     bench = Bench(server_of(protocol, fault))
     seat = bench.connect()
     bench.say(seat, *said)
@@ -87,7 +84,6 @@ def hears(fault: str, protocol: str, pattern: str, *said: bytes) -> object:
 
 @exhibited
 def second_hears(fault: str, protocol: str, pattern: str, *said: bytes) -> object:
-    """The same of a second client, if both say this; then the first says the last of it again."""
     bench = Bench(server_of(protocol, fault))
     first, second = bench.connect(), bench.connect()
     for seat in (first, second):
@@ -98,7 +94,6 @@ def second_hears(fault: str, protocol: str, pattern: str, *said: bytes) -> objec
 
 @exhibited
 def waits(fault: str, protocol: str, half: bytes) -> object:
-    """Whether another is answered while somebody's message is unfinished."""
     bench = Bench(server_of(protocol, fault))
     bench.say(bench.connect(), half)
     seat = bench.connect()
@@ -112,7 +107,6 @@ def waits(fault: str, protocol: str, half: bytes) -> object:
 
 @exhibited
 def closes(fault: str, protocol: str, wrong: bytes) -> object:
-    """Whether somebody else's connection is closed when a client errs."""
     bench = Bench(server_of(protocol, fault))
     other = bench.connect()
     bench.say(bench.connect(), wrong)
@@ -121,7 +115,6 @@ def closes(fault: str, protocol: str, wrong: bytes) -> object:
 
 @exhibited
 def half_closed(fault: str, protocol: str) -> object:
-    """Whether a connection ends of which the client has ended its half."""
     bench = Bench(server_of(protocol, fault))
     seat = bench.connect()
     bench.half_close(seat)
@@ -130,7 +123,6 @@ def half_closed(fault: str, protocol: str) -> object:
 
 @exhibited
 def slow(fault: str, protocol: str) -> object:
-    """Whether a long line takes far longer than to look at each of its bytes."""
     line = b"x" * 60_000
     bench = Bench(server_of(protocol, fault))
     seat = bench.connect()
@@ -143,7 +135,6 @@ def slow(fault: str, protocol: str) -> object:
 
 @exhibited
 def okey_login(fault: str, protocol: str, *names: str) -> object:
-    """What the last of these is called, if those before were reset."""
     bench = Bench(server_of(protocol, fault))
     for name in names[:-1]:
         seat = bench.connect()
@@ -156,7 +147,6 @@ def okey_login(fault: str, protocol: str, *names: str) -> object:
 
 @exhibited
 def silent_for(fault: str, protocol: str, seconds: float) -> object:
-    """Whether a client is closed that says nothing for so long."""
     bench = Bench(server_of(protocol, fault))
     seat = bench.connect()
     bench.run(seconds)
@@ -164,7 +154,6 @@ def silent_for(fault: str, protocol: str, seconds: float) -> object:
 
 
 def fifth(fault: str, protocol: str) -> object:
-    """How many of five get into a lobby."""
     bench = Bench(server_of(protocol, fault))
     seats = [bench.connect() for _ in range(5)]
     for number, seat in enumerate(seats):
@@ -173,7 +162,6 @@ def fifth(fault: str, protocol: str) -> object:
 
 
 def whispered(fault: str, protocol: str) -> object:
-    """How many hear what is whispered to one."""
     bench = Bench(server_of(protocol, fault))
     seats = [bench.connect() for _ in range(4)]
     for number, seat in enumerate(seats):
@@ -192,7 +180,6 @@ def gone_from_lobby(fault: str, protocol: str) -> object:
 
 
 def colours(fault: str, protocol: str) -> object:
-    """How often the second of two who want one colour is refused."""
     bench = Bench(server_of(protocol, fault))
     seats = [bench.connect(), bench.connect()]
     for seat in seats:
@@ -203,7 +190,6 @@ def colours(fault: str, protocol: str) -> object:
 
 @exhibited
 def register_from(fault: str, protocol: str, *hosts: str) -> object:
-    """What the last of these hears, who all want one name."""
     bench = Bench(server_of(protocol, fault, players=1))
     for host in hosts:
         seat = bench.connect(host=host)
@@ -216,7 +202,6 @@ def register_from(fault: str, protocol: str, *hosts: str) -> object:
 
 
 def matches(pattern: str, bench: Bench, who: str = "Anna") -> bool:
-    """Whether a player has heard something that matches."""
     heard = "".join(seat.text for seat in bench.seats if seat.who == who)
     return re.search(pattern, heard, re.DOTALL) is not None
 
@@ -225,21 +210,17 @@ def matches(pattern: str, bench: Bench, who: str = "Anna") -> bool:
 def in_game(
     fault: str, protocol: str, spoils: Callable[[bytes], list[bytes]], pattern: str, seconds: float = 5
 ) -> object:
-    """Whether Anna hears something that matches, if what Bert says is spoilt."""
     bench = played(protocol, fault, spoils=lambda seat, data: spoils(data), seconds=seconds)
     return matches(pattern, bench)
 
 
 @exhibited
 def with_bert(fault: str, protocol: str, berts: str, pattern: str) -> object:
-    """Whether Bert, who has this fault, hears something that matches."""
     return matches(pattern, played(protocol, fault, berts=berts, seconds=5), "Bert")
 
 
 @exhibited
 def said_by_another(fault: str, protocol: str, start: bytes, pattern: str) -> object:
-    """Whether Anna hears something that matches, if Cleo says what Bert should."""
-
     def spoils(seat: Seat, data: bytes) -> list[bytes]:
         if not data.startswith(start):
             return [data]
@@ -252,7 +233,6 @@ def said_by_another(fault: str, protocol: str, start: bytes, pattern: str) -> ob
 
 @exhibited
 def without_bert(fault: str, protocol: str, start: bytes, pattern: str) -> object:
-    """Whether Anna hears something that matches, if Bert's connection is reset in place of saying this."""
     silent: list[Seat] = []
 
     def spoils(seat: Seat, data: bytes) -> list[bytes]:
@@ -269,7 +249,6 @@ def without_bert(fault: str, protocol: str, start: bytes, pattern: str) -> objec
 
 
 def stranger_accepts(fault: str, protocol: str) -> object:
-    """How often a client is sent away who accepts a group that others were told of."""
     bench = Bench(server_of(protocol, fault))
     for number in range(3):
         bench.say(bench.connect(), LOGIN.format(number).encode())
@@ -280,14 +259,12 @@ def stranger_accepts(fault: str, protocol: str) -> object:
 
 
 def second_registers(fault: str, protocol: str) -> object:
-    """What a second client hears."""
     bench = Bench(server_of(protocol, fault, players=3))
     bench.say(bench.connect(), b"REGISTER;Anna")
     return bench.say(bench.connect(), b"REGISTER;Bert")
 
 
 def replaced(start: bytes, pattern: bytes, by: bytes) -> Callable[[bytes], list[bytes]]:
-    """What begins like this is said otherwise."""
     return lambda data: [re.sub(pattern, by, data, flags=re.DOTALL) if data.startswith(start) else data]
 
 
@@ -300,31 +277,28 @@ def twice(start: bytes) -> Callable[[bytes], list[bytes]]:
 
 
 def pausing(data: bytes) -> list[bytes]:
-    """A pause before each bid."""
+    """Return a pause before each bid."""
     pause = b'<pause type="start"></pause>\r\n\r\n'
     return [pause, data] if data.startswith(b"<licite") else [data]
 
 
 @exhibited
 def same_play(fault: str, protocol: str) -> object:
-    """Whether the players hear in a game what they hear from a faultless server."""
     one, other = (played(protocol, its, seconds=5) for its in (fault, ""))
     return [seat.heard for seat in one.seats] == [seat.heard for seat in other.seats]
 
 
 def rolls_shown(fault: str, protocol: str) -> object:
-    """Whether a roll is told to several."""
     bench = played(protocol, fault)
     heard = [data for seat in bench.seats for data in seat.heard if data.startswith(b"ROLLED")]
     return len({*heard}) < len(heard)
 
 
-# Players, told something.
+# Messages to players.
 
 
 @exhibited
 def told(fault: str, protocol: str, *said: bytes) -> object:
-    """Whether a player goes on after this."""
     player = player_of(protocol, "Anna", fault)
     player.connected()
     for data in said:
@@ -334,7 +308,6 @@ def told(fault: str, protocol: str, *said: bytes) -> object:
 
 @exhibited
 def says(fault: str, protocol: str, said: bytes, answer: bytes) -> object:
-    """Whether a player answers like this."""
     player = player_of(protocol, "Anna", fault)
     player.connected()
     player.hear(said)
@@ -343,13 +316,11 @@ def says(fault: str, protocol: str, said: bytes, answer: bytes) -> object:
 
 @exhibited
 def plays(fault: str, protocol: str, pattern: str) -> object:
-    """Whether Bert, who may have a fault, hears something that matches."""
     return matches(pattern, played(protocol, berts=fault, seconds=5), "Bert")
 
 
 @exhibited
 def completes(fault: str, protocol: str) -> object:
-    """Whether a game comes to its end where Bert may have a fault."""
     return played(protocol, berts=fault, seconds=5).server.games > 0
 
 
@@ -454,7 +425,6 @@ SHOWN: dict[str, dict[str, tuple[Show, object] | tuple[Show, object, object]]] =
         "names-no-trumps": (plays("renonc"), True),
     },
 }
-"""By program and fault what to do, what comes of it then, and without the fault, if not the contrary."""
 
 EXHIBITS = [
     *(

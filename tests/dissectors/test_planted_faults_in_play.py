@@ -33,17 +33,14 @@ MOVES = {
     "okey": (b"DRAW", b"PUTT"),
     "cgml": (b"<licite", b"<playcard"),
 }
-"""How what is said in a game begins: a stranger who came before it might have a seat in it."""
 
 STALLED_S = 70.0
-"""Of the bench's own time: by then a CGML server has ended a game that stands still."""
 
 
 # The table of faults.
 
 
 def planted(*names: str) -> list[str]:
-    """The faults in these modules, as often as they stand there."""
     modules = [PROGRAMS / name for name in names]
     return [fault for path in modules if path.exists() for fault in re.findall(PLANTED, path.read_text())]
 
@@ -69,7 +66,7 @@ def test_there_are_many() -> None:
 
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
 @pytest.mark.parametrize("protocol", SEATS)
-def test_whole_games_are_without_flaws(protocol: str, seed: int) -> None:
+def test_whole_games_cause_no_diagnostics(protocol: str, seed: int) -> None:
     bench = played(protocol, seed=seed)
     assert bench.server.games == GAMES[protocol]
     assert [flaw.text for flaw in flaws(protocol, bench) if flaw.severity != "note"] == []
@@ -81,7 +78,7 @@ def test_the_same_seed_plays_the_same_game() -> None:
 
 
 def showing(fault: Fault) -> set[str]:
-    """The codes of what Kiebitz finds in ordinary play of a program with this fault."""
+    """Return the codes of what Kiebitz finds in ordinary play of a program with this fault."""
     found: set[str] = set()
     for seed in range(1, 6):
         servers, berts = (fault.name, "") if fault.role == "server" else ("", fault.name)
@@ -107,11 +104,10 @@ def test_a_fault_shows_in_play(fault: Fault) -> None:
     assert not {*fault.shows} & {flaw.code for flaw in flaws(fault.protocol, played(fault.protocol))}
 
 
-# Whatever a client says.
+# For any message of a client.
 
 
 def spoilt(chance: random.Random, data: bytes) -> list[bytes]:
-    """Something else in place of what a client says, or in pieces."""
     at = chance.randrange(len(data) + 1)
     match chance.randrange(8):
         case 0:
@@ -134,7 +130,6 @@ def spoilt(chance: random.Random, data: bytes) -> list[bytes]:
 
 
 def gets_in(protocol: str, bench: Bench) -> bool:
-    """Whether a new client is answered."""
     seat = bench.connect()
     if protocol == "maexchen":
         bench.say(seat, b"REGISTER;Zoe")
@@ -145,7 +140,7 @@ def gets_in(protocol: str, bench: Bench) -> bool:
 
 @pytest.mark.parametrize("seed", range(times(60, 2)))
 @pytest.mark.parametrize("protocol", SEATS)
-def test_a_server_survives_a_player_who_errs(protocol: str, seed: int) -> None:
+def test_a_server_survives_a_player_that_errs(protocol: str, seed: int) -> None:
     chance = random.Random(seed)
 
     def spoils(seat: Seat, data: bytes) -> list[bytes]:
@@ -157,12 +152,11 @@ def test_a_server_survives_a_player_who_errs(protocol: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(times(20, 1)))
 @pytest.mark.parametrize("protocol", SEATS)
-def test_a_game_goes_on_whatever_a_stranger_says(protocol: str, seed: int) -> None:
+def test_a_game_continues_despite_an_unverified_client(protocol: str, seed: int) -> None:
     chance = random.Random(seed)
     strangers: list[Seat] = []
 
     def overhears(seat: Seat, data: bytes) -> list[bytes]:
-        """A stranger says the same, spoilt, before Bert says it."""
         is_heard = not strangers or (chance.random() < 0.3 and len(strangers) < 30)
         if data.startswith(MOVES[protocol]) and is_heard:
             if not strangers or strangers[-1].is_closed:
@@ -181,7 +175,7 @@ def test_a_game_goes_on_whatever_a_stranger_says(protocol: str, seed: int) -> No
 
 @contextmanager
 def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
-    """A server and a relay before it, with the ports of the relay."""
+    """Yield a server and a relay before it, with the ports of the relay."""
     transport: Transport = "udp" if protocol == "maexchen" else "tcp"
     doors = 2 if protocol == "cgml" else 1
     first = free_port(transport)
@@ -247,7 +241,7 @@ def test_a_player_that_has_played_enough_leaves_after_a_refusal() -> None:
     assert player.over
 
 
-def test_the_command_line_refuses_what_there_is_not() -> None:
+def test_the_command_line_rejects_missing_objects() -> None:
     done = subprocess.run(
         peer_command("okey-server", "--fault", "laughs"), capture_output=True, text=True, timeout=PATIENCE_S
     )

@@ -1,5 +1,3 @@
-"""Plug-ins that cannot be used are left out and told of; what was recorded with one outlives it."""
-
 from __future__ import annotations
 
 import os
@@ -12,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
-from made_sessions import Conversation, record
+from noughts_talk import registered
 from processes_and_rows import free_port, running
-from test_noughts import registered
+from session_factory import Conversation, record
 
 from kiebitz.dissectors.registry import BUILT_IN, installed
 
@@ -49,7 +47,6 @@ def lay_out(folder: Path, package: str, module: str, code: str, protocol: str) -
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose packages count as installed."""
     monkeypatch.syspath_prepend(tmp_path)
     for module in ("offered", "other"):
         monkeypatch.delitem(sys.modules, module, raising=False)
@@ -123,7 +120,7 @@ def test_of_two_for_one_protocol_the_second_is_left_out(folder: Path) -> None:
     ("arguments", "status"),
     [(("protocols",), 0), (("events", TINY), 0), (("events", TINY, "-Y", "a.b"), 2), (("check", ODD), 3)],
 )
-def test_what_is_left_out_is_told_once(folder: Path, arguments: tuple[str, ...], status: int) -> None:
+def test_omissions_are_reported_once(folder: Path, arguments: tuple[str, ...], status: int) -> None:
     lay_out(folder, "broken-game", "offered", "raise OSError('\x1b')", "a")
     done = kiebitz(*arguments)
     assert done.status == status
@@ -147,7 +144,6 @@ def test_a_database_of_other_protocols_is_read_without_plugins(folder: Path, tmp
 
 @pytest.fixture
 def broken(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process that has a broken plug-in."""
     lay_out(tmp_path, "broken-game", "offered", "import not_there", "a")
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 
@@ -165,7 +161,7 @@ def test_only_commands_that_need_protocols_load_them(
     assert done.stderr.count("the plug-in broken-game 1.2 is left out") == times == done.stderr.count("\n")
 
 
-def test_a_shell_that_completes_is_told_nothing(broken: dict[str, str]) -> None:
+def test_completion_in_a_shell_prints_no_notices(broken: dict[str, str]) -> None:
     words = {"COMP_LINE": "kiebitz protocols maex", "COMP_WORD": "maex", "_KIEBITZ_COMPLETE": "bash_complete"}
     program = "import sys; sys.argv[0] = 'kiebitz'; from kiebitz.cli.main import main; main()"
     done = subprocess.run(
@@ -188,7 +184,6 @@ def test_of_the_two_processes_of_a_relay_one_tells(
 
 @pytest.fixture(scope="module")
 def orphan(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with a protocol that is not installed."""
     path = tmp_path_factory.mktemp("orphan") / "x.db"
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").hears(b"SCORE;alice:1").says(b"")
     record(path, talk.ends().items)
@@ -203,7 +198,7 @@ def orphan(tmp_path_factory: pytest.TempPathFactory) -> str:
 NOT_INSTALLED = "there is no protocol knobeln here; if a plug-in brings it, install that with pip"
 
 
-def test_events_are_told_as_they_are_stored(orphan: str) -> None:
+def test_events_are_reported_as_they_are_stored(orphan: str) -> None:
     done = kiebitz("events", orphan, "--json")
     assert done.status == 0
     assert [row["sentence"] for row in done.json] == ["registered name=alice", 'score scores={"alice":1}']
@@ -223,13 +218,13 @@ def test_events_are_told_as_they_are_stored(orphan: str) -> None:
         (["export", "-T", "csv"], ",registered,alice,registered name=alice,"),
     ],
 )
-def test_what_is_stored_can_be_shown(orphan: str, arguments: list[str], shown: str) -> None:
+def test_stored_sessions_can_be_shown(orphan: str, arguments: list[str], shown: str) -> None:
     done = kiebitz(arguments[0], orphan, *arguments[1:])
     assert done.status == 0
     assert shown in done.out
 
 
-def test_its_flaws_can_be_shown(orphan: str) -> None:
+def test_its_diagnostics_can_be_shown(orphan: str) -> None:
     done = kiebitz("check", orphan)
     assert done.status == 3
     assert "error[empty-datagram]" in done.out
@@ -254,9 +249,7 @@ def test_its_flaws_can_be_shown(orphan: str) -> None:
         (["protocols", "knobeln"], 2, f"{NOT_INSTALLED}; there are: maexchen"),
     ],
 )
-def test_what_needs_the_grammar_says_what_is_missing(
-    orphan: str, arguments: list[str], status: int, sentence: str
-) -> None:
+def test_missing_grammar_is_reported(orphan: str, arguments: list[str], status: int, sentence: str) -> None:
     before = Path(orphan).read_bytes()
     done = kiebitz(*(orphan if argument == "DB" else argument for argument in arguments))
     assert done.status == status

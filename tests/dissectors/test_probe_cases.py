@@ -1,5 +1,3 @@
-"""What can be asked of a program: each case is what its name says, in every protocol and in plug-ins."""
-
 from __future__ import annotations
 
 import re
@@ -16,7 +14,7 @@ from inspected_captures import messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from probe_places import Place, judged_with, lines_of, places_of
-from strength import GAMES, a_few
+from strength import GAMES, a_few, times
 
 from kiebitz.dissectors.conformance.expectations import (
     INPUT_DIRECTION,
@@ -73,7 +71,7 @@ def sound_samples(dissector: Dissector, role: TargetRole) -> Iterator[tuple[byte
 
 
 def recorded(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, Decoded]]:
-    """The messages of the small capture of a protocol."""
+    """Yield the messages of the small capture of a protocol."""
     for said in messages_of(GAMES[dissector.protocol]):
         if said.direction == INPUT_DIRECTION[role]:
             decoded = dissector.codec.decode(said.frame, said.direction)
@@ -149,17 +147,13 @@ def test_a_pattern_picks_cases(patterns: list[str], expected: int) -> None:
     assert len(select_cases(generate_cases(NOUGHTS, "server"), patterns)) == expected
 
 
-# Each is what its name says.
-
 _ODD = {
     *("empty", "too-long", "control", "markup", "outside-ascii"),
     *("far-away", "apart", "huge", "other-version"),
 }
-"""What a type of field may allow: then it says something else than before."""
 
 
 def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) -> None:
-    """A frame that is sent in place of another is flawed as the case's kind says, and nowhere else."""
     (sent,) = case.actions(Situation(frame))
     assert isinstance(sent, Send)
     direction = INPUT_DIRECTION[case.role]
@@ -201,13 +195,12 @@ def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) 
 
 
 def check_place(dissector: Dissector, case: Case, frame: bytes, before: Decoded, sent: bytes) -> None:
-    """Nothing is changed before a field's place, and nothing behind it."""
     row, name = before.row, case.field
     assert row is not None
     assert name is not None
     place = dissector.codec.whole_place(frame, row, name) or dissector.codec.text_place(frame, row, name)
     if name not in before.fields or place is None or case.kind.startswith(("nobodys-", "others-")):
-        # Then it is written anew.
+        # Then it is encoded again.
         return
     start, end = place[0], sum(place)
     assert sent[:start] == frame[:start], case.name
@@ -234,6 +227,8 @@ def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Targ
             except NotApplicable:
                 continue
             made += 1
+            if made == times(1_000_000, 2):
+                break
         if not made:
             not_made.add(case.name)
     unmade = [name for name in not_made if not any(fnmatchcase(name, each) for each in _LACKING)]
@@ -266,7 +261,6 @@ _LACKING = (
     "cgml/dial.info/card/empty",
     "cgml/disconnect/disconnect/empty",
 )
-"""What the samples have nothing of: umlauts, small letters, an optional element, a text that is not empty."""
 
 
 @each_protocol
@@ -289,7 +283,7 @@ def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
         assert sum(act.seconds for act in first if isinstance(act, Pause)) <= 31, case.name
 
 
-def test_what_names_another_comes_from_others() -> None:
+def test_fields_that_name_another_player_come_from_others() -> None:
     frame = b"ROLL;d129eeba"
     case = case_of(MAEXCHEN, "server", "ROLL/token/others-token")
     assert case.actions(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
@@ -328,9 +322,7 @@ def test_what_names_another_comes_from_others() -> None:
         ),
     ],
 )
-def test_what_is_done_in_a_case_of_a_plug_in(
-    name: str, at: Situation, expected: tuple[CaseAction, ...]
-) -> None:
+def test_results_of_a_plug_in_s_test_case(name: str, at: Situation, expected: tuple[CaseAction, ...]) -> None:
     assert case_of(NOUGHTS, "server", name).actions(at) == expected
 
 
@@ -424,7 +416,7 @@ def test_a_message_in_pieces_is_all_of_it(
     assert len(sent) > 1
 
 
-def test_what_has_no_end_is_bounded() -> None:
+def test_endless_data_is_bounded() -> None:
     sent = actions.send_endless(Situation(b"PUT 5\r\n"))
     data = b"".join(act.data for act in sent if isinstance(act, Send))
     assert len(data) == actions.ENDLESS_SIZE
@@ -442,7 +434,7 @@ def test_a_place_is_a_message_of_the_row() -> None:
     assert case_of(MAEXCHEN, "server", "rubbish").fits(MAEXCHEN.codec.decode(b"JOIN;x", "c2s"))
 
 
-# What the specification says.
+# The specification's values.
 
 
 @each_built_in
@@ -491,7 +483,7 @@ def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) ->
         (NOUGHTS, "server", "PUT/in-two", "must", ("answers",)),
     ],
 )
-def test_what_is_demanded(
+def test_demanded_reactions(
     dissector: Dissector, role: TargetRole, name: str, level: str, right: tuple[str, ...] | None
 ) -> None:
     expectation = case_of(dissector, role, name).expectation
@@ -504,7 +496,7 @@ def test_what_is_demanded(
 
 
 @each_built_in
-def test_each_rule_is_broken_by_a_case_or_the_reason_is_told(dissector: Dissector) -> None:
+def test_each_rule_is_broken_by_a_case_or_the_reason_is_reported(dissector: Dissector) -> None:
     reactions = dissector.conformance.expectations
     rules = dissector.grammar.rules
     assert {breach.rule for breach in reactions.violations} <= {*rules}
@@ -548,7 +540,7 @@ RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
     a_few(RECORDED, lambda row: row[0] in (SCHAFKOPF, OKEY), lambda row: row[0].protocol),
 )
 def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, ...]) -> None:
-    """A message that is to break a rule does break it: the table says so."""
+    """The table reports a violation for each message that is meant to break a rule."""
     for role in ROLES:
         for case in generate_cases(dissector, role):
             _, is_rule, rule = case.name.partition("/rule/")
@@ -559,8 +551,9 @@ def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, 
 
 
 def _codes_of(case: Case, name: str) -> Iterator[set[str]]:
-    """What the table says of a case, at place after place of a capture: from all conversations, and from the
-    one alone."""
+    """Yield the table's codes for a case at each place of a capture: from all conversations, and from the
+    one alone.
+    """
     lines = lines_of(name)
     answer = _NO.get(case.name.split("/")[0]) if case.role == "server" else None
     for place in _fitting(case, name):

@@ -61,7 +61,7 @@ def test_a_record_leads_to_each_message_in_it(protocol: str) -> None:
         reached += 1
         if point.expected is None:
             continue
-        # What was held back is said after acts that take nothing's place, and all goes on.
+        # Held data is sent after acts that replace nothing, and the game continues.
         walk.route.confirm_actions(0)
         walk.go()
         assert walk.route.continued_normally, f"after {name} comes no {point.expected.name}"
@@ -74,7 +74,7 @@ def test_at_the_start_a_message_comes_before_all_others() -> None:
     point = walk.go()
     assert point is not None
     assert name_of(MAEXCHEN, point.frame) == "ROLL"
-    # The first player has come in, and the second has said nothing.
+    # The first player is connected, and the second silent.
     assert [len(seat.said) for seat in bench.seats] == [1, 0]
 
 
@@ -128,11 +128,9 @@ NEVER_REACHED = {
     "okey": {"LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"},
     "cgml": {"load"},
 }
-"""What simple players do not come to say at these servers in the time they have."""
 
 
 LAST = ("disconnect", "LOGO", "+EMPT", "+PWIN", "+STAT", "+STRT", "+CATS")
-"""After these nothing need come: games end, and acknowledgements are answered by nobody."""
 
 
 @pytest.mark.parametrize("protocol", a_few(NEVER_REACHED, ["maexchen", "schafkopf"]))
@@ -160,7 +158,7 @@ def test_players_lead_to_each_message_whatever_the_server_does(
         assert walk.route.continued_normally or name in LAST, name
 
 
-def test_somebody_new_says_first_what_a_player_has_just_said() -> None:
+def test_a_new_client_repeats_a_player_s_message() -> None:
     bench = bench_of("maexchen", 3)
     walk = Walk(playing("maexchen", bench, RouteGoal(TargetMessage("ROLL"), early=True)), bench)
     point = walk.go()

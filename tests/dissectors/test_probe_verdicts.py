@@ -1,5 +1,3 @@
-"""Verdicts on programs under test: what was seen, and what the specification says of it."""
-
 from __future__ import annotations
 
 import pytest
@@ -63,7 +61,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
 @pytest.mark.parametrize(
     ("dissector", "role", "name", "observed", "word"),
     [
-        # It must go on as usual.
+        # It must continue as usual.
         (SCHAFKOPF, "server", "MODEL/bytewise", USUAL, "OK"),
         (SCHAFKOPF, "server", "MODEL/bytewise", SILENT, "FAILED"),
         (SCHAFKOPF, "server", "MODEL/bytewise", CLOSED, "FAILED"),
@@ -79,7 +77,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
         (CATAN, "server", "Bauen/Typ/unknown", CLOSED, "FAILED"),
         (MAEXCHEN, "server", "ROLL/token/nobodys-token", LOST, "OK"),
         (MAEXCHEN, "server", "ROLL/token/nobodys-token", SILENT, "FAILED"),
-        # Whether a message refuses is told by a value.
+        # A value decides whether a message refuses.
         (OKEY, "server", "DRAW/twice", NO_TILE, "OK"),
         (OKEY, "server", "DRAW/twice", TWO_TILES, "FAILED"),
         # It must end the connection.
@@ -89,7 +87,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
         (CATAN, "client", "Hallo/Protokoll/other-version", GIVEN_UP, "OK"),
         (CATAN, "client", "Hallo/Protokoll/other-version", CRASHED, "FAILED"),
         (CATAN, "client", "Würfelwurf/whole", GIVEN_UP, "FAILED"),
-        # It must tell the others.
+        # It must inform the others.
         (CATAN, "server", "Chatnachricht_senden/whole", USUAL, "OK"),
         (CATAN, "server", "Chatnachricht_senden/whole", UNTOLD, "FAILED"),
         # It should.
@@ -127,7 +125,7 @@ def test_a_verdict(
     ("dissector", "name"),
     [(NOUGHTS, "PUT/square/unknown"), (NOUGHTS, "PUT/whole"), (SCHAFKOPF, "KARTE/cut/reset")],
 )
-def test_what_is_demanded_always(
+def test_reactions_that_are_always_demanded(
     dissector: Dissector, name: str, observed: ObservedBehaviour, why: str
 ) -> None:
     verdict = judge(case_of(dissector, "server", name), observed)
@@ -180,7 +178,7 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
         (SCHAFKOPF, "client", "schafkopf-1.3-badcard.pcap", {"MODEL/said": "FAILED", "KARTE/said": "FAILED"}),
     ],
 )
-def test_what_is_wrong_in_play_is_told_with_its_messages(
+def test_violations_are_reported_with_their_messages(
     dissector: Dissector, role: TargetRole, capture: str, expected: dict[str, str]
 ) -> None:
     baseline = Baseline(dissector, OPPOSITE[INPUT_DIRECTION[role]])

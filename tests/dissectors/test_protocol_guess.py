@@ -1,5 +1,3 @@
-"""Which protocol a server speaks is guessed from one message, and the guess is taken back if it was wrong."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -7,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import TINY, kiebitz
 from inspected_captures import CAPTURES, errors, inspected
 from strength import few_captures, times
@@ -34,7 +32,7 @@ SCHAFKOPF = b"!DRAN\n2\n!END\n"
 
 
 def talk(said: Iterable[Said], transport: Transport = "udp", number: int = 1) -> Iterator[Item]:
-    """A conversation with a server on port 8000, a millisecond between two messages."""
+    """Yield a conversation with a server on port 8000, a millisecond between two messages."""
     stream = Stream(number, transport, f"127.0.0.1:{number}", "127.0.0.1:8000", 0)
     offsets: Counter[Direction] = Counter()
     for now, (direction, data) in enumerate(said):
@@ -43,7 +41,6 @@ def talk(said: Iterable[Said], transport: Transport = "udp", number: int = 1) ->
 
 
 def other_program(count: int, joins: int = 500) -> Iterator[Said]:
-    """Another program, which says JOIN now and then."""
     for number in range(count):
         yield ("c2s", b"JOIN;%d" % number) if number % joins == 0 else ("s2c", b"MOVE;%d;7" % number)
 
@@ -65,7 +62,7 @@ def protocols(found: Findings) -> set[str | None]:
 
 
 @pytest.mark.parametrize("first", [[], [HELLO] * 20], ids=["at first", "later"])
-def test_another_program_that_says_join_is_not_accused(first: list[Said]) -> None:
+def test_another_program_that_says_join_is_not_blamed(first: list[Said]) -> None:
     found = inspected(talk([*first, JOINS, *other_program(10_000)]))
     assert errors(found) == []
     assert protocols(found) == {None}
@@ -106,7 +103,7 @@ def test_another_program_with_several_words_of_the_protocol() -> None:
     assert protocols(found) == {None}
 
 
-def test_what_cannot_be_read_in_a_game_is_told_once_it_is_proven() -> None:
+def test_unreadable_data_in_a_game_is_reported_once_proven() -> None:
     found = inspected(talk([JOINS, *[RUBBISH] * 10, *a_round()]))
     assert [flaw.code for flaw in errors(found)] == ["unknown-message"] * 10
     assert protocols(found) == {"maexchen"}
@@ -128,7 +125,7 @@ def test_the_same_word_does_not_lead_to_the_same_guess_again() -> None:
     assert len(found.tables) == 1
 
 
-def test_slips_alone_are_told() -> None:
+def test_slips_alone_are_reported() -> None:
     found = inspected(talk([("c2s", b"register;klein"), ("c2s", b"REGISTER")]))
     assert [flaw.code for flaw in errors(found)] == ["unknown-message", "missing-field"]
 
@@ -136,7 +133,7 @@ def test_slips_alone_are_told() -> None:
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_each_capture_is_recognised_at_its_first_sound_message(capture: str) -> None:
     recorder = Recorder(MEMORY, "import", capture)
-    closed_afterwards(recorder.connection)
+    close_after_test(recorder.connection)
     recording = PacketRecording(recorder, {})
     with open_capture(str(CAPTURES / capture)) as packets:
         recording.take(packets)
@@ -175,7 +172,7 @@ def test_an_unknown_protocol_is_told_that_there_is_none() -> None:
     assert "none marks a port without a game" in done.err
 
 
-def test_what_is_held_is_bounded() -> None:
+def test_held_data_is_bounded() -> None:
     inspector = Inspector(BUILT_IN, Ids())
     # An echo server: half of what comes are words of the game, from the wrong side.
     said: list[Said] = [

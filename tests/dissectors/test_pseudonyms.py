@@ -1,5 +1,3 @@
-"""Stand-ins: no word of a person's is left in a message, and the message is the same."""
-
 from __future__ import annotations
 
 import re
@@ -10,8 +8,8 @@ import pytest
 from all_cases import CASES, each_protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutated import Choices
 from mutated_traffic import Spoilt
+from mutation import Choices
 from strength import times
 
 from kiebitz.dissectors.anonymizing import addresses
@@ -37,7 +35,6 @@ OTHER_FLAWS = (
     b"&#xD800;",
     b"\xff\x81\xfe",
 )
-"""In the cases with these the flaw is in what is replaced."""
 
 
 def stand_ins() -> Pseudonyms:
@@ -57,7 +54,7 @@ def test_a_word_has_one_pseudonym_in_all_places_and_spellings() -> None:
 
 @settings(max_examples=times(300))
 @given(st.lists(st.text(max_size=8), max_size=60, unique=True))
-def test_stand_ins_take_as_many_bytes_and_tell_apart_what_differs(texts: list[str]) -> None:
+def test_pseudonyms_keep_length_and_distinctness(texts: list[str]) -> None:
     found = stand_ins()
     others = [found.text(text) for text in texts]
     for text, other in zip(texts, others, strict=True):
@@ -88,7 +85,7 @@ def test_there_are_enough_for_names_of_one_letter(words: str) -> None:
     ],
     ids=lambda addresses: str(addresses[0]),
 )
-def test_addresses_have_stand_ins_of_their_length(addresses: list[str]) -> None:
+def test_addresses_have_pseudonyms_of_their_length(addresses: list[str]) -> None:
     found = stand_ins()
     others = [found.endpoint(f"[{one}]:9000" if ":" in one else f"{one}:9000") for one in addresses]
     assert len({*others}) == len(addresses)
@@ -98,8 +95,8 @@ def test_addresses_have_stand_ins_of_their_length(addresses: list[str]) -> None:
         assert (len(bare), str(ip_address(bare))) == (len(one), bare)
 
 
-def test_however_many_addresses_come_each_has_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "_LONGEST_IPV4", len("0.1.1.1"))
+def test_the_oldest_pseudonyms_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_MAX_IPV4_LENGTH", len("0.1.1.1"))
     monkeypatch.setattr(addresses, "_MAX_ADDRESSES", 100)
     found = addresses.AddressPseudonyms()
     made_up = [".".join(str(number)) for number in range(1000, 4000)]
@@ -109,11 +106,11 @@ def test_however_many_addresses_come_each_has_a_stand_in(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "[::1]:9000", "localhost:7002", "0.0.0.0:1"])
-def test_this_machine_names_nobody(endpoint: str) -> None:
+def test_loopback_addresses_stay(endpoint: str) -> None:
     assert stand_ins().endpoint(endpoint) == endpoint
 
 
-def test_the_name_of_a_machine_has_a_stand_in() -> None:
+def test_host_names_have_pseudonyms() -> None:
     other = stand_ins().endpoint("alices-pc.school.example:7002")
     assert re.fullmatch(r"[a-z]{6}-[a-z]{2}\.[a-z]{6}\.[a-z]{7}:7002", other)
     assert "alice" not in other
@@ -123,7 +120,7 @@ def test_the_name_of_a_machine_has_a_stand_in() -> None:
 
 
 @each_protocol
-def test_each_case_says_the_same_and_has_the_same_flaws(dissector: Dissector) -> None:
+def test_anonymized_cases_have_the_same_meaning_and_diagnostics(dissector: Dissector) -> None:
     found = stand_ins()
     for case in CASES[dissector]:
         other = anonymized(case.data, case.direction, dissector, found)
@@ -171,13 +168,12 @@ SAID: list[tuple[Dissector, Direction, bytes, bytes]] = [
         b'<!-- (alice) --><pause type="start"><message>(Alice) &amp; (Bob)</message></pause>\r\n\r\n',
     ),
 ]
-"""What is replaced stands in parentheses."""
 
 
 @pytest.mark.parametrize(
     ("dissector", "direction", "frame", "shape"), SAID, ids=lambda value: str(value)[:40]
 )
-def test_what_is_said_is_replaced(
+def test_personal_values_in_messages_are_replaced(
     dissector: Dissector, direction: Direction, frame: bytes, shape: bytes
 ) -> None:
     other = anonymized(frame, direction, dissector, stand_ins())
@@ -200,7 +196,6 @@ def given_again(items: Iterable[Item], anonymizer: Anonymizer) -> list[Item]:
 
 
 def whole(items: Iterable[Item]) -> dict[tuple[int, Direction], dict[int, int]]:
-    """By stream and direction, each byte by its offset."""
     found: dict[tuple[int, Direction], dict[int, int]] = {}
     for item in items:
         if isinstance(item, Chunk):
@@ -247,7 +242,7 @@ def test_pieces_may_be_cut_anywhere(dissector: Dissector, cuts: list[int], data:
     assert results[0] == results[1]
 
 
-def test_of_a_server_that_nobody_knows_nothing_is_left() -> None:
+def test_an_undetected_server_leaves_no_state() -> None:
     stream = Stream(1, "tcp", "10.0.0.1:5", "10.0.0.2:22", 0)
     items = [Chunk(stream, "c2s", 0, 0, b"user alice\r\npass \xff\0x\n")]
     (chunk,) = given_again(items, Anonymizer(BUILT_IN, {("tcp", 22): None}, stand_ins()))

@@ -1,5 +1,3 @@
-"""Names are bound one to one: what is told under live names says the same, and two names never become one."""
-
 from __future__ import annotations
 
 import pytest
@@ -28,7 +26,7 @@ def row_and_fields(dissector: Dissector, frame: str) -> tuple[MessageType, dict[
 @pytest.mark.parametrize(
     ("dissector", "heard", "before", "after"),
     [
-        # (recorded, live): what is heard first; then what the record has, and what is to be told.
+        # (recorded, live): the messages before, then the recorded ones and the expected report.
         (MAEXCHEN, [("YOUR TURN;t1", "YOUR TURN;x")], "ROLL;t1", "ROLL;x"),
         (MAEXCHEN, [("YOUR TURN;t1", "YOUR TURN;x"), ("ROLLED;5,3;t2", "ROLLED;5,3;t1")], "SEE;t1", "SEE;x"),
         (
@@ -37,7 +35,7 @@ def row_and_fields(dissector: Dissector, frame: str) -> tuple[MessageType, dict[
             "PLAYER LOST;alice,bob;MIA",
             "PLAYER LOST;bob,carl;MIA",
         ),
-        # Who has taken a name leaves his own to whoever had it.
+        # A player that has taken a name leaves its own to the former owner.
         (
             MAEXCHEN,
             [("ANNOUNCED;alice;5,3", "ANNOUNCED;bob;5,3")],
@@ -53,7 +51,7 @@ def row_and_fields(dissector: Dissector, frame: str) -> tuple[MessageType, dict[
         ),
     ],
 )
-def test_what_was_heard_is_told(
+def test_received_messages_are_reported(
     dissector: Dissector, heard: list[tuple[str, str]], before: str, after: str
 ) -> None:
     bindings = Bindings()
@@ -73,7 +71,7 @@ def test_what_was_heard_is_told(
         ("PLAYER LOST;alice;MIA", "PLAYER LOST;alice;SEE_FAILED"),
     ],
 )
-def test_what_says_something_else_does_not_fit_and_binds_nothing(recorded: str, live: str) -> None:
+def test_a_mismatch_binds_no_values(recorded: str, live: str) -> None:
     bindings = Bindings()
     row, fields = row_and_fields(MAEXCHEN, recorded)
     assert not bindings.fits(MAEXCHEN, row, fields, row_and_fields(MAEXCHEN, live)[1], 1)

@@ -1,5 +1,3 @@
-"""A part is played to the end whatever the live peer's tokens are, and says where the peer parts from it."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -61,7 +59,6 @@ ROUND: list[Said] = [
 
 
 def script(said: list[Said], ends: bool = False) -> Script:
-    """What is said as a script, a millisecond between two messages."""
     roles: dict[int, StreamRole] = {}
     steps: list[ScriptStep] = []
     for number, (role, direction, text) in enumerate(said, 1):
@@ -78,8 +75,6 @@ def script(said: list[Said], ends: bool = False) -> Script:
 
 
 class Stage:
-    """Plays a part to peers that say what they are told to, and keeps what it does."""
-
     def __init__(self, said: list[Said], plays: Direction, policy: DivergencePolicy = "stop") -> None:
         self.part = ReplayPeer(script(said), plays, DISSECTORS, policy)
         self.said: list[tuple[int, str]] = []
@@ -112,7 +107,6 @@ class Stage:
 
 
 def replies(said: list[Said], direction: Direction, rename: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """What the live peer says, with its own names."""
     for role, way, text in said:
         if way == direction:
             yield role.number, ";".join(rename.get(word, word) for word in text.split(";"))
@@ -128,11 +122,11 @@ def test_clients_answer_with_the_live_server_s_tokens() -> None:
     assert stage.said == list(replies(ROUND, "c2s", live))
 
 
-def test_a_server_tells_its_own_tokens_and_takes_the_clients_names() -> None:
+def test_a_server_reports_its_own_tokens_and_takes_the_clients_names() -> None:
     stage = Stage(ROUND, "s2c")
     stage.part.client_accepted(7, ALICE)
     stage.part.client_accepted(8, BOB)
-    # In other words: who comes first plays alice, under the name that he has.
+    # The first client plays alice, under its own name.
     for number, text in [
         (7, "REGISTER;zoë"),
         (8, "REGISTER;bob"),
@@ -173,7 +167,7 @@ def test_a_client_cannot_make_a_token_up() -> None:
 
 
 def test_names_that_are_exchanged_stay_two_names() -> None:
-    """The one is called like the other was: each is told of by the name he has now."""
+    """Two players swap their names: each is reported by the current one."""
     stage = Stage(ROUND, "s2c")
     stage.part.client_accepted(7, ALICE)
     stage.hears(7, "REGISTER;carl")
@@ -192,7 +186,7 @@ def test_names_that_are_exchanged_stay_two_names() -> None:
         (1, "\x00", "a message that is unreadable"),
     ],
 )
-def test_it_stops_where_the_peer_says_something_else(number: int, text: str, says: str) -> None:
+def test_it_stops_at_a_different_message_of_the_peer(number: int, text: str, says: str) -> None:
     stage = Stage(ROUND, "c2s")
     stage.hears(number, text)
     assert len(stage.told) == 1
@@ -201,7 +195,7 @@ def test_it_stops_where_the_peer_says_something_else(number: int, text: str, say
     assert stage.said == [(1, "REGISTER;alice")]
 
 
-def test_another_roll_is_told_with_both_dice() -> None:
+def test_another_roll_is_reported_with_both_dice() -> None:
     stage = Stage(ROUND, "c2s", "skip")
     for number, text in replies(ROUND, "s2c", {"5,3": "6,4"}):
         stage.hears(number, text)
@@ -211,7 +205,7 @@ def test_another_roll_is_told_with_both_dice() -> None:
     assert stage.listens is None
 
 
-def test_what_a_server_says_unasked_may_come_in_another_order() -> None:
+def test_unsolicited_server_messages_may_be_reordered() -> None:
     stage = Stage(ROUND, "c2s")
     stage.hears(1, "ROUND STARTING;t-1")
     stage.hears(1, "REGISTERED")
@@ -219,7 +213,7 @@ def test_what_a_server_says_unasked_may_come_in_another_order() -> None:
     assert stage.said == [(1, "REGISTER;alice"), (2, "REGISTER;bob")]
 
 
-def test_skipping_goes_on_with_what_came_and_knows_what_comes_late() -> None:
+def test_skipping_continues_with_what_came_and_knows_what_comes_late() -> None:
     stage = Stage(ROUND, "c2s", "skip")
     stage.hears(1, "ROUND STARTED;1;alice,bob")
     for text in ("REGISTERED", "ROUND STARTING;x"):
@@ -231,7 +225,7 @@ def test_skipping_goes_on_with_what_came_and_knows_what_comes_late() -> None:
     assert stage.said[2:] == [(1, "JOIN;x"), (2, "JOIN;y")]
 
 
-def test_waiting_lets_pass_what_is_not_in_the_record() -> None:
+def test_waiting_ignores_messages_absent_from_the_recording() -> None:
     stage = Stage(ROUND, "c2s", "wait")
     stage.hears(1, "SCORE;alice:1")
     assert stage.listens is not None
@@ -257,7 +251,7 @@ def test_nothing_in_time(policy: DivergencePolicy, goes_on: bool) -> None:
     assert stage.part.stopped is (policy == "stop")
 
 
-def test_a_client_who_does_not_come_is_left_out() -> None:
+def test_a_client_that_does_not_come_is_left_out() -> None:
     stage = Stage(ROUND, "s2c", "skip")
     stage.part.client_accepted(7, ALICE)
     stage.hears(7, "REGISTER;alice")
@@ -271,13 +265,13 @@ def test_a_client_who_does_not_come_is_left_out() -> None:
     assert stage.said[-1] == (7, "ANNOUNCED;alice;5,3")
 
 
-def test_a_peer_that_hangs_up_is_told_once() -> None:
+def test_a_peer_that_hangs_up_is_reported_once() -> None:
     stage = Stage(ROUND, "c2s")
     stage.react(stage.part.connection_ended(1, "has hung up"))
     assert stage.told == ["the server has hung up, where the record goes on with REGISTERED (#2)"]
 
 
-def test_what_no_client_of_the_record_says_is_not_answered() -> None:
+def test_messages_absent_from_the_recording_are_not_answered() -> None:
     stage = Stage(ROUND, "s2c")
     for number in (7, 8, 9):
         stage.part.client_accepted(number, ALICE)
@@ -294,7 +288,7 @@ def test_streams_that_follow_at_once_are_kept_apart() -> None:
         stage.part.client_accepted(number, role)
     stage.hears(7, "REGISTER;alice")
     stage.hears(8, "REGISTER;bob")
-    # Two answers that were waited for; then one is told something right after the other.
+    # Two expected answers; then two messages in a row to one client.
     assert stage.apart == [False, False, True, True]
 
 
@@ -317,7 +311,7 @@ def test_heartbeats_are_answered_when_they_come_and_not_waited_for() -> None:
     assert stage.listens is None
 
 
-def test_a_server_that_is_elsewhere_today_is_told_of_there() -> None:
+def test_a_server_that_is_elsewhere_today_is_reported_there() -> None:
     login = StreamRole(1, "cgml", "tcp", "127.0.0.1:1001", "127.0.0.1:7001")
     game = StreamRole(2, "cgml", "tcp", "127.0.0.1:1002", "127.0.0.1:7002")
     complete = (
@@ -358,9 +352,7 @@ def test_connections_are_opened_and_ended_as_recorded() -> None:
     st.sampled_from(["stop", "skip", "wait"]),
     st.sampled_from(["c2s", "s2c"]),
 )
-def test_whatever_a_peer_says_the_part_goes_on_or_stops(
-    noise: list[bytes], policy: DivergencePolicy, plays: Direction
-) -> None:
+def test_a_part_survives_any_message(noise: list[bytes], policy: DivergencePolicy, plays: Direction) -> None:
     stage = Stage(ROUND, plays, policy)
     if plays == "s2c":
         stage.part.client_accepted(1, ALICE)
@@ -373,7 +365,7 @@ def test_whatever_a_peer_says_the_part_goes_on_or_stops(
     assert stage.part.stopped is (policy == "stop" and bool(stage.told))
 
 
-def test_a_flawed_message_names_nobody() -> None:
+def test_a_malformed_message_identifies_no_player() -> None:
     said: list[Said] = [
         (ALICE, "c2s", "REGISTER;alice"),
         (ALICE, "s2c", "REGISTERED"),

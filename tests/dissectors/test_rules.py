@@ -28,7 +28,6 @@ BROKEN_IN = {
     "okey": ("test_okey_flaws.py", "test_okey_table.py"),
     "schafkopf": ("test_schafkopf_table.py",),
 }
-"""By protocol the tests that break its rules."""
 
 _OTHERS_HAND = (
     "a MODEL must show a card of a third one, whose hand is known only where its own MODELs were heard"
@@ -37,7 +36,6 @@ _OTHERS_HAND = (
 UNBROKEN = {
     "schafkopf": {"not-in-hand/shown": _OTHERS_HAND, "not-in-hand/laid": _OTHERS_HAND},
 }
-"""By protocol and key the rules that no test breaks but by chance, and why."""
 
 EVERY_RULE = [
     pytest.param(dissector.protocol, rule, id=f"{dissector.protocol} {rule.key}")
@@ -83,7 +81,7 @@ def test_each_protocol_is_tried() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "rule"), EVERY_RULE)
-def test_a_rule_has_a_clause_or_says_why_not(protocol: str, rule: Rule) -> None:
+def test_a_rule_has_a_clause_or_a_reason_for_none(protocol: str, rule: Rule) -> None:
     assert (rule.clause is None) == (rule.unwritten is not None)
     assert rule.clause != ""
     dissector = dissector_of(protocol)
@@ -92,7 +90,7 @@ def test_a_rule_has_a_clause_or_says_why_not(protocol: str, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "rule"), EVERY_RULE)
-def test_what_is_filled_in_has_a_name(protocol: str, rule: Rule) -> None:
+def test_default_values_have_a_name(protocol: str, rule: Rule) -> None:
     for sentence in (rule.text, rule.expected or "", rule.clause or ""):
         names = [name for _, name, _, _ in Formatter().parse(sentence) if name is not None]
         assert all(name.isidentifier() for name in names)

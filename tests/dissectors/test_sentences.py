@@ -10,7 +10,7 @@ import pytest
 from command import CAPTURES
 from hypothesis import given
 from hypothesis import strategies as st
-from stored import stored
+from imported_databases import database_of
 from strength import few_captures
 from tables import rows_of
 
@@ -33,7 +33,6 @@ TRIO = {"1": "Ann", "2": "Bob", "3": "Cy"}
 HIDDEN = [None] * 10
 
 NAMED = {"TRIO": TRIO, "HIDDEN": HIDDEN, "X": X, "Y": Y}
-"""What data of a table may call by its name."""
 
 
 def rows(table: str) -> list[tuple[str, str, dict[str, Any], str]]:
@@ -251,7 +250,6 @@ CODES = {
     "maexchen": r"\b[A-Z]+_[A-Z_]+\b|\bMIA\b",
     "catan": r"'x'|\"x\"",
 }
-"""By protocol what only stands on the wire."""
 
 NO_WORDS = r"\b(?:[Hh]e|[Hh]is|[Hh]im|None|True|False)\b|\{|\bplayer \{"
 FREE = {"text", "message", "why", "what"}
@@ -260,7 +258,7 @@ FREE = {"text", "message", "why", "what"}
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_no_sentence_has_a_code_of_the_wire(capture: str) -> None:
-    timeline = open_session(stored(capture))
+    timeline = open_session(database_of(capture))
     for table in timeline.tables():
         dissector = dissector_of(table.protocol)
         assert dissector is not None
@@ -268,7 +266,7 @@ def test_no_sentence_has_a_code_of_the_wire(capture: str) -> None:
         for event in timeline.events("e.table_id = ?", [table.id]):
             if FREE & {*dissector.grammar.events[event.kind].fields} and event.kind not in ("gained", "paid"):
                 continue
-            # As everybody together knows it, and as somebody does who is told nothing secret.
+            # From the perspective of all players, and of one without secrets.
             views = [event, dissector.identity.seen_by(event, "somebody else")]
             for sentence in [dissector.presentation.describe(view) for view in views if view is not None]:
                 assert codes.search(sentence) is None, sentence

@@ -1,5 +1,3 @@
-"""A TCP server that dies and is started anew on its port: the table begins anew, and nobody is to blame."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -32,7 +30,6 @@ SMALL = (
     "cgml-tiny.pcap.gz",
 )
 PLACES = times(6, quick=2)
-"""In so many places of a capture its server dies."""
 
 
 def until_death(items: list[Item], reason: str) -> list[Item]:
@@ -46,7 +43,9 @@ def until_death(items: list[Item], reason: str) -> list[Item]:
 
 
 def from_anew(items: Iterable[Item], after: list[Item], pause_ns: int) -> Iterator[Item]:
-    """The same conversations once more: as connections of their own, a pause after others have ended."""
+    """Yield the same conversations once more: as connections of their own, a pause after others have
+    ended.
+    """
     streams: dict[int, Stream] = {}
     shift: int | None = None
     for item in items:
@@ -87,7 +86,7 @@ def results(found: Findings) -> list[dict[str, Any] | None]:
     ),
 )
 @pytest.mark.parametrize("capture", a_few(CAPTURES, SMALL))
-def test_a_server_that_is_started_anew_is_a_new_table(capture: str, reason: str, pause_ns: int) -> None:
+def test_a_server_that_is_restarted_is_a_new_table(capture: str, reason: str, pause_ns: int) -> None:
     items = items_of(capture)
     alone = inspected(items_of(capture))
     for place in range(1, PLACES + 1):
@@ -96,5 +95,5 @@ def test_a_server_that_is_started_anew_is_a_new_table(capture: str, reason: str,
         both = inspected([*dead, *from_anew(items, dead, pause_ns)])
         assert told(both.events[len(before.events) :]) == told(alone.events)
         assert results(both)[-len(results(alone)) :] == results(alone)
-        # What a server does all the time is told once.
+        # Constant deviations of a server are reported once.
         assert not blamed(both) - (blamed(before) + blamed(alone))

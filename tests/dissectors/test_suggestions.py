@@ -1,5 +1,3 @@
-"""What was probably meant: said in one place, and read there from a flaw's text."""
-
 from __future__ import annotations
 
 import pytest
@@ -15,14 +13,14 @@ WORDS = st.text(st.characters(exclude_characters='"?'), min_size=1)
 
 
 @given(st.text(), WORDS)
-def test_what_is_said_can_be_read(problem: str, meant: str) -> None:
+def test_messages_are_readable(problem: str, meant: str) -> None:
     text = with_suggestion(f'"{problem}" is not known', meant)
     assert suggestion_in("malformed", text) == meant
     assert suggestion_in("malformed", with_suggestion(f'"{problem}" is not known', f'"{meant}"')) == meant
 
 
 @given(st.text())
-def test_what_was_sent_passes_for_none(sent: str) -> None:
+def test_a_placeholder_for_sent_values(sent: str) -> None:
     text = f'"{sent}: {did_you_mean("me")}" is not known'
     assert with_suggestion(text, None) == text
     assert suggestion_in("malformed", text) is None
@@ -40,7 +38,7 @@ def test_what_was_sent_passes_for_none(sent: str) -> None:
         ("schafkopf", "c2s", b"nothing\n", None),
     ],
 )
-def test_a_flaw_has_it(protocol: str, direction: Direction, frame: bytes, meant: str | None) -> None:
+def test_a_diagnostic_has_it(protocol: str, direction: Direction, frame: bytes, meant: str | None) -> None:
     dissector = dissector_of(protocol)
     assert dissector is not None
     (flaw,) = dissector.codec.decode(frame, direction).flaws

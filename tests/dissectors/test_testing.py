@@ -17,6 +17,7 @@ from kiebitz_noughts.table import NoughtsTable
 from noughts_cases import SOUND
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts
 from kiebitz.dissectors.grammar.framing import ByteFramer, Frame
 from kiebitz.dissectors.grammar.grammar import Decoded, Flaw, MessageType
@@ -50,23 +51,17 @@ class ForgetfulFramer(SegmentFramer):
 
 
 class SecretiveTable(NoughtsTable):
-    """Changes the state and tells nobody."""
-
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         super().message(message, row, valid, frame)
         self.context.state["latest"] = row.name
 
 
 class WideCodec(DelimitedCodec):
-    """Has flaws that are longer than the frame."""
-
     def unknown(self, parts: Parts, direction: Direction) -> Flaw:
         return self.error("unknown-message", "nobody knows it", (0, parts.size + 10), "something else")
 
 
 class RaisingCodec(DelimitedCodec):
-    """Cannot stand that a player goes."""
-
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         assert b"BYE" not in frame
         return super().decode(frame, direction)
@@ -81,7 +76,6 @@ class ShoutingCodec(DelimitedCodec):
 
 @pytest.fixture(autouse=True)
 def _without_shrinking() -> Iterator[None]:
-    """That a check fails is all that matters here, not how small the example is."""
     settings.register_profile("unshrunk", parent=settings.get_profile("kiebitz"), phases=[Phase.generate])
     settings.load_profile("unshrunk")
     yield
@@ -106,28 +100,28 @@ def other(**parts: Any) -> Dissector:
     ],
     ids=["cut", "lost", "state", "raises", "outside"],
 )
-def test_what_does_not_hold_is_found(
+def test_false_conditions_are_found(
     check: Callable[[Dissector, Sequence[bytes]], None], faulty: Dissector
 ) -> None:
     with pytest.raises(AssertionError):
         check(faulty, SAID)
 
 
-def test_what_is_read_otherwise_than_it_was_written_is_found() -> None:
+def test_decoding_errors_are_found() -> None:
     with pytest.raises(AssertionError):
         decode_after_encode_is_the_identity(other(codec=ShoutingCodec(GRAMMAR, "Lines", line_end="\n")))
 
 
-def test_values_that_nobody_knows_must_be_said() -> None:
+def test_values_that_nobody_knows_must_be_reported() -> None:
     from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
     with pytest.raises(TypeError, match="say in values_of what the values of"):
         decode_after_encode_is_the_identity(MAEXCHEN)
 
 
-def test_without_hypothesis_it_says_so() -> None:
+def test_without_hypothesis_it_reports_it() -> None:
     program = "import sys; sys.modules['hypothesis'] = None; import kiebitz.dissectors.testing"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert "this needs hypothesis: pip install 'kiebitz[test]'" in done.stderr
+    assert f"kiebitz.dissectors.testing needs hypothesis: {install_command('test')}" in done.stderr

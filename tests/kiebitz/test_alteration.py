@@ -27,8 +27,6 @@ TURN = b"YOUR TURN;11aa-token"
 
 
 class Table:
-    """An engine with streams to one server, and what it has given and said."""
-
     def __init__(
         self, *what: Rule, transport: Transport = "udp", streams: int = 1, drops_held: bool = False
     ) -> None:
@@ -54,12 +52,10 @@ class Table:
 
 
 def passed(deliveries: Iterable[Delivery]) -> list[bytes]:
-    """What is passed on."""
     return [one.data for one in deliveries if one.data is not None]
 
 
 def marks(deliveries: Iterable[Delivery]) -> list[str]:
-    """What was done."""
     return [one.mark.action for one in deliveries if one.mark is not None]
 
 
@@ -100,7 +96,7 @@ def test_a_forced_value_need_not_fit() -> None:
     assert passed(table.came("s2c", ROLLED)) == [b"ROLLED;9,9;7d3c-token"]
 
 
-def test_what_does_not_fit_passes_as_it_was_and_is_said() -> None:
+def test_inapplicable_changes_pass_unchanged_and_are_reported() -> None:
     table = Table(rules.change("udp", "dice=2,1", is_forced=False))
     assert passed(table.came("s2c", TURN)) == [TURN]
     assert table.notices == [
@@ -128,7 +124,7 @@ def test_a_message_is_put_in_on_either_way() -> None:
 def test_a_delayed_message_delays_those_behind_it() -> None:
     table = Table(rules.delay('msg == "ROLLED"', "500ms"))
     assert table.came("s2c", ROLLED, TURN) == []
-    # The other direction, and other streams, go on.
+    # The other direction, and other streams, continue.
     assert passed(table.came("c2s", b"ROLL;x")) == [b"ROLL;x"]
     assert table.later(499 * MS) == []
     late = table.later(1 * MS)
@@ -187,7 +183,7 @@ def test_not_every_bracket_is_a_pick(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["udp [0th]", "udp [every]", "udp [120%]", "udp [2nd, seed 7]", "udp [x]"])
-def test_a_wrong_pick_is_told(text: str) -> None:
+def test_a_wrong_pick_is_reported(text: str) -> None:
     with pytest.raises(SelectorError, match=r"is not a selector: write \[2nd\], \[first 2\]"):
         split_selector(text)
 
@@ -267,9 +263,7 @@ def cuts(data: bytes, places: Sequence[int]) -> list[bytes]:
 
 
 @given(st.lists(st.integers(0, 10_000)), st.sampled_from(["c2s", "s2c"]), st.binary(max_size=200))
-def test_what_meets_no_rule_passes_byte_by_byte(
-    places: list[int], direction: Direction, rubbish: bytes
-) -> None:
+def test_unmatched_data_passes_byte_by_byte(places: list[int], direction: Direction, rubbish: bytes) -> None:
     for data in (LINES * 3, rubbish, LINES + rubbish):
         table = Table(rules.drop('msg == "ROLLED"'), transport="tcp")
         got = table.came(direction, *cuts(data, places))
@@ -299,7 +293,7 @@ def test_half_messages_of_all_streams_together_are_bounded(monkeypatch: pytest.M
     assert passed(table.came("c2s", half)) == []
     assert passed(table.came("c2s", half, stream=2)) == []
     assert passed(table.came("c2s", half, stream=3)) == [half]
-    # What was let go makes room for others.
+    # Released messages make room for others.
     assert passed(table.came("c2s", b"\r\n")) == []
     assert passed(table.came("c2s", half)) == []
 
@@ -339,7 +333,7 @@ def test_the_end_of_a_direction_comes_behind_what_waits() -> None:
 
 
 @pytest.mark.parametrize("drops", [False, True])
-def test_what_is_held_waits_for_a_decision(drops: bool) -> None:
+def test_held_messages_wait_for_a_decision(drops: bool) -> None:
     table = Table(rules.hold('msg == "ROLLED"'), drops_held=drops)
     assert table.came("s2c", ROLLED, TURN) == []
     assert table.later(3600_000 * MS) == []
@@ -357,7 +351,7 @@ def test_what_is_held_waits_for_a_decision(drops: bool) -> None:
 
 
 @pytest.mark.parametrize("rule", [rules.delay("udp", "3600s"), impair("rate 1bit/s"), impair("reorder 100%")])
-def test_what_comes_while_the_relay_ends_does_not_wait(rule: Rule) -> None:
+def test_messages_during_shutdown_are_not_held(rule: Rule) -> None:
     table = Table(rule)
     table.came("s2c", TURN)
     assert passed(table.engine.finish(table.now)) == [TURN]
@@ -366,7 +360,7 @@ def test_what_comes_while_the_relay_ends_does_not_wait(rule: Rule) -> None:
     assert passed(table.engine.stream_closed(1, table.now)) == []
 
 
-def test_too_much_that_waits_is_lost_over_udp_and_said() -> None:
+def test_queue_overflow_over_udp_is_lost_and_reported() -> None:
     table = Table(rules.hold("udp"))
     table.came("s2c", ROLLED)
     lost = table.came("s2c", *[b"SCORE;a:1"] * 5_000)

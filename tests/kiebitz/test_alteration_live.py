@@ -7,11 +7,9 @@ from pathlib import Path
 from altering_relay import Case, assert_as_told, blamed, conversation, play_all
 
 PLACES = {"maexchen": (8, 9), "schafkopf": (9, 7), "catan": (3, 9), "okey": (8, 7), "cgml": (8, 9)}
-"""Of each protocol's conversation a message from the server and one from the client."""
 
 
 def _alike() -> list[Case]:
-    """What is done to messages in the same way whatever they say."""
     cases = []
     for protocol, places in PLACES.items():
         for at in places:

@@ -82,7 +82,7 @@ class WithTls(Line):
         return with_tls(plain, mitmproxys(self.folder))
 
     def hang_up(self) -> None:
-        # With TLS nobody can end only his own direction.
+        # With TLS a half-close is impossible.
         self.end_of("s2c").close()
         while data := self.end_of("c2s").recv(65_536):
             self.got["s2c"].append(data)
@@ -90,8 +90,6 @@ class WithTls(Line):
 
 
 class InNetwork(Line):
-    """A client on one machine who turns to a server on another itself; a relay stands between them."""
-
     net: ClassVar[Network]
     ports: ClassVar[Iterator[int]]
     mode = None

@@ -1,4 +1,4 @@
-"""What is altered on real sockets stays in order, whole and bounded: delays, halves, ends, resets, floods.
+"""Alteration on real sockets keeps order, content and bounds: delays, halves, ends, resets, floods.
 
 One relay carries all scenes of the first test, each with a server and rules of its own.
 """
@@ -30,15 +30,15 @@ MIB = 1 << 20
 
 
 class Scene(NamedTuple):
-    """What happens on a line; `&` in its options narrows a filter down to that line's server."""
+    """A scene on a line; `&` in its options narrows a filter down to that line's server."""
 
     protocol: str
     options: str
     play: Callable[[Line], Generator[None, Path, None]]
-    """It plays up to the first `yield`, then the relay ends; from there on it looks at the rest."""
+    """Plays up to the first `yield`, then the relay ends; the rest checks the results."""
 
     def rules(self, line: Line) -> list[str]:
-        """Its options for its line."""
+        """Return its options for its line."""
         where = f'and {line.transport} and server == "{line.server}"'
         return [word.replace("&", where) for word in shlex.split(self.options)]
 
@@ -57,13 +57,10 @@ def scene(protocol: str, *options: str) -> Callable[[Callable[[Line], Generator[
 
 
 def login(length: int) -> bytes:
-    """A message of Okey of so many bytes."""
     return b"LOGI " + b"a" * (length - 7) + b"\r\n"
 
 
 def said_meanwhile(line: Line, *pieces: bytes) -> threading.Thread:
-    """A client that says this while somebody listens."""
-
     def say_all() -> None:
         for piece in pieces:
             line.say("c2s", piece)
@@ -74,7 +71,6 @@ def said_meanwhile(line: Line, *pieces: bytes) -> threading.Thread:
 
 
 def deeds(database: Path, line: Line) -> list[tuple[str, bytes | None, bytes]]:
-    """What was done: the action, what had been sent, what was passed on."""
     return [(deed.action, deed.original, deed.passed_on) for deed in alterations(database, line)]
 
 
@@ -142,7 +138,7 @@ def which_and_how_often(line: Line) -> Generator[None, Path, None]:
         *(b"PING\r\n", b"LPLA\r\n", b"LLPL\r\n"),
     ]
     for direction in DIRECTIONS:
-        # Each direction counts for itself; of these the server says PING alone.
+        # Each direction counts for itself; of these only the server sends PING.
         line.say(direction, said if direction == "c2s" else b"PING\r\n" * 7)
         line.hear(direction, kept if direction == "c2s" else [b"PING\r\n" * 5])
     assert b"".join(line.got["c2s"]) == b"".join(kept)
@@ -194,7 +190,7 @@ def nothing_is_put_in_behind_an_end(line: Line) -> Generator[None, Path, None]:
     assert line.end_of("c2s").recv(1) == b""
     line.say("c2s", b"LPLA\r\n")
     line.hear("c2s", [b"LPLA\r\n"])
-    # The other direction goes on.
+    # The other direction continues.
     line.say("c2s", b"PING\r\n")
     line.hear("c2s", [b"PING\r\n"])
     yield
@@ -274,7 +270,7 @@ def a_flood_of_datagrams_is_dropped_and_told_of(line: Line) -> Generator[None, P
     for _ in range(200):
         line.say("c2s", b"REGISTER;" + b"a" * 9_991)
         time.sleep(0.0002)
-    # Another client is heard when the relay has read all that came before.
+    # The next client is accepted when the relay has read all earlier data.
     with line.enter() as other:
 
         def is_heard() -> bool:

@@ -1,5 +1,3 @@
-"""relay --anonymize: what is passed on stays, and what is recorded names nobody."""
-
 from __future__ import annotations
 
 import json
@@ -15,7 +13,7 @@ from processes_and_rows import PATIENCE_S, rows, until
 from recording_relays import recorded, relaying
 
 
-def test_what_is_passed_on_stays_and_what_is_recorded_names_nobody(tmp_path: Path) -> None:
+def test_forwarded_data_is_unchanged_and_recorded_data_anonymous(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database, {}, "--anonymize") as echo:
         # Each comes back as it was sent.
@@ -34,8 +32,8 @@ def test_what_is_passed_on_stays_and_what_is_recorded_names_nobody(tmp_path: Pat
 
 
 @pytest.mark.parametrize("ending", ["recorder killed", "both killed", "ended at once"])
-def test_what_is_left_is_anonymized_when_it_is_recovered(ending: str, tmp_path: Path) -> None:
-    """In a session of its own: which pseudonym stands for whom has died with the recorder."""
+def test_recovered_data_is_anonymized(ending: str, tmp_path: Path) -> None:
+    """In a session of its own: the recorder's pseudonyms are lost with its process."""
     database = tmp_path / "game.db"
     with relaying(database, {}, "--anonymize") as echo:
         echo.round_trip(b"REGISTER;alice")
@@ -47,7 +45,7 @@ def test_what_is_left_is_anonymized_when_it_is_recovered(ending: str, tmp_path: 
         if ending == "recorder killed":
             os.kill(echo.recorder(), signal.SIGKILL)
             echo.wait_for("nothing more is recorded")
-            # It goes on.
+            # It continues.
             echo.round_trip(b"REGISTER;bob")
             assert echo.stop() == 1
         elif ending == "both killed":

@@ -33,8 +33,6 @@ _AGAIN_S = 0.02
 
 
 class Wire:
-    """One who speaks the protocol by hand, line by line."""
-
     def __init__(self, relay: Relay, buffer: int | None = None) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         if buffer is not None:
@@ -57,7 +55,7 @@ class Wire:
         self._socket.close()
 
     def hears(self, kind: str) -> dict[str, Any]:
-        """The next line of a kind; those of others are passed over."""
+        """Return the next line of a kind; those of others are passed over."""
         while line := self._file.readline():
             said: dict[str, Any] = json.loads(line)
             if said["type"] == kind:
@@ -68,13 +66,11 @@ class Wire:
         self._socket.sendall(line)
 
     def asks(self, **request: Any) -> str | None:
-        """Why something was not done."""
         self.sends(json.dumps(request).encode() + b"\n")
         refusal: str | None = self.hears("reply")["refusal"]
         return refusal
 
     def is_dropped(self) -> bool:
-        """Whether the relay has hung up, after all it has said."""
         try:
             while self._socket.recv(1 << 16):
                 pass
@@ -110,7 +106,6 @@ def following(database: Path | str, session: int = 1) -> Iterator[Follower]:
 
 
 def numbers(client: Follower) -> list[int] | None:
-    """What waits, by number; None where nothing can be held."""
     return None if client.held is None else [message.number for message in client.held.messages]
 
 
@@ -121,7 +116,7 @@ def shows(client: Follower, expected: list[int] | None) -> None:
 # The protocol.
 
 
-def test_who_watches_is_told_what_waits(relay: Relay, database: Path) -> None:
+def test_a_follower_receives_held_messages(relay: Relay, database: Path) -> None:
     with Wire(relay) as wire:
         assert wire.hears("hello") == {
             "type": "hello",
@@ -165,7 +160,7 @@ ACTS: list[tuple[dict[str, Any], tuple[Any, ...], list[int]]] = [
 
 
 @pytest.mark.parametrize(("request_", "done", "left"), ACTS, ids=[row[0]["do"] for row in ACTS])
-def test_what_can_be_done(
+def test_possible_actions(
     request_: dict[str, Any], done: tuple[Any, ...], left: list[int], relay: Relay
 ) -> None:
     relay.hold(held_message(1), held_message(2))
@@ -191,7 +186,7 @@ REFUSED: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("line", "words"), REFUSED)
-def test_what_cannot_be_done_is_a_sentence(line: bytes, words: str, relay: Relay) -> None:
+def test_impossible_requests_raise_an_error(line: bytes, words: str, relay: Relay) -> None:
     relay.hold(held_message(1))
     with Wire(relay) as wire:
         wire.sends(line + b"\n")
@@ -222,9 +217,7 @@ def test_a_line_without_an_end_ends_it(relay: Relay) -> None:
         assert other.asks(id=1, do="let-all-go") is None
 
 
-def test_who_does_not_read_is_dropped_and_nobody_waits_for_them(
-    relay: Relay, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_does_not_read_is_dropped(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hands, "CLIENT_TIMEOUT_S", 0.2)
     relay.hold(*(held_message(number, b"REGISTER;" + b"a" * 10_000) for number in range(1, 9)))
     with Wire(relay, 4096) as lazy, Wire(relay) as wire:
@@ -299,7 +292,7 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
 
 
 def test_two_at_the_same_moment(relay: Relay, database: Path) -> None:
-    """Of each message one of them wins, the other gets a sentence."""
+    """For each message one client wins, the other receives an error."""
     relay.hold(*(held_message(number) for number in range(1, 51)))
     with following(database) as one, following(database) as other:
         shows(one, [*range(1, 51)])
@@ -404,9 +397,9 @@ def test_nothing_is_left_behind(database: Path) -> None:
     assert [*database.parent.iterdir()] == [database]
 
 
-def test_what_a_killed_relay_leaves_is_tidied_away(database: Path) -> None:
+def test_files_of_a_killed_relay_are_tidied(database: Path) -> None:
     folder = JournalFolder(database).folder
-    # As if its process was killed: nobody holds it, and the socket is there.
+    # As after a kill: no process holds it, and the socket file remains.
     left = database.parent / f"{folder.name}x"
     folder.rename(left)
     with socket.socket(socket.AF_UNIX) as made:
@@ -459,7 +452,7 @@ def _no_socket(folder: Path) -> None:
 @pytest.mark.parametrize(
     "spoil", [_for_all, _another_s, _another_s_socket, _link, _link_to_a_socket, _no_socket]
 )
-def test_what_is_not_ours_alone_is_not_entered(
+def test_shared_folders_are_not_entered(
     spoil: Callable[[Path], None], database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if os.geteuid() != 0 and "another" in spoil.__name__:

@@ -1,5 +1,3 @@
-"""A corpus says of many captures what the commands say of each, whoever reads it."""
-
 from __future__ import annotations
 
 import gzip
@@ -47,7 +45,6 @@ FILTERS = {
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of a capture of each protocol."""
     folder = tmp_path_factory.mktemp("corpus") / "games"
     outcomes = add_here(folder, [CAPTURES / name for name in GAMES.values()])
     assert all(outcome.is_new for outcome in outcomes)
@@ -59,12 +56,11 @@ def ask(*arguments: str) -> Done:
 
 
 def of_each(command: str, *options: str) -> dict[str, list[dict[str, Any]]]:
-    """What a command says of each capture."""
     return {name: kiebitz(command, str(CAPTURES / name), *options, "--json").json for name in GAMES.values()}
 
 
 def by_source(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """What a corpus says of each; `capture` and `source` are what it says more."""
+    """Return the corpus's rows by source; `capture` and `source` are its additional columns."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in GAMES.values()}
     for row in rows:
         assert len(row.pop("capture")) == 64
@@ -97,7 +93,7 @@ def test_the_sessions_are_the_captures(corpus: Path) -> None:
         assert row["started"]
 
 
-def test_people_are_shown_flaws_by_code(corpus: Path) -> None:
+def test_people_are_shown_diagnostics_by_code(corpus: Path) -> None:
     done = ask("check", str(corpus))
     assert done.status == 3
     assert "suit-not-followed" in done.out
@@ -106,7 +102,7 @@ def test_people_are_shown_flaws_by_code(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", [None, 'kind != "turn"'])
-def test_what_is_counted_is_what_is_counted_in_each(corpus: Path, wanted: str | None) -> None:
+def test_counts_equal_the_sums_of_each_session(corpus: Path, wanted: str | None) -> None:
     options = ["--json"] if wanted is None else ["--json", "-Y", wanted]
     counted = {each["protocol"]: each for each in ask("stats", str(corpus), *options).json["protocols"]}
     for protocol, name in GAMES.items():
@@ -127,7 +123,7 @@ def test_all_games_are_counted_together(corpus: Path, tmp_path: Path) -> None:
     assert out.startswith("Mäxchen: 2 captures, 91 games, 2,917 messages, ")
 
 
-# The files, for whoever reads them.
+# Files, for any reader.
 
 
 def test_others_read_it_without_kiebitz(corpus: Path) -> None:
@@ -191,14 +187,14 @@ def test_a_query_can_do_nothing_else(corpus: Path, query: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["select error('no')", "select cast(fields as int) from messages"])
-def test_what_fails_in_the_middle_is_told(corpus: Path, query: str) -> None:
+def test_an_error_in_the_middle_is_reported(corpus: Path, query: str) -> None:
     done = ask("query", str(corpus), query)
     assert done.status == 2
     assert done.err.startswith("kiebitz: ")
     assert "Traceback" not in done.err
 
 
-def test_a_pattern_that_takes_too_long_is_told(corpus: Path) -> None:
+def test_a_pattern_that_takes_too_long_is_reported(corpus: Path) -> None:
     query = "named matches " + json.dumps("(" + "[a-z]+" * 2 + ")*[!]" + "(.*.*.*.*.*.*.*)*[~]")
     done = ask("events", str(corpus), "-Y", query)
     assert done.status in (0, 2)
@@ -216,7 +212,6 @@ def test_control_c_ends_a_query(corpus: Path) -> None:
 
 
 def _cpu_s(process: int) -> float:
-    """What a process has taken of the processor (seconds); it takes one or two to load."""
     times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
@@ -236,7 +231,7 @@ def test_an_empty_corpus_has_nothing(command: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.err
 
 
-def test_what_is_none_is_told(tmp_path: Path) -> None:
+def test_invalid_values_are_reported(tmp_path: Path) -> None:
     assert "there is no such folder; create one" in ask("games", str(tmp_path / "nix")).err
     assert "this is not a corpus" in ask("games", str(tmp_path)).err
     (tmp_path / "mine").write_text("")
@@ -270,7 +265,7 @@ def _no_numbers(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", a_few([_garbage, _no_columns, _no_json, _no_numbers], [_no_json]))
-def test_a_damaged_file_is_told(damage: Callable[[Path], None], corpus: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(damage: Callable[[Path], None], corpus: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
     shutil.copytree(corpus, folder)
     for file in folder.glob("capture=*/protocol=*/messages.parquet"):
@@ -295,7 +290,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize(("command", "name", "column", "value"), a_few(STRANGE, STRANGE[::5]))
-def test_a_row_that_is_none_of_kiebitz_s_is_told(
+def test_a_row_that_is_none_of_kiebitz_s_is_reported(
     command: str, name: str, column: str, value: str, corpus: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "strange"
@@ -329,7 +324,7 @@ def test_the_same_capture_twice_is_nothing(tmp_path: Path) -> None:
     assert missing(open_corpus(str(tmp_path / "corpus"))) == []
 
 
-def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
+def test_unreadable_messages_are_listed(tmp_path: Path) -> None:
     broken, cut, empty = (tmp_path / name for name in ("broken.pcap", "cut.pcap", "empty.pcap"))
     broken.write_bytes(b"no capture at all")
     cut.write_bytes((CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:2000])
@@ -355,7 +350,7 @@ def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
     assert "1 capture, 4 missing" not in ask("check", str(tmp_path / "corpus")).out
 
 
-def test_what_a_capture_lacks_is_kept(tmp_path: Path) -> None:
+def test_missing_parts_of_a_capture_are_kept(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:2000])
     add_here(tmp_path / "corpus", [cut])
@@ -395,7 +390,7 @@ def test_a_capture_that_changes_is_left_out(tmp_path: Path, monkeypatch: pytest.
     assert not [*(tmp_path / "corpus").glob("capture=*")]
 
 
-def test_a_fault_of_ours_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def raises(*given: Any) -> None:
         raise ZeroDivisionError
 
@@ -414,7 +409,7 @@ def test_a_full_disk_stops_all(tmp_path: Path) -> None:
         assert not [*(disk / "corpus" / ".staging").iterdir()]
 
 
-def test_two_who_add_the_same_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_simultaneous_additions_of_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     capture = CAPTURES / GAMES["okey"]
 
     def written(*given: Any) -> None:
@@ -429,7 +424,7 @@ def test_two_who_add_the_same_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(ask("sessions", str(tmp_path / "corpus"), "--json").json) == 1
 
 
-def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
+def test_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     corpus = make(str(tmp_path / "corpus"))
     program = (
         "import os, signal; from kiebitz.storage.corpus.layout import opened;"

@@ -32,7 +32,6 @@ LARGER = str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap")
 
 
 PATIENT_S = 180.0
-"""So long a command is waited for: each process takes some seconds to load Dask, on a busy machine many."""
 
 
 @contextmanager
@@ -47,7 +46,6 @@ def adding(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """The status of a command, and what it said."""
     _, err = process.communicate(timeout=PATIENT_S)
     assert b"Traceback" not in err
     return process.returncode, err.decode()
@@ -58,7 +56,6 @@ def is_writing(folder: Path) -> bool:
 
 
 def content(folder: Path) -> list[Any]:
-    """All that is in a corpus, but for where the captures were."""
     found = []
     for table in ("sessions", "streams", "games", "events", "messages", "diagnostics"):
         but = " exclude (source)" if table == "sessions" else ""
@@ -108,7 +105,7 @@ def test_a_worker_elsewhere_that_does_not_see_the_corpus(tmp_path: Path) -> None
 
 
 @pytest.mark.full
-def test_a_scheduler_that_is_killed_is_told(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_killed_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     captures = [LARGER, *SMALL]
     with cluster(tmp_path) as dask:
@@ -128,7 +125,7 @@ def test_a_scheduler_that_is_killed_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_one_who_adds_is_killed(tmp_path: Path) -> None:
+def test_an_addition_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     captures = [LARGER, *SMALL]
     with adding(folder, *captures) as process:
@@ -143,7 +140,7 @@ def test_one_who_adds_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_one_who_adds_is_interrupted(tmp_path: Path) -> None:
+def test_an_addition_is_interrupted(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     with adding(folder, LARGER, *SMALL) as process:
         until(lambda: is_writing(folder), "a capture is being written")
@@ -168,7 +165,7 @@ def test_a_process_of_this_machine_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_two_who_add_at_once(tmp_path: Path) -> None:
+def test_two_simultaneous_additions(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     captures = [LARGER, *SMALL]
     with cluster(tmp_path) as dask:
@@ -182,7 +179,7 @@ def test_two_who_add_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_capture_that_kills_its_workers_stops_nobody(tmp_path: Path) -> None:
+def test_a_capture_that_kills_its_workers_stops_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     with cluster(tmp_path) as dask, adding(folder, LARGER, "--scheduler", dask.address) as process:
         for _ in range(4):
@@ -198,7 +195,7 @@ def test_a_capture_that_kills_its_workers_stops_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_nobody_is_at_work(tmp_path: Path) -> None:
+def test_no_worker_is_running(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     with adding(folder, SMALL[0], "--scheduler", "tcp://127.0.0.1:1") as process:
         status, said = ended(process)
@@ -214,7 +211,7 @@ def test_nobody_is_at_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "300k") as disk:
         with adding(disk / "corpus", LARGER, *SMALL) as process:
             status, said = ended(process)
@@ -243,7 +240,7 @@ def test_an_address_that_is_not_safe_is_refused(address: str, tmp_path: Path) ->
 
 
 def silent(_: socket.socket) -> None:
-    """Say nothing, until the other side has gone."""
+    """Wait silently for the other side to close."""
 
 
 def garbage(peer: socket.socket) -> None:
@@ -262,7 +259,7 @@ PEERS = {
 
 
 @pytest.mark.parametrize("kind", a_few(PEERS, ["garbage"]))
-def test_a_peer_that_is_no_scheduler_is_told(kind: str, tmp_path: Path) -> None:
+def test_a_peer_that_is_no_scheduler_is_reported(kind: str, tmp_path: Path) -> None:
     say, words = PEERS[kind]
 
     def meet() -> None:
@@ -285,7 +282,7 @@ def test_a_peer_that_is_no_scheduler_is_told(kind: str, tmp_path: Path) -> None:
     assert len(said.splitlines()) == 2
 
 
-def test_tls_without_certificates_is_told(tmp_path: Path) -> None:
+def test_tls_without_certificates_is_reported(tmp_path: Path) -> None:
     with adding(tmp_path / "corpus", SMALL[0], "--scheduler", "tls://127.0.0.1:1") as process:
         status, said = ended(process)
     assert status == 1

@@ -55,7 +55,7 @@ def test_a_message_of_very_many_values_is_edited_by_its_fields() -> None:
         ({"dise": "2,1"}, {"dise": "did you mean dice?"}),
     ],
 )
-def test_what_does_not_fit_is_said_at_its_field(values: dict[str, str], sentences: dict[str, str]) -> None:
+def test_a_mismatch_is_reported_at_its_field(values: dict[str, str], sentences: dict[str, str]) -> None:
     found = misfits(ANNOUNCE, values)
     assert found.keys() == sentences.keys()
     for field, words in sentences.items():
@@ -80,14 +80,14 @@ def test_only_what_is_another_is_assigned() -> None:
         (b"SCORE;alice:1", "s2c", "alice", ("the server", "alice", "")),
     ],
 )
-def test_who_waits_how_long(
+def test_waiting_times_of_messages(
     data: bytes, direction: Direction, who: str | None, words: tuple[str, str, str]
 ) -> None:
     message = held_message(1, data, direction, who=who)
     assert (sender(message), receiver(message), patience(message)) == words
 
 
-def test_who_can_be_answered_with_what() -> None:
+def test_possible_answers_by_sender() -> None:
     assert "REJECTED" in answers(ANNOUNCE)
     assert "ROLL" not in answers(ANNOUNCE)
     assert "ROLL" in answers(held_message(1, b"YOUR TURN;t", "s2c"))

@@ -1,5 +1,3 @@
-"""`kiebitz relay --hold`, the real command: a message waits until somebody decides, wherever they look."""
-
 from __future__ import annotations
 
 import os
@@ -71,7 +69,6 @@ class Talk:
         self.client.send(data)
 
     def hears(self) -> bytes:
-        """What the server gets next."""
         data, peer = self.server.recvfrom(65_536)
         self._peer = peer or self._peer
         return data
@@ -84,7 +81,6 @@ class Talk:
             self.server.sendto(data, self._peer)
 
     def hears_nothing(self) -> None:
-        """Nothing comes to the server for a while."""
         self.server.settimeout(0.2)
         with pytest.raises(TimeoutError):
             self.server.recvfrom(65_536)
@@ -93,7 +89,6 @@ class Talk:
 
 @contextmanager
 def following(talk: Talk) -> Iterator[Follower]:
-    """Whoever watches the session."""
     with Follower(lambda: (str(talk.database), 1)) as client:
         until(lambda: client.held is not None, "the relay can hold", QUICK_S)
         yield client
@@ -110,7 +105,7 @@ def waits(client: Follower, *names: str) -> list[int]:
     return [message.number for message in client.held.messages]
 
 
-def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
+def test_a_message_is_held_until_a_decision(tmp_path: Path) -> None:
     with Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER"') as talk, following(talk) as client:
         talk.says(b"REGISTER;alice")
         (number,) = waits(client, "REGISTER")
@@ -145,7 +140,7 @@ def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
             client.act("drop", number)
 
 
-def test_what_waits_keeps_what_is_behind_it(tmp_path: Path) -> None:
+def test_a_held_message_holds_its_successors(tmp_path: Path) -> None:
     with (
         Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER" [first 2]') as talk,
         following(talk) as client,
@@ -175,7 +170,7 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("at_end", "is_passed_on"), [("forward", True), ("let-go", True), ("drop", False)])
-def test_what_waits_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_path: Path) -> None:
+def test_held_messages_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_path: Path) -> None:
     options = ("--hold", 'msg == "REGISTER"', "--held-at-exit", at_end)
     with Talk(tmp_path / "game.db", *options) as talk:
         with following(talk) as client:
@@ -187,7 +182,7 @@ def test_what_waits_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_pat
             assert talk.hears() == b"REGISTER;alice"
         else:
             talk.hears_nothing()
-    # Nothing is left beside the database.
+    # Nothing else is next to the database.
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
@@ -210,7 +205,6 @@ def test_a_relay_that_is_killed(tmp_path: Path) -> None:
 
 
 def alice_is_recorded(talk: Talk) -> None:
-    """She registers, so that there is something to look at."""
     talk.says(b"REGISTER;alice")
     assert talk.hears() == b"REGISTER;alice"
     talk.answers(b"REGISTERED")
@@ -257,7 +251,7 @@ def test_the_terminal_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_beside_the_relay_itself(tmp_path: Path) -> None:
+def test_next_to_the_relay_itself(tmp_path: Path) -> None:
     """`relay --watch --hold`: who watches is the relay's own child."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 0))

@@ -83,7 +83,7 @@ GIVEN = [
 ]
 
 
-def test_what_it_gives_back_is_passed_on(tmp_path: Path) -> None:
+def test_returned_messages_are_forwarded(tmp_path: Path) -> None:
     with hooked(tmp_path, GIVING) as hook:
         assert hook.process.rule == f"-s {tmp_path / 'hooks.py'}"
         for frame, direction, expected in GIVEN:
@@ -113,7 +113,7 @@ def closed(stream):
 """
 
 
-def test_what_it_is_told(tmp_path: Path) -> None:
+def test_arguments_of_a_hook(tmp_path: Path) -> None:
     with hooked(tmp_path, TELLING) as hook:
         for frame in (b"REGISTER;ada",):
             assert hook.says(frame, "c2s") == [("c2s", frame, 0, True)]
@@ -165,7 +165,7 @@ REFUSED = [
 ]
 
 
-def test_what_does_not_fit_passes_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unmatched_messages_pass_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook_words, "PERIOD_S", 0.0)
     with hooked(tmp_path, REFUSING) as hook:
         for frame, sentence in REFUSED:
@@ -180,7 +180,7 @@ def test_what_does_not_fit_passes_as_it_was(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.full
-def test_what_is_refused_again_and_again_is_counted(tmp_path: Path) -> None:
+def test_repeated_refusals_are_counted(tmp_path: Path) -> None:
     with hooked(tmp_path, REFUSING) as hook:
         for _ in range(5):
             assert hook.says(ROLLED) is None
@@ -191,12 +191,12 @@ def test_what_is_refused_again_and_again_is_counted(tmp_path: Path) -> None:
 def test_by_force_it_is_passed_on_all_the_same(tmp_path: Path) -> None:
     with hooked(tmp_path, REFUSING, is_forced=True) as hook:
         assert hook.says(ROLLED) == [("s2c", ROLLED, 0, True), ("s2c", b"ROLLED;9,9;t", 0, False)]
-        # A field that there is not cannot be written by any force.
+        # Force cannot write an unknown field.
         assert hook.says(LOST) is None
 
 
 BAD = {
-    # What a hook does with a message, and what is told of it, behind the file's name.
+    # The results of a hook for a message, and its notices, after the file's name.
     "raises": (
         "x = 1 / 0",
         ", line 4: message raised ZeroDivisionError: division by zero, at ROLLED on stream 1",
@@ -309,7 +309,7 @@ def test_a_bad_hook_is_stopped_and_messages_pass(
         ]
         assert hook.order == sorted(hook.order)
         assert hook.asked(LOST) is None
-        # All else that is told it goes nowhere.
+        # Its other output is discarded.
         hook.process.opened(2, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
         hook.passes(LOST)
         hook.process.closed(1)
@@ -340,7 +340,7 @@ def message(message, table):
 """
 
 
-def test_a_slow_hook_is_told_of_but_not_each_time(tmp_path: Path) -> None:
+def test_a_slow_hook_is_reported_but_not_each_time(tmp_path: Path) -> None:
     with hooked(tmp_path, SLOW) as hook:
         for _ in range(3):
             assert hook.says(ROLLED) == [("s2c", ROLLED, 0, True)]
@@ -361,7 +361,7 @@ def message(message, table):
 
 
 @pytest.mark.full
-def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
+def test_its_queue_is_bounded(tmp_path: Path) -> None:
     with hooked(tmp_path, WAITING) as hook:
         hook.passes(b"REGISTER;ada", "c2s")
         hook.passes(b"REGISTERED")
@@ -374,7 +374,7 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
             assert hook.asked(b"?" * 100_000) is None
         assert len(hook.process._to_send) <= hook_process.MAX_QUEUED_BYTES
         hook.until_answered(ticket)
-        # It catches up, and what it was not told is a gap: the rest can be read.
+        # It catches up, and data that it missed is a gap: the rest can be read.
         hook.until(lambda: not hook.process._to_send)
         hook.passes(b"REGISTER;bob", "c2s")
         hook.passes(b"REGISTERED")
@@ -403,7 +403,7 @@ def test_streams_that_come_and_go_do_not_pile_up(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(("missing", "known"), [(0, "boran"), (20, "nobody")])
-def test_bytes_that_it_is_not_told_of_are_a_gap(missing: int, known: str, tmp_path: Path) -> None:
+def test_bytes_hidden_from_a_hook_are_a_gap(missing: int, known: str, tmp_path: Path) -> None:
     source = "def message(message, table):\n    print(*table.state.get('players') or ['nobody'])\n"
     with hooked(tmp_path, f"{source}    return message\n") as hook:
         hook.process.opened(2, "tcp", "127.0.0.1:40002", "127.0.0.1:9001")
@@ -429,14 +429,14 @@ def message(message, table):
 """
 
 
-def test_what_it_prints_is_told_line_by_line(tmp_path: Path) -> None:
+def test_printed_lines_are_reported(tmp_path: Path) -> None:
     with hooked(tmp_path, PRINTING) as hook:
         assert hook.says(ROLLED) == [("s2c", ROLLED, 0, True)]
         assert hook.says(LOST) == [("s2c", LOST, 0, True)]
     path = tmp_path / "hooks.py"
     first, second, *others = hook.told
     assert first == f"{path} says: \ufffd\ufffd{'x' * 298}…"
-    # Whoever shows it escapes it.
+    # The renderer escapes it.
     assert second == f"{path} says: \x1b[31m0"
     assert others[:18] == [f"{path} says: {number}" for number in range(1, 19)]
     assert others[18:] == [f"{path} says: 9999 (and 9,980 lines before it)"]
@@ -489,7 +489,7 @@ def test_a_file_that_is_no_hook_is_refused(
     if name == "hangs":
         monkeypatch.setattr(hook_process, "_LOAD_TIMEOUT_S", 0.5)
     if name in STATIC:
-        # These are told before anything runs.
+        # Reported before anything runs.
         monkeypatch.setattr(hook_process, "start_child", None)
     source, sentence = UNUSABLE[name]
     path = tmp_path / "hooks.py"
@@ -503,7 +503,7 @@ def test_a_file_that_is_no_hook_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "large"])
-def test_what_is_no_file_is_refused(kind: str, tmp_path: Path) -> None:
+def test_special_files_are_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "hooks.py"
     if kind == "folder":
         path.mkdir()
@@ -637,13 +637,13 @@ def test_a_relay_does_not_start_with_a_bad_one(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["hooks.py"]
 
 
-def test_what_it_has_no_function_for_passes(tmp_path: Path) -> None:
+def test_messages_without_a_handler_pass(tmp_path: Path) -> None:
     with hooked(tmp_path, "def connected(stream): print(stream.id)\n") as hook:
         assert hook.says(ROLLED) is None
     assert hook.told == [f"{tmp_path / 'hooks.py'} says: 1"]
 
 
-def test_what_is_open_when_it_is_left_passes(tmp_path: Path) -> None:
+def test_held_messages_pass_when_the_view_is_closed(tmp_path: Path) -> None:
     with hooked(tmp_path, SLOW) as hook:
         tickets = [hook.asked(ROLLED) for _ in range(3)]
         hook.process.leave()
@@ -680,7 +680,7 @@ FROM_CLIENTS = (b"REGISTER;", b"ANNOUNCE;")
 
 
 @pytest.mark.parametrize("number", a_few(range(len(SHOWN)), {2}))
-def test_the_examples_of_the_page_do_what_it_says(number: int, tmp_path: Path) -> None:
+def test_the_examples_of_the_page_work(number: int, tmp_path: Path) -> None:
     assert len(EXAMPLES) == len(SHOWN)
     before, given = SHOWN[number]
     with hooked(tmp_path, EXAMPLES[number]) as hook:

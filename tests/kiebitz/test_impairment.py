@@ -1,5 +1,3 @@
-"""Games through a bad network that `--impair` makes: what is told is true, nobody is blamed, seeds repeat."""
-
 from __future__ import annotations
 
 import json
@@ -33,7 +31,7 @@ class Table(Line):
 
 
 def seed_for(share: float) -> int:
-    """A seed by which the first datagram of each player, who registers once, is not lost."""
+    """Return a seed by which the first datagram of each player, who registers once, is not lost."""
     return next(
         seed
         for seed in range(1_000)
@@ -42,7 +40,7 @@ def seed_for(share: float) -> int:
 
 
 def play(database: Path, how: str, rounds: int) -> tuple[Server, list[Player], Table]:
-    """A game of these players, through a network that is as bad as that."""
+    """Return a game of these players, through a network that is as bad as that."""
     server = Server(expected=len(NAMES), rounds=rounds, answer_window_s=0.2)
     table = Table(server)
     players = [Player(name, ("127.0.0.1", table.port), bluffs=name == "carl") for name in NAMES]
@@ -53,7 +51,7 @@ def play(database: Path, how: str, rounds: int) -> tuple[Server, list[Player], T
             time.sleep(0.05)
         server.join(60)
         assert not server.is_alive()
-        # What comes behind the next one, of which there is none, is passed on now.
+        # Messages after the next one, of which there is none, are forwarded now.
         relay.end()
         for player in players:
             player.stop()
@@ -61,7 +59,6 @@ def play(database: Path, how: str, rounds: int) -> tuple[Server, list[Player], T
 
 
 def rounds_of(server: Server) -> dict[str, tuple[list[str], str]]:
-    """How each round that was played ended, by what the server told."""
     ended: dict[str, tuple[list[str], str]] = {}
     for said in server.log.sent.values():
         number = ""
@@ -77,7 +74,7 @@ def rounds_of(server: Server) -> dict[str, tuple[list[str], str]]:
 @pytest.mark.parametrize(
     ("share", "rounds"), a_few([(0, 3), (5, 10), (20, 1), (20, 10), (50, 12)], [(20, 1)])
 )
-def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds: int) -> None:
+def test_reports_on_a_lossy_game_are_true(tmp_path: Path, share: int, rounds: int) -> None:
     database = tmp_path / "lossy.db"
     some, seed = share / 5, seed_for(share / 100)
     how = f"loss {share}%, double {some}%, delay 2ms±2ms, reorder {some}%, seed {seed}"
@@ -89,7 +86,7 @@ def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds
             f" WHERE client = '127.0.0.1:{player.address[1]}' AND direction = 's2c' ORDER BY c.id"
         )
         assert [data for (data,) in rows(database, query)] == player.log.received.get(player.server, [])
-    # A server that has gone home does not hear the last of what was late.
+    # A server that has closed does not receive the last late messages.
     assert Counter(chain(*server.log.received.values())) <= Counter(recorded(database, table)["c2s"])
     # What was sent is what came, and what was done to it.
     sent = sum(map(len, server.log.sent.values()))
@@ -97,13 +94,13 @@ def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds
     done = Counter(deed.action for deed in alterations(database, table) if deed.direction == "s2c")
     assert sent - done["drop"] + done["double"] == came
     assert (done["drop"] > 0) == (share > 0)
-    # Each round of which an end is told has ended so, and nobody is blamed for what was lost.
+    # Each reported end of a round is right, and no violation is reported for lost messages.
     played = rounds_of(server)
     query = "SELECT label, result FROM games WHERE result IS NOT NULL"
     told = [(label, json.loads(result)) for label, result in rows(database, query)]
     ended = [(label, (result["losers"], result["reason"])) for label, result in told if "losers" in result]
     for label, ending in ended:
-        # Of an end that comes when the next round has begun only the number is not told.
+        # Only the number is unknown for an end that arrives in the next round.
         assert ending == played[label] if label in played else label == "round" and ending in played.values()
     assert share or dict(ended) == played
     assert len(ended) * 2 >= len(played) - 1
@@ -111,7 +108,6 @@ def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds
 
 
 def altered(database: Path, *options: str) -> list[list[Alteration]]:
-    """What is done in a run to sixty messages over UDP, and to as many in each direction over TCP."""
     lines = [Line("maexchen"), Line("okey")]
     datagrams, stream = lines
     with relaying(lines, database, *options):

@@ -54,7 +54,6 @@ def is_running(process: int) -> bool:
 
 @pytest.fixture
 def long_capture(tmp_path: Path) -> Path:
-    """The same packets again and again, so that an import takes some seconds."""
     once = Path(CAPTURES, "maexchen-old-20111003.pcap").read_bytes()
     path = tmp_path / "long.pcap"
     path.write_bytes(once[:FILE_HEADER] + once[FILE_HEADER:] * 40)
@@ -64,7 +63,7 @@ def long_capture(tmp_path: Path) -> Path:
 
 @contextmanager
 def importing_process(capture: Path, database: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The command, once it has written something, and the process id of its inspector."""
+    """Yield the command, once it has written something, and the process id of its inspector."""
     process = subprocess.Popen(
         [*KIEBITZ, "import", str(capture), "-w", str(database)], stderr=subprocess.PIPE, text=True
     )

@@ -33,7 +33,7 @@ SIGNALS = pytest.mark.parametrize(
 def starting(
     database: Path, *before: str, host: str = "127.0.0.1", ignored: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
-    """A relay; like a background job of a plain sh, it ignores SIGINT if that is `ignored`."""
+    """Yield a relay; like a background job of a plain sh, it ignores SIGINT if that is `ignored`."""
 
     def as_sh_does() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL)
@@ -53,7 +53,6 @@ def starting(
 
 
 def assert_ends(process: subprocess.Popen[str], number: signal.Signals, folder: Path) -> None:
-    """It ends by the signal, as if nothing had been begun."""
     sent = time.monotonic()
     process.send_signal(number)
     _, said = process.communicate(timeout=20)
@@ -69,13 +68,11 @@ def assert_nothing_left(process: subprocess.Popen[str], folder: Path) -> None:
 
 
 def assert_nothing_half(folder: Path) -> None:
-    """There is no session, or one that was ended."""
     if (folder / "game.db").exists():
         assert rows(folder / "game.db", "SELECT ended_ns IS NULL FROM sessions") in ([], [(0,)])
 
 
 def members(session: int) -> list[str]:
-    """The processes of a session of processes, but for those that nobody has asked about yet (zombies)."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -102,7 +99,7 @@ def test_while_the_recorder_is_loaded(tmp_path: Path, number: signal.Signals) ->
 
 @SIGNALS
 def test_while_the_recorder_waits_for_the_database(tmp_path: Path, number: signal.Signals) -> None:
-    """What opens a session is another process, which may wait for a lock."""
+    """A session is opened by another process, which may wait for a lock."""
     database = tmp_path / "game.db"
     subprocess.run([*KIEBITZ, "import", TINY, "-w", str(database)], capture_output=True, check=True, cwd=ROOT)
     with closing(sqlite3.connect(database)) as other:
@@ -169,7 +166,7 @@ def test_while_a_name_server_does_not_answer(tmp_path: Path, number: signal.Sign
         assert_ends(process, number, tmp_path)
 
 
-def test_what_takes_long_gives_what_it_gives() -> None:
+def test_slow_computations_return_the_same_result() -> None:
     assert interruptible(int, "12", base=8) == 10
     with pytest.raises(ValueError, match="invalid literal"):
         interruptible(int, "x")
@@ -181,7 +178,7 @@ def test_a_signal_that_is_held_does_later_what_it_does() -> None:
     try:
         with deferred_signals():
             check_signals()
-            # To this thread: another one that whoever runs the tests has may let it through.
+            # To this thread: another one of the test runner might not block it.
             signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
             with pytest.raises(Interrupted):
                 check_signals()

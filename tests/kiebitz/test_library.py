@@ -84,7 +84,7 @@ def test_captures_are_recorded_and_sessions_opened_by_number(tmp_path: Path) -> 
 
 
 def test_a_live_session_is_followed_to_its_end(tmp_path: Path) -> None:
-    """Each event comes while the relay still records, and the end of the session ends it."""
+    """Each event arrives while the relay still records, and the end of the session ends it."""
     database, port, server = str(tmp_path / "live.db"), free_port("udp"), free_port("udp")
     mode = f"reverse:udp://127.0.0.1:{server}@127.0.0.1:{port}"
     seen: list[kiebitz.Event] = []

@@ -1,5 +1,3 @@
-"""One side of a recorded session, played to a live peer with the real command over real sockets."""
-
 from __future__ import annotations
 
 import json
@@ -22,13 +20,12 @@ from kiebitz.dissectors.model import Transport
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}
-"""Without its pauses a server that is started anew is one whose clients register again."""
 QUICK = ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"]
 TINY = str(CAPTURES / "maexchen-head-tiny.pcap")
 
 
 def kiebitz(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end, which is to be this one."""
+    """Return the command, run to its end, which is to be this one."""
     done = subprocess.run([*KIEBITZ, *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == status, (arguments, done.stdout[-2000:], done.stderr[-2000:])
     return done
@@ -75,7 +72,6 @@ def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three rounds of three players at the tests' own server, through a relay."""
     database = tmp_path_factory.mktemp("played") / "played.db"
     server = Server(expected=3, rounds=3)
     port = free_port("udp")
@@ -137,7 +133,7 @@ def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll:
     first_difference = difference["differences"][0]
     assert [first_difference[side]["kind"] for side in "ab"] == ["rolled", "rolled"]
     assert [first_difference[side]["data"]["dice"] for side in "ab"] == [dice, "3,1"]
-    # It is kept with the session, also when that is dissected anew.
+    # It is stored with the session, and survives redissecting.
     found = "SELECT text, grp, blame, expected FROM diagnostics WHERE code = 'divergence' ORDER BY id LIMIT 1"
     before = rows(today, found)
     assert before[0][:3] == (said, "state", "server")
@@ -173,7 +169,7 @@ class Client:
         self._socket.send(text.encode())
 
     def hear(self, beginning: str) -> str:
-        """The next datagram, which is to begin like this."""
+        """Return the next datagram, which is to begin like this."""
         text = self._socket.recv(65_535).decode()
         assert text.startswith(beginning)
         return text
@@ -184,7 +180,6 @@ class Client:
 
 @pytest.fixture
 def one_player(tmp_path: Path) -> Path:
-    """A game of one player: he registers, joins, rolls and announces."""
     database = tmp_path / "one.db"
     server = Server(expected=1, rounds=1)
     port = free_port("udp")
@@ -207,7 +202,7 @@ def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Pat
         client.say("JOIN;" + client.hear("ROUND STARTING;").split(";")[1])
         assert client.hear("ROUND STARTED").endswith(";zoë")
         token = client.hear("YOUR TURN;").split(";")[1]
-        # He does something else than recorded.
+        # The player deviates from the recording.
         client.say(f"SEE;{token}")
         status, out, err = ended(server)
         client.close()
@@ -217,7 +212,7 @@ def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Pat
     assert "zoë joins the round" in out
 
 
-def test_a_client_who_says_nothing_is_not_waited_for_longer_than_asked(one_player: Path) -> None:
+def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> None:
     port = free_port("udp")
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--timeout", "0.2", "-q") as server:
         # Before the first client has come, there is no limit.
@@ -297,7 +292,7 @@ def test_refused(arguments: list[str], status: int, says: str) -> None:
     assert "Traceback" not in done.err
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_no_listener(tmp_path: Path) -> None:
     port = free_port("udp")
     done = in_this_process("replay", TINY, "--connect", f"127.0.0.1:{port}")
     assert done.status == 3
@@ -318,7 +313,7 @@ def test_a_session_without_a_game_has_nothing_to_play(tmp_path: Path) -> None:
 
 
 def test_the_other_servers_ports_are_as_far_as_recorded() -> None:
-    """CGML's three: of one address the others follow; what is in the way is said."""
+    """CGML's three ports: those of one address follow; an occupied one is reported."""
     tiny = str(CAPTURES / "cgml-tiny.pcap.gz")
     done = in_this_process("replay", tiny, "--connect", "127.0.0.1:65534")
     assert done.status == 2

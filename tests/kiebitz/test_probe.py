@@ -1,5 +1,3 @@
-"""`kiebitz probe`: right programs pass, planted faults are found by the right cases, nobody is bothered."""
-
 from __future__ import annotations
 
 import contextlib
@@ -54,7 +52,7 @@ def test_a_right_server_passes() -> None:
 
 
 @pytest.mark.parametrize("protocol", a_few(["maexchen", "schafkopf", "catan", "okey", "cgml"], ["okey"]))
-def test_what_is_sent_as_it_is_passes(protocol: str) -> None:
+def test_unchanged_messages_pass(protocol: str) -> None:
     pattern = f"{protocol}/*/whole" if protocol != "okey" else "okey/JLOB/whole"
     results = probed(pattern, protocol=protocol)
     failed = [(each["case"], each["why"]) for each in results if each["verdict"] == "FAILED"]
@@ -101,7 +99,7 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
     assert result["why"] == "it ignores it; the specification leaves that open"
 
 
-# What is told.
+# Reports.
 
 
 def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
@@ -160,7 +158,7 @@ def test_cases_are_listed_without_being_tried() -> None:
         (["server", "192.0.2.7:9000", "-d", "maexchen"], "192.0.2.7 is another machine"),
     ],
 )
-def test_wrong_usage_is_told(arguments: list[str], says: str) -> None:
+def test_wrong_usage_is_reported(arguments: list[str], says: str) -> None:
     done = kiebitz("probe", *arguments)
     assert (done.status, done.out) == (2, "")
     assert says in done.err
@@ -178,7 +176,7 @@ def test_nothing_is_sent_before_the_protocol_is_known() -> None:
             silent.recv(100)
 
 
-def test_a_server_that_is_not_there_is_told() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     port = free_port("udp")
     done = kiebitz("probe", "server", str(port), "-d", "maexchen", "--only", "maexchen/JOIN/whole")
     assert (done.status, done.out) == (1, "")
@@ -188,7 +186,7 @@ def test_a_server_that_is_not_there_is_told() -> None:
 # The program that is started.
 
 
-def test_a_program_that_does_not_listen_is_told() -> None:
+def test_a_program_that_does_not_listen_is_reported() -> None:
     port = free_port("udp")
     with pytest.raises(ProgramError, match=r"it has ended \(exit status 7\).*its last output: no such table"):
         TargetProgram("sh -c 'echo no such table; sleep 0.2; exit 7'", "udp", port).start()
@@ -196,7 +194,7 @@ def test_a_program_that_does_not_listen_is_told() -> None:
         TargetProgram("/nowhere/server", "udp", port).start()
 
 
-def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+def test_child_processes_end_with_their_program(tmp_path: Path) -> None:
     port = free_port("udp")
     script = tmp_path / "server.py"
     script.write_text(
@@ -216,7 +214,7 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
 
 
 def living(group: int) -> list[str]:
-    """The processes of a group that are more than waiting to be forgotten."""
+    """Return the processes of a group that are more than waiting to be forgotten."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -227,7 +225,7 @@ def living(group: int) -> list[str]:
 
 
 @pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
-def test_an_interrupted_probe_tells_what_it_knows_and_ends_the_program(number: int, tmp_path: Path) -> None:
+def test_an_interrupted_probe_reports_what_it_knows_and_ends_the_program(number: int, tmp_path: Path) -> None:
     port = free_port("udp")
     command = [*KIEBITZ, "probe", "server", str(port), "-d", "maexchen", "--restart", server(port), "--json"]
     with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:

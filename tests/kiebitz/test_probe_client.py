@@ -1,5 +1,3 @@
-"""`kiebitz probe client`: each connection of the client under test is a case, whoever starts it."""
-
 from __future__ import annotations
 
 import shlex
@@ -21,7 +19,7 @@ TRANSPORTS = {"maexchen": "udp", "schafkopf": "tcp", "catan": "tcp", "okey": "tc
 
 
 def player(protocol: str, port: int, fault: str = "", games: int = 0) -> list[str]:
-    """A player of the tests' own; CGML's is sent from one port to the next."""
+    """Return a player of the tests' own; CGML's is sent from one port to the next."""
     return peer_command(f"{protocol}-player", "--port", str(port), "--games", str(games), fault=fault)
 
 
@@ -70,7 +68,6 @@ WRONG = [
     ("maexchen", "is-silent-after-the-roll", "ROLLED/whole", "it ignores it, and must go on as usual"),
     ("schafkopf", "dies-on-bad-utf8", "rubbish", "it has ended: exit status 1"),
 ]
-"""A protocol, a fault of its player, the case that finds it, and what is told."""
 
 
 @pytest.mark.parametrize(("protocol", "fault", "case", "why"), a_few(WRONG, WRONG[:1]))
@@ -81,7 +78,7 @@ def test_a_wrong_client_is_found(protocol: str, fault: str, case: str, why: str)
 
 @pytest.mark.full
 def test_a_client_that_hangs_is_found(tmp_path: Path) -> None:
-    """It joins, is told that it is its turn, and thinks for ever: it lives, and says nothing."""
+    """It joins, receives its turn, and then hangs: it lives, but sends nothing."""
     port, program = free_port("udp"), tmp_path / "client.py"
     program.write_text(
         "import socket, time\n"
@@ -114,7 +111,7 @@ FLOOD = (
 @pytest.mark.parametrize(
     ("code", "says"), [(SILENT, "it sent nothing in 10 s"), (FLOOD, None)], ids=["silent", "flood"]
 )
-def test_a_client_that_does_not_play_is_told(code: str, says: str | None, tmp_path: Path) -> None:
+def test_a_client_that_does_not_play_is_reported(code: str, says: str | None, tmp_path: Path) -> None:
     port, program = free_port("tcp"), tmp_path / "client.py"
     program.write_text(code.replace("PORT", str(port)))
     restart = shlex.join([sys.executable, str(program)])
@@ -125,7 +122,7 @@ def test_a_client_that_does_not_play_is_told(code: str, says: str | None, tmp_pa
         assert (done.status, game["verdict"], game["why"]) == (1, "NOT TRIED", says)
 
 
-def test_a_client_that_does_not_come_is_told() -> None:
+def test_a_client_that_does_not_come_is_reported() -> None:
     port = free_port("udp")
     done = probed("maexchen", port, "--max-time", "1", only="game REGISTERED/whole")
     assert done.status == 1
@@ -134,7 +131,7 @@ def test_a_client_that_does_not_come_is_told() -> None:
     assert "left out: 1 case: the 1 s of --max-time are over" in done.err
 
 
-def test_a_program_that_ends_without_having_come_is_told() -> None:
+def test_a_program_that_ends_without_having_come_is_reported() -> None:
     port = free_port("udp")
     started = time.monotonic()
     done = probed("maexchen", port, "--restart", "true", only="game")
@@ -143,7 +140,7 @@ def test_a_program_that_ends_without_having_come_is_told() -> None:
     assert time.monotonic() - started < 20
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with socket.socket(type=socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -152,7 +149,7 @@ def test_a_port_that_is_taken_is_told() -> None:
     assert f"Cannot listen on udp 127.0.0.1:{port}: the port is in use" in done.err
 
 
-# A client that somebody starts by hand.
+# A client started manually.
 
 
 @pytest.mark.full

@@ -19,11 +19,9 @@ from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.registry import dissector_of
 
 WINDOW_S = 0.3
-"""So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
 
 WAIT_S = 0.5
 IN_PLAY_S = 6.0
-"""So long a row may take that shows in play: who stops in the midst of a game has shown what it does."""
 
 
 SLOW = ("slowly", "silence")
@@ -40,7 +38,7 @@ UNSAID = {
 
 
 def started(peer: str, fault: str, port: int) -> str:
-    """The command that starts a program."""
+    """Return the command that starts a program."""
     protocol, role = peer.split("-")
     options = ["--port", str(port)]
     if role == "server":
@@ -52,7 +50,6 @@ def started(peer: str, fault: str, port: int) -> str:
 
 
 def probed(peer: str, fault: str, cases: list[str], seconds: float = 600.0) -> list[dict[str, Any]]:
-    """What comes of these cases."""
     protocol, role = peer.split("-")
     port = free_port("udp" if protocol == "maexchen" else "tcp")
     side = "server" if role == "server" else "client"
@@ -68,12 +65,12 @@ def probed(peer: str, fault: str, cases: list[str], seconds: float = 600.0) -> l
 
 
 def failed(results: list[dict[str, Any]]) -> dict[str, str]:
-    """The cases that failed, without their protocol, and why."""
+    """Return the cases that failed, without their protocol, and why."""
     return {each["case"].partition("/")[2]: each["why"] for each in results if each["verdict"] == "FAILED"}
 
 
 def tried(row: Found) -> list[str]:
-    """The cases that are tried for a row."""
+    """Return the cases that are tried for a row."""
     named = [case for case in row.cases.split() if "*" not in case]
     if row.alone:
         return named
@@ -102,7 +99,7 @@ def is_right(row: Found, case: str) -> bool:
     return any(fnmatchcase(case, pattern) for pattern in row.cases.split())
 
 
-def test_each_planted_fault_is_found_or_it_is_said_why_not() -> None:
+def test_each_planted_fault_is_found_or_it_is_reported_why_not() -> None:
     found = {(row.peer, row.fault) for row in FOUND}
     excused = {(peer, fault) for peer, faults in NOT_FOUND.items() for fault in faults}
     assert len(found) == len(FOUND)

@@ -21,12 +21,11 @@ from strength import a_few
 from kiebitz.dissectors.model import Transport
 
 FOR_EVER = 100_000
-"""So many rounds are never over in a test."""
 
 
 @contextmanager
 def server(rounds: int = FOR_EVER) -> Iterator[Server]:
-    """A server that waits for two players."""
+    """Yield a server that waits for two players."""
     running = Server(2, rounds, answer_window_s=0.3)
     running.start()
     try:
@@ -55,7 +54,6 @@ def verdicts(done: Done) -> dict[str, str]:
 # The server.
 
 TRUE_OF_THE_SERVER = {"ANNOUNCE/dice/doubled": "NON-STRICT"}
-"""It reads the first of two announcements in one message, and goes on. All else that it must do it does."""
 
 
 ASKED = ("game */said JOIN/whole ROLL/lost rubbish", "ANNOUNCE/dice */rule JOIN SEE/token")
@@ -73,7 +71,7 @@ def test_the_server_is_judged_rightly(only: str) -> None:
     assert sum(word == "OK" for word in found.values()) >= 4
 
 
-def test_the_game_of_others_goes_on() -> None:
+def test_the_game_of_others_continues() -> None:
     with server() as running:
         players = [Player(name, ("127.0.0.1", running.port)) for name in ("alice", "bob")]
         for player in players:
@@ -89,7 +87,7 @@ def test_the_game_of_others_goes_on() -> None:
     assert verdicts(done) == {"game": "OK", "ROLL/whole": "OK", "rubbish": "INFORMATIONAL"}
 
 
-def test_a_server_that_ends_by_itself_is_told() -> None:
+def test_a_server_that_ends_by_itself_is_reported() -> None:
     with server(rounds=1) as running:
         done = probed(running.port, "JOIN/whole", "ROLL/whole", "ANNOUNCE/lost")
         assert done.status == 1, done.err
@@ -106,13 +104,13 @@ DYING = [
 
 
 @pytest.mark.parametrize(("protocol", "transport", "fault", "case"), a_few(DYING, DYING[:1]))
-def test_a_server_that_ends_in_a_case_is_told(
+def test_a_server_that_ends_in_a_case_is_reported(
     protocol: str, transport: Transport, fault: str, case: str
 ) -> None:
-    """Nobody has started it for the probe, so its end is only known by its address."""
+    """The probe has not started the server, so its end is only detected at its address."""
     port = free_port(transport)
     words = peer_command(f"{protocol}-server", "--port", str(port), fault=fault)
-    # It says when it listens.
+    # It reports when it listens.
     with subprocess.Popen(words, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         assert b"listening" in running.stderr.readline()
@@ -128,7 +126,7 @@ def test_a_server_that_ends_in_a_case_is_told(
 
 @contextmanager
 def players(port: int, seconds: float = 1.5) -> Iterator[list[Player]]:
-    """A player comes, again and again, and each goes after a while; they know nothing of a probe."""
+    """Yield a player comes, again and again, and each goes after a while; they know nothing of a probe."""
     come: list[Player] = []
     is_over = threading.Event()
 
@@ -148,7 +146,7 @@ def players(port: int, seconds: float = 1.5) -> Iterator[list[Player]]:
 
 
 @pytest.mark.full
-def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
+def test_a_player_that_knows_another_dialect_is_not_blamed() -> None:
     """These players know ROUND STARTING without a number, as newer servers say it; the specification has one.
 
     So they never join, and the game is over without them; nothing of that is against a clause.
@@ -173,8 +171,8 @@ def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
 
 
 @pytest.mark.full
-def test_a_player_who_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
-    """A thread of theirs dies of it, and a program that is made of one dies with it."""
+def test_a_player_that_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
+    """The exception ends a thread, or a program that has only one."""
     port, program = free_port("udp"), tmp_path / "player.py"
     program.write_text(
         "import sys\nfrom maexchen_programs import Player\n"

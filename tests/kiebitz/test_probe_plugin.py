@@ -30,7 +30,6 @@ PLUGINS: dict[str, Dissector] = {"noughts": NOUGHTS, "knobeln": KNOBELN}
 
 @pytest.fixture
 def plugged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder in which the plug-ins count as installed, with a recorded game of each."""
     for protocol in PLUGINS:
         about = tmp_path / f"kiebitz_{protocol}-1.0.dist-info"
         about.mkdir()
@@ -50,7 +49,6 @@ def server_of(protocol: str) -> Server:
 
 
 def played(protocol: str) -> Bench:
-    """Two games of noughts and crosses, of which the second is drawn; or two who roll."""
     bench = Bench(server_of(protocol))
     for name in ("Anna", "Bert"):
         if protocol == "knobeln":
@@ -64,7 +62,7 @@ def played(protocol: str) -> Bench:
 
 
 def recorded(folder: Path, protocol: str) -> Path:
-    """The capture of that."""
+    """Return the capture of that."""
     bench, path = played(protocol), folder / f"{protocol}.pcapng"
     recorder = Recorder(MEMORY, "replay", protocol, decode_as=bench.decode_as(PLUGINS[protocol]))
     recorder.record(bench.items())
@@ -78,7 +76,7 @@ def recorded(folder: Path, protocol: str) -> Path:
 def probed(
     folder: Path, role: TargetRole, protocol: str, *only: str, fault: str = "", games: int = 2
 ) -> dict[str, Any]:
-    """The results of cases at a program, by the cases' names without their protocol."""
+    """Return the results of cases at a program, by the cases' names without their protocol."""
     port = free_port(PLUGINS[protocol].transport)
     peer = f"{protocol}-{'server' if role == 'server' else 'player'}"
     own = ["--games", str(games)] if role == "client" else []
@@ -159,19 +157,18 @@ FINDS: dict[tuple[TargetRole, str, str], tuple[str, ...]] = {
     ("server", "noughts", "makes-up-reasons"): ("REFUSED/said",),
     ("server", "noughts", "takes-taken-squares"): ("MARK/said",),
     ("server", "noughts", "lets-all-go-first"): ("MARK/said",),
-    # No rule of its table says who wins: it is told, and nobody is blamed.
+    # No rule of its table says who wins, so no violation is reported.
     ("server", "noughts", "lets-the-loser-win"): (),
     ("client", "noughts", "dies-on-bad-utf8"): ("START/x/latin-1",),
     ("client", "noughts", "dies-on-an-unknown-word"): ("unknown-message",),
     ("client", "noughts", "dies-on-a-missing-field"): ("MARK/square/left-out",),
     ("client", "noughts", "puts-where-no-square-is"): ("PUT/said",),
-    # The grammar does not say what is to follow a message: likewise.
+    # The grammar does not define a message's successors either.
     ("client", "noughts", "is-silent-when-it-is-its-turn"): (),
     ("server", "knobeln", "dies-on-bad-utf8"): ("rubbish", "HALLO/name/latin-1"),
     ("server", "knobeln", "dies-on-an-unknown-word"): ("unknown-message", "rubbish"),
     ("server", "knobeln", "rolls-a-word"): ("WURF/said",),
 }
-"""By role, protocol and fault the cases of those that are failed: these, and no others."""
 
 OUTSIDE_THE_GRAMMAR = {
     "lets-the-loser-win": 'the server says WON with name "Anna" for "Bert"',
@@ -235,8 +232,8 @@ def test_a_faultless_program_passes_all(role: TargetRole, protocol: str, plugged
 
 
 @pytest.mark.full
-def test_what_another_program_did_is_not_demanded(plugged_in: Path) -> None:
-    """In the record the client goes after two games; this one plays on, and waits for the server."""
+def test_differences_between_programs_are_not_demanded(plugged_in: Path) -> None:
+    """In the recording the client leaves after two games; this one plays on, and waits for the server."""
     results = probed(plugged_in, "client", "noughts", "game", "DRAW/whole", "MARK/whole", games=3)
     assert failed(results) == {}
     assert verdict(results, "game") == "INFORMATIONAL"

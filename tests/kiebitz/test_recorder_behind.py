@@ -1,5 +1,3 @@
-"""A recorder that is behind says so; Ctrl-C tells what is left, and a second one puts that off."""
-
 from __future__ import annotations
 
 import os
@@ -20,14 +18,11 @@ MANY = 12_000
 """Datagrams: more than a recorder takes at once."""
 
 AT_ONCE = 20
-"""So many are on their way: no buffer is too small for them."""
 
 SAID = b"REGISTER;alice"
 
 
 class Stopped:
-    """A relay whose recorder stands still, with many datagrams in the journal."""
-
     def __init__(self, folder: Path) -> None:
         self.database = folder / "game.db"
         self._log = folder / "log"
@@ -98,7 +93,6 @@ def stopped(tmp_path: Path) -> Iterator[Stopped]:
 
 
 def _waits(process: int) -> bool:
-    """Whether a relay has closed its UDP sockets."""
     return str(process) not in subprocess.run(["ss", "-unap"], capture_output=True, text=True).stdout
 
 
@@ -106,7 +100,7 @@ def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "log")
 
 
-def test_a_recorder_that_is_behind_says_so(stopped: Stopped) -> None:
+def test_a_recorder_that_is_behind_reports_it(stopped: Stopped) -> None:
     # What came last has to be so old.
     time.sleep(4)
     stopped.go_on()
@@ -117,7 +111,7 @@ def test_a_recorder_that_is_behind_says_so(stopped: Stopped) -> None:
     assert stopped.recorded() == MANY
 
 
-def test_ctrl_c_tells_what_is_left(stopped: Stopped, tmp_path: Path) -> None:
+def test_ctrl_c_reports_the_rest(stopped: Stopped, tmp_path: Path) -> None:
     stopped.interrupt()
     until(lambda: _waits(stopped.relay.pid), "it waits for its recorder")
     stopped.go_on()

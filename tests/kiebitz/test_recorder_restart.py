@@ -1,5 +1,3 @@
-"""The recorder is killed while a relay goes on: another carries on its session, and nothing is missing."""
-
 from __future__ import annotations
 
 import json
@@ -38,7 +36,6 @@ from udp_relays import eventually
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 
 TO_CATCH_UP = times(6000, quick=3000)
-"""Of so many round trips a second recorder is not done before it can be killed, too."""
 
 MADE = ("streams", "tables", "games", "messages", "diagnostics", "events", "snapshots")
 
@@ -48,7 +45,6 @@ def all_rows(database: Path) -> dict[str, list[Any]]:
 
 
 def assert_as_if_undisturbed(database: Path) -> None:
-    """What two recorders have made of the bytes is what one makes of them."""
     made = all_rows(database)
     assert made["messages"]
     assert kiebitz("redissect", str(database)).status == 0
@@ -185,7 +181,6 @@ POISONED.codec = Poisoned(KNOBELN.grammar, "Grundlagen")
 
 @pytest.fixture
 def poisoned(tmp_path: Path) -> dict[str, str]:
-    """The environment of a Kiebitz with a plug-in that dies of some datagrams."""
     folder = tmp_path / "plug-in"
     about = folder / "kiebitz_poison-1.0.dist-info"
     about.mkdir(parents=True)
@@ -197,9 +192,7 @@ def poisoned(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("poison", a_few([b"raise", b"kill"], [b"kill"]))
-def test_what_it_dies_of_kills_it_twice_and_no_more(
-    tmp_path: Path, poisoned: dict[str, str], poison: bytes
-) -> None:
+def test_a_fatal_input_kills_it_only_twice(tmp_path: Path, poisoned: dict[str, str], poison: bytes) -> None:
     database = tmp_path / "game.db"
     with relaying(database, poisoned) as echo:
         for data in (b"HALLO alice", b"WURF alice 6"):
@@ -253,7 +246,6 @@ def test_another_kiebitz_has_taken_the_database(tmp_path: Path) -> None:
 
 
 def kill_in_round(number: int, database: Path, relay: int) -> int:
-    """Kill the recorder when somebody has rolled in that round; how many events there were then."""
     rolled = f"SELECT count(*) FROM events WHERE kind = 'rolled' AND game_id = {number}"
     eventually(lambda: rows(database, rolled)[0][0] > 0)
     os.kill(child_of(relay), signal.SIGKILL)
@@ -308,7 +300,9 @@ def test_in_the_middle_of_a_message_over_tcp(tmp_path: Path, at: int) -> None:
 
 @pytest.mark.full
 def test_connections_from_segments_that_are_deleted(tmp_path: Path) -> None:
-    """One has said nothing when the segment with its beginning goes, one has, and one ends meanwhile."""
+    """When the segment with its beginning is deleted, one has sent data, one has not, and one ends
+    meanwhile.
+    """
     database = tmp_path / "game.db"
     block = b"x" * 65_536
     with listening() as listener, ExitStack() as opened:

@@ -1,5 +1,3 @@
-"""The real relay goes on in new databases while games are played: each is whole, together they have all."""
-
 from __future__ import annotations
 
 import os
@@ -19,15 +17,14 @@ from inspected_captures import items_of
 from maexchen_programs import Player, Server, play
 from processes_and_rows import PATIENCE_S, Said, child_of, rows, speak
 from recording_relays import small_disk
+from relay_processes import HAS_PROC
 from rotated_recording import assert_well_divided
 from rotating_relays import Relay, listening, relaying
-from watched import HAS_PROC
 
 from kiebitz.dissectors.model import DIRECTIONS, Chunk
 
 
 def databases(folder: Path) -> list[Path]:
-    """In the order in which they were begun; there is nothing else in the folder."""
     paths = sorted(folder.iterdir())
     for path in paths:
         assert re.fullmatch(r"game_\d{5}_20\d{12}\.db", path.name), path
@@ -41,7 +38,6 @@ def play_maexchen(port: int, server: Server) -> list[Player]:
 
 
 def assert_recorded(paths: list[Path], players: list[Player]) -> None:
-    """Each datagram is in one of the databases."""
     for player in players:
         for direction, said in (("c2s", player.log.sent), ("s2c", player.log.received)):
             (datagrams,) = said.values()
@@ -52,7 +48,7 @@ def assert_recorded(paths: list[Path], players: list[Player]) -> None:
             assert [data for path in paths for (data,) in rows(path, query)] == datagrams
 
 
-def test_a_round_goes_on_in_the_next_database_after_a_time(tmp_path: Path) -> None:
+def test_a_round_continues_in_the_next_database_after_a_time(tmp_path: Path) -> None:
     server = Server(expected=3, rounds=15)
     with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
         players = play_maexchen(relay.port, server)
@@ -90,7 +86,7 @@ def spoken(name: str) -> list[Said]:
     ]
 
 
-def test_a_catan_game_goes_on_in_the_next_database_at_a_size(tmp_path: Path) -> None:
+def test_a_catan_game_continues_in_the_next_database_at_a_size(tmp_path: Path) -> None:
     said = spoken("catan-infrarot-game2-3p.pcap.gz")
     with (
         listening() as listener,
@@ -148,7 +144,7 @@ def test_a_message_that_is_never_finished_is_not_waited_for_long(tmp_path: Path)
         assert kiebitz("messages", str(path)).status == 0
 
 
-def test_where_no_database_can_be_made_it_goes_on_in_the_old_one(tmp_path: Path) -> None:
+def test_without_a_new_database_recording_continues_in_the_old_one(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "16m,nr_inodes=64") as disk:
         server = Server(expected=3, rounds=15)
         with relaying("udp", server.port, disk / "game.db", "-b", "duration:1") as relay:

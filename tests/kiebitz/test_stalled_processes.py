@@ -1,5 +1,3 @@
-"""One of the relay's two processes is stopped for five seconds, and goes on: nobody takes it for dead."""
-
 from __future__ import annotations
 
 import os

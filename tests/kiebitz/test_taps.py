@@ -159,13 +159,12 @@ def test_players_behind_several_taps_are_at_one_table(tmp_path: Path) -> None:
 
 
 def rows_open(database: Path) -> int:
-    """How many streams have not ended."""
     with closing(sqlite3.connect(database)) as connection:
         return int(connection.execute("SELECT count(*) FROM streams WHERE closed_ns IS NULL").fetchone()[0])
 
 
 @pytest.mark.full
-def test_each_collector_gets_everything_and_goes_on_where_it_ended(lab: Lab) -> None:
+def test_each_collector_gets_everything_and_continues_where_it_ended(lab: Lab) -> None:
     second = lab.folder / "second.db"
     lab.give(0, 2)
     other = collect(lab.folder, lab.nats.port, second, name="second")
@@ -188,7 +187,7 @@ def test_each_collector_gets_everything_and_goes_on_where_it_ended(lab: Lab) -> 
 
 
 @pytest.mark.full
-def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path) -> None:
+def test_unpublished_data_is_published_by_the_next_tap(tmp_path: Path) -> None:
     packets = packets_of(GAMES[0])
     with server(tmp_path) as nats:
         nats.kill()
@@ -217,7 +216,7 @@ def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path
 
 
 @pytest.mark.full
-def test_a_hostile_publisher_harms_nobody(tmp_path: Path) -> None:
+def test_a_hostile_publisher_is_harmless(tmp_path: Path) -> None:
     packets = packets_of(GAMES[0])
     database = tmp_path / "class.db"
     forged = encode(Batch(VERSION, "lab", "r1", 0, 1, 0, [], []))
@@ -255,7 +254,7 @@ def test_a_hostile_publisher_harms_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
-    """Credentials are files; who may publish as alice may not as anybody else."""
+    """Credentials are files; the credentials of alice do not allow publishing as another."""
     nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
     keys = {}
     for name in ("teacher", "alice"):
@@ -305,7 +304,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
         (["--publish", "nats://127.0.0.1/class", "--anonymize"], 2, "exclude each other"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_recorded(
+def test_invalid_settings_are_reported_before_recording(
     arguments: list[str], status: int, words: str, tmp_path: Path
 ) -> None:
     for command in (["relay", "-m", "reverse:udp://127.0.0.1:9@9001"], ["sniff", "-i", "lo"]):
@@ -322,7 +321,7 @@ def test_collect_without_the_extra_names_it(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.full
-def test_a_tap_that_is_killed_goes_on_where_it_was(lab: Lab) -> None:
+def test_a_tap_that_is_killed_continues_where_it_was(lab: Lab) -> None:
     """With all its processes, while it cannot publish: the next one on that machine publishes the rest."""
     lab.give(0, 3)
     until(lambda: all(count(tap.database, "chunks") for tap in lab.taps), "the first part is recorded")
@@ -339,7 +338,7 @@ def test_a_tap_that_is_killed_goes_on_where_it_was(lab: Lab) -> None:
         tap.finish()
     until_recorded(lab.database, count(one, "chunks"))
     assert lab.collector.end() == 0
-    # That they did not see the beginning is told of streams that go on.
+    # Continued streams are reported to lack their beginning.
     query = "SELECT direction, sum(length), count(data) FROM chunks GROUP BY direction"
     assert rows(lab.database, query) == rows(one, query)
 
@@ -348,7 +347,7 @@ def test_a_tap_that_is_killed_goes_on_where_it_was(lab: Lab) -> None:
 def test_more_than_may_wait_is_a_gap_of_known_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """As with the 1 GiB that may wait, with less."""
+    """The limit is 1 GiB; a lower one is tested."""
     bounded = partial(JournalWriter, max_bytes=4 << 20)
     monkeypatch.setattr("kiebitz.services.publishing.supervisor.JournalWriter", bounded)
     with server(tmp_path) as nats, ExitStack() as ending:
@@ -389,7 +388,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
 
 @pytest.mark.full
 def test_with_tls_a_game_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate of an authority that the environment names; who knows no such authority says so."""
+    """The environment names the authority of the certificate; without it the error is reported."""
     authority = Authority(tmp_path)
     pem, database = authority.server(), tmp_path / "class.db"
     with (

@@ -30,7 +30,7 @@ def test_a_listing_follows(lab: Lab) -> None:
 
 
 def test_the_page_follows(lab: Lab) -> None:
-    """Each event once, in its order, over the server's loss."""
+    """Each event once, in its order, despite the server's restart."""
     database = lab.folder / "served.db"
     place, port = place_at(lab.way.port), free_port("tcp")
     page = Serving(

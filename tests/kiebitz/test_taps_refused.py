@@ -1,5 +1,3 @@
-"""NATS servers that reject a tap, cannot be trusted or are none: one sentence, and the relay goes on."""
-
 from __future__ import annotations
 
 import asyncio
@@ -25,7 +23,6 @@ from kiebitz.proxy.taps.wire_format import TapError
 
 SECRET = "s3cret-of-alice"
 NKEY = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
-"""A public key of which nobody has the seed."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +31,6 @@ def _is_installed() -> None:
 
 
 def refusal(place: NatsUrl, credentials: Path | None = None) -> str:
-    """Why a server cannot be used."""
-
     async def reach() -> None:
         link = NatsConnection(place, credentials)
         try:
@@ -56,7 +51,7 @@ def seed(path: Path) -> Path:
     return path
 
 
-# A server that lets nobody in.
+# A server that accepts no client.
 
 AUTHORIZATIONS = {
     "a password": f'authorization {{ user: alice, password: "{SECRET}" }}',
@@ -66,7 +61,7 @@ AUTHORIZATIONS = {
 
 
 @pytest.mark.parametrize("authorization", AUTHORIZATIONS.values(), ids=AUTHORIZATIONS.keys())
-def test_a_server_that_asks_who_one_is(authorization: str, tmp_path: Path) -> None:
+def test_a_server_that_asks_for_the_name(authorization: str, tmp_path: Path) -> None:
     own = seed(tmp_path / "own.nk")
     with server(tmp_path, authorization) as nats:
         place = NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls=False)
@@ -139,7 +134,6 @@ CERTIFICATES: dict[str, tuple[Callable[[Authority, Authority], Path], str]] = {
 
 @pytest.fixture
 def authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Authority]:
-    """One that is trusted, and another one."""
     folders = [tmp_path / "ours", tmp_path / "others"]
     for folder in folders:
         folder.mkdir()
@@ -200,7 +194,6 @@ asyncio.run(main())
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[int]:
-    """A server that says the same to whoever connects, and stays; gives its port."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", _ANSWERING], stdin=pipe, stdout=pipe) as process:
         assert process.stdin is not None
@@ -219,14 +212,14 @@ SAYS = "it is not a NATS server|it does not answer|the connection was lost|it of
 @pytest.mark.parametrize(
     "answer", a_few(ANSWERS, ["garbage", "other json", "other values", "long", "a header"])
 )
-def test_what_is_no_server_of_nats(answer: str) -> None:
+def test_servers_that_are_no_nats_servers(answer: str) -> None:
     with answering(ANSWERS[answer]) as port:
         for is_tls in (False, True):
             said = refusal(NatsUrl("127.0.0.1", port, SUBJECT, is_tls))
             assert re.match(SAYS, said), said
 
 
-# The relay goes on.
+# The relay continues.
 
 
 def test_a_relay_forwards_while_it_may_not_publish(

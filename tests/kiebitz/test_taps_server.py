@@ -1,4 +1,5 @@
-"""Between a tap and a collector: a server that takes nobody or cannot be trusted, and a way that is cut.
+"""Between a tap and a collector: a server that rejects clients or cannot be trusted, and a network that is
+cut.
 
 A real nats-server, and both sides in this process.
 """
@@ -41,8 +42,6 @@ def at(port: int, is_tls: bool = False) -> NatsUrl:
 
 
 def refusal(place: NatsUrl, credentials: Path | None = None) -> str | None:
-    """Why a server cannot be used; None if it can."""
-
     async def reach() -> None:
         link = NatsConnection(place, credentials)
         try:
@@ -59,7 +58,7 @@ def refusal(place: NatsUrl, credentials: Path | None = None) -> str | None:
     return None
 
 
-def test_a_server_that_is_not_there_or_is_none_of_ours_is_told_plainly(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_or_is_none_of_ours_is_reported_plainly(tmp_path: Path) -> None:
     assert refusal(at(free_port("tcp"))) == "Connection refused"
     plain = Server(tmp_path, has_jetstream=False)
     plain.start()
@@ -70,7 +69,7 @@ def test_a_server_that_is_not_there_or_is_none_of_ours_is_told_plainly(tmp_path:
         plain.kill()
 
 
-def test_who_is_let_in_is_said_by_credentials(tmp_path: Path) -> None:
+def test_admission_depends_on_credentials(tmp_path: Path) -> None:
     nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
     files = [tmp_path / "known.nk", tmp_path / "stranger.nk"]
     for file in files:
@@ -133,7 +132,7 @@ def test_a_jwt_with_its_seed_lets_in(tmp_path: Path) -> None:
         assert refusal(at(nats.port)) == "it requires credentials: give --nats-creds FILE"
 
 
-def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_tls_a_server_is_authenticated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [tmp_path / "ours", tmp_path / "strangers"]
     for folder in folders:
         folder.mkdir()
@@ -150,8 +149,8 @@ def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch
         assert "SSL_CERT_FILE" in said
 
 
-def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
-    """Somebody on the way who says so would be let in by the server in our name."""
+def test_no_proof_is_sent_to_a_server_without_tls(tmp_path: Path) -> None:
+    """An attacker in between could use the proof to log in as Kiebitz."""
     nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
     seed = tmp_path / "alice.nk"
     seed.write_bytes(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))
@@ -182,7 +181,7 @@ def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
     assert heard == [b""]
 
 
-def test_what_is_sent_while_the_way_is_cut_arrives_once_and_in_order(tmp_path: Path) -> None:
+def test_data_sent_during_a_network_cut_arrives_once_and_in_order(tmp_path: Path) -> None:
     """The way of both is cut, with something under way; a full run of the taps does it for a minute."""
     told: list[str] = []
     with server(tmp_path) as nats, network(nats.port) as way:

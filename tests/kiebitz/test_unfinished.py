@@ -31,7 +31,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a fol
 
 
 class Left:
-    """What a killed relay has left in `folder`, and the load that it had."""
+    """Files of a killed relay in `folder`, and its load."""
 
     def __init__(self, folder: Path, load: Load, killed_at: float) -> None:
         self.folder = folder
@@ -65,7 +65,6 @@ class Left:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Left:
-    """One that is only copied."""
     folder = tmp_path_factory.mktemp("killed") / "game"
     folder.mkdir()
     load, killed_at = kill_under_load("udp", folder, 0.4, stopped_s=0.4)
@@ -74,7 +73,6 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Left:
 
 @pytest.fixture(scope="module")
 def all_messages(killed: Left, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """The number of messages in the database once it is recovered."""
     left = killed.copy(tmp_path_factory.mktemp("whole") / "game")
     assert kiebitz("import", str(left.spool)).status == 0
     count = len(rows(left.database, "SELECT id FROM chunks"))
@@ -83,7 +81,6 @@ def all_messages(killed: Left, tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def rows_now(left: Left, folder: Path) -> list[object]:
-    """What was committed; a copy is asked, as SQLite tidies up behind whoever opens a database."""
     return rows(left.copy(folder / "game").database, "SELECT id FROM chunks")
 
 
@@ -165,7 +162,6 @@ OF_RELAY = (
     "SELECT s.client, c.direction, c.offset FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id"
     " WHERE c.data IS NOT NULL AND s.session_id IN (SELECT id FROM sessions WHERE kind = 'relay')"
 )
-"""Where each recorded message is that was relayed."""
 
 
 def another_session(left: Left) -> str:
@@ -192,7 +188,6 @@ def replaced(left: Left) -> str:
 
 
 def anothers_session(left: Left) -> str:
-    """Of the same number, with the same streams, and older."""
     with closing(sqlite3.connect(left.database)) as connection, connection:
         connection.execute("UPDATE sessions SET started_ns = started_ns - 1, kind = 'import'")
     return "is not the one that was recorded"
@@ -200,7 +195,7 @@ def anothers_session(left: Left) -> str:
 
 @pytest.mark.parametrize("spoil", [another_session, gone, replaced, anothers_session])
 def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Left) -> None:
-    """What it lacks becomes a session of its own."""
+    """The missing part becomes a session of its own."""
     why = spoil(left)
     done = subprocess.run([*KIEBITZ, "import", str(left.spool)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -212,7 +207,7 @@ def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Le
 
 
 def test_into_another_database(left: Left, tmp_path: Path) -> None:
-    """It gets what the other one lacks."""
+    """It receives what the other one lacks."""
     had = len(rows_now(left, tmp_path / "copy"))
     other = tmp_path / "other.db"
     assert kiebitz("import", str(left.spool), "-w", str(other)).status == 0
@@ -234,7 +229,7 @@ def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_anonymized", [False, True])
 @pytest.mark.full
-def test_nobody_is_named_where_that_is_wished(is_anonymized: bool, left: Left, tmp_path: Path) -> None:
+def test_no_player_is_named_with_anonymization(is_anonymized: bool, left: Left, tmp_path: Path) -> None:
     listed = tmp_path / "listed"
     done = kiebitz("import", str(left.spool), "--anonymize", "--mapping-file", str(listed))
     assert (done.status, listed.exists()) == (2, False)
@@ -285,7 +280,7 @@ def databases_in(folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
-    """All that was passed on more than a moment before is in one of the databases, once."""
+    """All data forwarded more than a moment before is in one of the databases, once."""
     load, killed_at = kill_under_load("udp", tmp_path, 1.2, *options, stopped_s=0.3)
     databases = databases_in(tmp_path)
     told = kiebitz("sessions", str(databases[-1])).err
@@ -320,7 +315,7 @@ def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
     assert forwarded - late <= len(found)
 
 
-def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
+def test_a_recording_that_continues_is_left_alone(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", ready="listening on"):
@@ -333,8 +328,8 @@ def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
     assert not spool.exists()
 
 
-def test_the_relay_alone_is_killed_and_nobody_hears_the_recorder(tmp_path: Path) -> None:
-    """It records the rest, and leaves nothing to be recovered."""
+def test_only_the_relay_is_killed(tmp_path: Path) -> None:
+    """The recorder stores the rest, and leaves nothing to be recovered."""
     database = tmp_path / "game.db"
     with relaying(database) as echo:
         for _ in range(20):

@@ -129,7 +129,7 @@ def test_pcapng_time(
 
 @pytest.mark.parametrize("first", "<>")
 @pytest.mark.parametrize("second", "<>")
-def test_pcapng_sections_number_their_interfaces_anew(first: str, second: str) -> None:
+def test_pcapng_sections_number_their_interfaces_again(first: str, second: str) -> None:
     data = (
         section(first)
         + interface(first, 1)
@@ -167,7 +167,7 @@ FAULTY_BLOCKS = {
 
 
 @pytest.mark.parametrize("reason", FAULTY_BLOCKS, ids=" ".join)
-def test_pcapng_goes_on_after_a_faulty_block(reason: CaptureDefect) -> None:
+def test_pcapng_continues_after_a_faulty_block(reason: CaptureDefect) -> None:
     start = section("<") + interface("<", 1)
     unknown = block("<", 10, b"secrets") + block("<", 0x0BAD, b"custom") + block("<", 4, b"")
     data = start + FAULTY_BLOCKS[reason] + unknown + enhanced("<", 0, 1, b"good")
@@ -185,7 +185,7 @@ PCAPNG = section("<") + interface("<", 1) + b"".join(enhanced("<", 0, 5, content
 
 
 @pytest.mark.parametrize("whole", [pcap(), PCAPNG], ids=["pcap", "pcapng"])
-def test_every_truncation_keeps_what_is_whole_and_says_so(whole: bytes) -> None:
+def test_every_truncation_keeps_what_is_whole_and_reports_it(whole: bytes) -> None:
     packets, truncated, _ = read(whole)
     assert truncated is None
     ends = [offset for offset in range(24, len(whole)) if _is_whole(whole[:offset])]
@@ -316,7 +316,7 @@ def test_variants_of_pcap_are_read_as_wireshark_reads_them(name: str, tmp_path: 
 
 
 def test_a_live_pipe_of_a_variant_is_not_held_up() -> None:
-    """The first packet comes through before there is a second one that shows the variant."""
+    """The first packet passes before a second one shows the variant."""
     ends = os.pipe()
     whole = modified("<", 24)
     with open(ends[0], "rb") as reading, open(ends[1], "wb", buffering=0) as writing:
@@ -467,7 +467,7 @@ def test_compressed_and_cut_short(compress: type[bytes]) -> None:
     assert 100 < len(packets) < 300
     assert truncated is not None
     assert "data is truncated after" in truncated
-    # Only the checksum at the end is missing: all packets are there, and it is said nevertheless.
+    # Only the checksum at the end is missing: all packets are there, but it is reported.
     packets, truncated, _ = read(packed[:-1])
     assert packets == whole
     assert truncated is not None

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT, kiebitz
-from disordered import Packets, write_packets
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packet_reordering import Packets, write_packets
 from strength import times
 from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sent, told
 
@@ -61,7 +61,6 @@ def ordered(packets: Packets) -> Packets:
 
 
 def is_first_way(packet: RawPacket) -> bool:
-    """By the ports, which are at the same place in UDP and TCP."""
     return packet[2][34:36] < packet[2][36:38]
 
 
@@ -70,7 +69,6 @@ def one_way_after_the_other(packets: Packets, first: bool = True) -> Packets:
 
 
 def in_blocks(packets: Packets) -> Packets:
-    """In blocks of seven packets of each direction, as a program writes the buffers of two interfaces."""
     full: list[tuple[int, RawPacket]] = []
     for way in (True, False):
         block = [packet for packet in packets if is_first_way(packet) is way]
@@ -79,7 +77,7 @@ def in_blocks(packets: Packets) -> Packets:
 
 
 def later(packets: Packets, by_ns: int, jitter_ns: int = 1) -> Packets:
-    """The packets with times by another clock, and up to `jitter_ns` after that."""
+    """Return the packets with times by another clock, and up to `jitter_ns` after that."""
     chance = random.Random(by_ns)
     return [
         (ts_ns + by_ns + chance.randrange(jitter_ns), linktype, data, wirelen)
@@ -116,11 +114,11 @@ GAMES = {
 
 
 def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], int]:
-    """The messages and streams of a file, and how many of its packets are out of order."""
+    """Return the messages and streams of a file, and how many of its packets are out of order."""
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = closed_afterwards(recording.recorder.connection)
+    connection = close_after_test(recording.recorder.connection)
     return (
         connection.execute("SELECT stream_id, direction, name, fields, offset FROM messages").fetchall(),
         connection.execute("SELECT id, client, server, close_reason FROM streams").fetchall(),
@@ -141,7 +139,7 @@ def test_disorder_changes_nothing(game: str, disorder: Callable[[Packets], Packe
     assert (after[2] > 0) == (game == "udp" and goes_back)
 
 
-def test_what_cannot_be_put_in_order_is_reported(tmp_path: Path) -> None:
+def test_unsortable_data_is_reported(tmp_path: Path) -> None:
     packets = talk(3 * LOOKAHEAD, 23, counted, 1000)
     write_packets(tmp_path / "long.pcap", sorted(packets, key=lambda packet: packet[2][12:16]))
     run = kiebitz("import", str(tmp_path / "long.pcap"), "-w", str(tmp_path / "x.db"))
@@ -165,7 +163,6 @@ def test_the_queue_is_bounded() -> None:
 
 
 def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
-    """Two sides that speak in turns; each acknowledges all that it has received."""
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number in range(lines):
@@ -181,7 +178,7 @@ def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
 
 
 def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
-    """The items of segments from a file, up to the end of its connections."""
+    """Return the items of segments from a file, up to the end of its connections."""
     tcp = SegmentReorderer(TcpFlows(itertools.count(1), by_word, frozenset({9000})), RESET_TIMEOUT_NS)
     items: list[Item] = []
     if not in_order:
@@ -194,7 +191,6 @@ def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
 
 
 def said(items: list[Item]) -> dict[str, bytes]:
-    """All bytes of each direction, of all streams together."""
     whole = {"c2s": b"", "s2c": b""}
     for item in items:
         if isinstance(item, Chunk):
@@ -213,7 +209,9 @@ def test_any_permutation_of_a_file(lines: int, chance: random.Random) -> None:
 
 
 def with_resets(segments: list[Sent], resets: list[tuple[int, str, str]]) -> list[Sent]:
-    """The segments, with a RST of a side behind some of them, of the number that its receiver expects."""
+    """Return the segments, with a RST of a side behind some of them, of the number that its receiver
+    expects.
+    """
     mixed: list[Sent] = []
     follows = {"c": (0, 0), "s": (0, 0)}
     for place, (ts_ns, segment) in enumerate(segments):
@@ -241,7 +239,7 @@ def with_resets(segments: list[Sent], resets: list[tuple[int, str, str]]) -> lis
         [(4, "s", "RA"), (9, "c", "R")],
     ],
 )
-def test_a_rst_that_nobody_obeys_ends_nothing(resets: list[tuple[int, str, str]], pause_ms: int) -> None:
+def test_an_ignored_rst_ends_nothing(resets: list[tuple[int, str, str]], pause_ms: int) -> None:
     segments = conversation(12, pause_ms)
     assert told(items_of(with_resets(segments, resets))) == told(items_of(segments))
 
@@ -253,7 +251,7 @@ def test_a_rst_during_the_handshake(pause_ms: int) -> None:
 
 
 def test_acknowledgments_refute_a_rst_as_well() -> None:
-    """Of a client that only listens, seconds later; then nothing is sent for long."""
+    """A listening client's acknowledgments come seconds later; then nothing is sent for long."""
     segments = handshake()
     for number, ms in enumerate((1, 2, 1500, 1501, 3000, 90_000, 90_001)):
         segments.append(sent(ms, "s", "PA", b"card", at=4 * number))
@@ -270,7 +268,7 @@ PLACES = st.lists(
 
 @given(st.integers(8, 30), PLACES, st.sampled_from([1, 50, 900, 6000, 20_000]))
 @settings(max_examples=times(300), deadline=None)
-def test_a_rst_loses_no_bytes_that_go_on(
+def test_a_rst_loses_no_bytes_that_continue(
     lines: int, resets: list[tuple[int, str, str]], pause_ms: int
 ) -> None:
     # The end without FINs: a RST behind the last bytes is obeyed.
@@ -326,7 +324,7 @@ def test_bytes_of_a_rst_are_given_as_by_tshark(segments: list[Sent], expected: l
 
 
 def datagram(ts_ns: int, to_server: bool, identification: int, payload: bytes, fragment: int) -> RawPacket:
-    """A UDP datagram between 10.0.0.1 and 10.0.0.9 in raw IPv4; `fragment` has DF."""
+    """Return a UDP datagram between 10.0.0.1 and 10.0.0.9 in raw IPv4; `fragment` has DF."""
     ends = [(b"\x0a\0\0\x01", 50_000), (b"\x0a\0\0\x09", 9000)]
     (source, source_port), (destination, port) = ends if to_server else ends[::-1]
     total = 28 + len(payload)
@@ -357,7 +355,7 @@ def payloads(packets: Packets, folder: Path) -> list[tuple[str, bytes]]:
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = closed_afterwards(recording.recorder.connection)
+    connection = close_after_test(recording.recorder.connection)
     return connection.execute("SELECT direction, data FROM chunks").fetchall()
 
 
@@ -419,12 +417,12 @@ def test_a_capture_and_its_skewed_copy_are_one(count: int, step_ms: int, skew_ms
     ],
     ids=["constant", "none", "counted", "two by turns", "four by turns"],
 )
-def test_what_is_sent_again_is_no_copy(
+def test_retransmissions_are_no_copies(
     identify: Identify, fragment: int, words: int, step_ms: int, tmp_path: Path
 ) -> None:
     assert len(payloads(talk(40, step_ms, identify, words, fragment), tmp_path)) == 40
 
 
 def test_a_constant_identification_proves_nothing(tmp_path: Path) -> None:
-    """Two payloads by turns, within the time in which copies come."""
+    """Two alternating payloads, within the time in which copies come."""
     assert len(payloads(talk(40, 10, lambda number: 1, 4), tmp_path)) == 40

@@ -69,7 +69,7 @@ def test_while_a_game_is_relayed(tmp_path: Path) -> None:
     for table, column in (("chunks", "ts_ns"), ("events", "ts_ns"), ("games", "started_ns")):
         times = [time for (time,) in rows(database, f"SELECT {column} FROM {table} ORDER BY id")]
         assert times == sorted(times)
-    # Copies of a broadcast are one event, each round has its verdict, and nobody is late.
+    # Copies of a broadcast are one event, each round has its verdict, and no copy is late.
     assert rows(database, "SELECT count(*) FROM events WHERE kind = 'round_started'") == [(4,)]
     assert rows(database, "SELECT count(*) FROM games WHERE result IS NOT NULL") == [(4,)]
     assert rows(database, "SELECT * FROM diagnostics WHERE severity != 'note'") == []
@@ -139,7 +139,6 @@ def test_the_clock_jumps_and_a_second_recorder_begins_behind_it(tmp_path: Path, 
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A capture, and the same with all that was captured after its first half an hour earlier."""
     folder = tmp_path_factory.mktemp("clock")
     with open_capture(TINY) as capture:
         packets = list(capture)
@@ -155,7 +154,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return made[0], made[1]
 
 
-def test_a_capture_is_told_in_the_order_of_its_packets(captures: tuple[str, str]) -> None:
+def test_a_capture_is_reported_in_the_order_of_its_packets(captures: tuple[str, str]) -> None:
     def told(capture: str, listing: str) -> list[dict[str, Any]]:
         return [{**row, "time": None} for row in kiebitz(listing, capture, "--json").json]
 
@@ -192,7 +191,7 @@ def test_a_capture_is_told_in_the_order_of_its_packets(captures: tuple[str, str]
 def test_each_command_takes_such_a_capture(captures: tuple[str, str], command: tuple[str, ...]) -> None:
     done = kiebitz(*(captures[1] if part == "CAPTURE" else part for part in command))
     assert done.status == 0
-    # Over UDP nothing tells a clock that was set from packets out of order.
+    # Over UDP a clock step cannot be distinguished from reordering.
     assert done.err.count("\n") == 1
     assert "unless the clock was set" in done.err
 

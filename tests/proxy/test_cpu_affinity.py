@@ -1,5 +1,3 @@
-"""A process that is behind shares the forwarder's core, where there are only two."""
-
 from __future__ import annotations
 
 import os
@@ -16,7 +14,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no pr
 
 @pytest.fixture
 def cores() -> Iterator[list[int]]:
-    """Two cores, on which alone this process runs meanwhile."""
     before = os.sched_getaffinity(0)
     if len(before) < 2:
         pytest.skip("there is one core only")
@@ -27,7 +24,6 @@ def cores() -> Iterator[list[int]]:
 
 
 def seen(sharing: CoreSharing, behind_s: float | None) -> int:
-    """On how many cores this process may run, now that it is so far behind; None if nothing comes."""
     sharing.update(None if behind_s is None else now_ns() - int(behind_s * 1e9))
     return len(os.sched_getaffinity(0))
 

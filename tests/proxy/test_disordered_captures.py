@@ -1,5 +1,3 @@
-"""Recorded games captured in another order, late or twice: the same bytes and games, and nobody accused."""
-
 from __future__ import annotations
 
 import random
@@ -10,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disordered import (
+from followed_streams import NAMES, followed, talks
+from inspected_captures import CAPTURES, inspected
+from packet_reordering import (
     Packets,
-    by_two_clocks,
-    doubled,
-    swapped,
+    duplicate_packets,
+    shift_clock,
+    swap_packets,
     with_late_acknowledgements,
     write_packets,
 )
-from followed_streams import NAMES, followed, talks
-from inspected_captures import CAPTURES, inspected
 from strength import few_captures, times
 from tcp_segments import items_of_packets
 
@@ -34,19 +32,19 @@ Disorder = Callable[[Packets, random.Random], Packets]
 
 
 def by_clocks_apart(packets: Packets, chance: random.Random) -> Packets:
-    return by_two_clocks(packets, chance.randint(-2_000_000, 2_000_000), sort=True)
+    return shift_clock(packets, chance.randint(-2_000_000, 2_000_000), sort=True)
 
 
 def by_jumping_clocks(packets: Packets, chance: random.Random) -> Packets:
-    return by_two_clocks(packets, chance.choice((-50, -2, 2, 50)) * 1_000_000, sort=False)
+    return shift_clock(packets, chance.choice((-50, -2, 2, 50)) * 1_000_000, sort=False)
 
 
 DISORDERS: dict[str, Disorder] = {
-    "1 % swapped": partial(swapped, share=0.01),
-    "3 % swapped": partial(swapped, share=0.03),
-    "10 % swapped": partial(swapped, share=0.1),
-    "5 % doubled": partial(doubled, share=0.05),
-    "all doubled": partial(doubled, share=1),
+    "1 % swapped": partial(swap_packets, share=0.01),
+    "3 % swapped": partial(swap_packets, share=0.03),
+    "10 % swapped": partial(swap_packets, share=0.1),
+    "5 % doubled": partial(duplicate_packets, share=0.05),
+    "all doubled": partial(duplicate_packets, share=1),
     "late acknowledgements": partial(with_late_acknowledgements, share=0.3),
     "two clocks": by_clocks_apart,
     "two clocks, as they were captured": by_jumping_clocks,
@@ -66,7 +64,6 @@ def items_of(packets: Packets) -> list[Item]:
 
 
 def said(items: list[Item]) -> Counter[tuple[str, str, bytes]]:
-    """All that was said on each connection, by its client and direction."""
     whole: dict[tuple[int, str, str], bytes] = {}
     for item in items:
         if isinstance(item, Chunk):
@@ -76,18 +73,15 @@ def said(items: list[Item]) -> Counter[tuple[str, str, bytes]]:
 
 
 def accused(found: Findings) -> Counter[tuple[str, str]]:
-    """How often who is to blame for something, by severity; notes blame nobody."""
     return Counter((flaw.severity, flaw.blame) for flaw in found.diagnostics if flaw.severity != "note")
 
 
 def outcomes(found: Findings) -> list[str]:
-    """What came of all games."""
     latest = {game.id: (game.protocol, game.result) for game in found.games}
     return sorted(map(repr, latest.values()))
 
 
 def hands(found: Findings) -> Any:
-    """What each player holds at the end of each game, as far as that is known."""
     held: dict[tuple[int, int], dict[tuple[str, ...], Any]] = {}
     for event in found.events:
         for path, value in event.changes:
@@ -118,15 +112,15 @@ def test_the_same_game(name: str, disorder: Disorder) -> None:
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
 def test_the_same_bytes_however_far_apart(name: str) -> None:
-    """Nobody can tell what that means for a game: a deal may be seconds after the card that is played."""
+    """Their meaning in a game is unknown: a deal may be seconds after the card that is played."""
     for seed in SEEDS:
-        packets = swapped(packets_of(name), random.Random(seed), share=0.03, within_ns=1 << 62)
+        packets = swap_packets(packets_of(name), random.Random(seed), share=0.03, within_ns=1 << 62)
         assert said(items_of(packets)) == as_it_was(name)[0]
 
 
 @pytest.mark.parametrize("name", few_captures(name for name in NAMES if not name.startswith("maexchen")))
 def test_the_same_bytes_as_tshark(name: str, tmp_path: Path) -> None:
     for seed in SEEDS:
-        packets = swapped(packets_of(name), random.Random(seed), share=0.03)
+        packets = swap_packets(packets_of(name), random.Random(seed), share=0.03)
         write_packets(tmp_path / "swapped.pcap", packets)
         assert talks(items_of_packets(packets)) == followed(tmp_path / "swapped.pcap")

@@ -1,5 +1,3 @@
-"""Packets captured twice: one event, one note, and nobody accused; what was really sent twice is judged."""
-
 from __future__ import annotations
 
 import random
@@ -9,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import kiebitz
-from disordered import Packets, doubled, write_packets
 from followed_streams import CAPTURES
+from packet_reordering import Packets, duplicate_packets, write_packets
 from strength import a_few
 
 from kiebitz.proxy.capture.duplicate_packets import (
@@ -37,11 +35,10 @@ def packets_of(name: str) -> Packets:
 
 
 def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], list[Any], int]:
-    """What comes of packets: messages, events, what is wrong but for copies, and how many notes of copies."""
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = closed_afterwards(recording.recorder.connection)
+    connection = close_after_test(recording.recorder.connection)
     flaws = connection.execute("SELECT code, severity, blame, stream_id, offset FROM diagnostics").fetchall()
     copies = [flaw for flaw in flaws if flaw[0] == TWICE]
     assert {(severity, blame) for _, severity, blame, *_ in copies} <= {("note", "network")}
@@ -59,12 +56,10 @@ def as_it_is(packet: bytes) -> bytes:
 
 
 def other_link_header(packet: bytes) -> bytes:
-    """From another port of a switch: other hardware addresses, a VLAN tag, and one router further."""
     return b"\x02" * 12 + b"\x81\x00\x00\x05" + packet[12:22] + bytes([packet[22] - 1]) + packet[23:]
 
 
 def without_identification(packets: Packets) -> Packets:
-    """As senders that leave it at zero send them."""
     return [
         (ts_ns, linktype, data[:18] + b"\0\0" + data[20:], wirelen)
         for ts_ns, linktype, data, wirelen in packets
@@ -74,7 +69,7 @@ def without_identification(packets: Packets) -> Packets:
 def with_copies(
     packets: Packets, share: float, change: Callable[[bytes], bytes], later_ns: int = 200_000
 ) -> Packets:
-    """A share of the packets a second time, a moment later, as `change` has it."""
+    """Return a share of the packets a second time, a moment later, as `change` has it."""
     chance = random.Random(5)
     copies: list[RawPacket] = []
     for ts_ns, linktype, data, _ in packets:
@@ -85,7 +80,6 @@ def with_copies(
 
 
 def accused(flaws: list[Any]) -> Counter[tuple[str, str, str]]:
-    """How often what is wrong, how badly, and by whom, wherever it stands."""
     return Counter((code, severity, blame) for code, severity, blame, *_ in flaws)
 
 
@@ -118,11 +112,11 @@ def test_the_same_game(
 def test_copies_that_other_packets_overtake(tmp_path: Path) -> None:
     packets = packets_of(GAMES[0])
     for seed in range(3):
-        after = found(doubled(packets, random.Random(seed), 0.3), tmp_path)
+        after = found(duplicate_packets(packets, random.Random(seed), 0.3), tmp_path)
         assert after[:3] == found(packets, tmp_path)[:3]
 
 
-def test_what_was_really_sent_twice_is_judged(tmp_path: Path) -> None:
+def test_real_duplicates_are_judged(tmp_path: Path) -> None:
     def sent_again(packet: bytes) -> bytes:
         number = (int.from_bytes(packet[18:20], "big") + 1) % 65_536 or 1
         return packet[:18] + number.to_bytes(2, "big") + packet[20:]
@@ -147,25 +141,25 @@ def test_what_was_really_sent_twice_is_judged(tmp_path: Path) -> None:
         (8, 0, b"a", False),
     ],
 )
-def test_what_is_the_same(identification: int, later_ns: int, payload: bytes, is_repeated: bool) -> None:
+def test_equal_elements(identification: int, later_ns: int, payload: bytes, is_repeated: bool) -> None:
     repeats = DuplicateDetector()
     assert not repeats.is_duplicate((b"flow", b"a", 0, 7), 10**12)
     assert repeats.is_duplicate((b"flow", payload, 0, identification), 10**12 + later_ns) == is_repeated
     assert not repeats.is_duplicate((b"other flow", b"a", 0, 7), 10**12)
 
 
-def test_without_identification_what_comes_right_after_is_the_same() -> None:
+def test_without_identification_immediate_copies_are_the_same() -> None:
     repeats = DuplicateDetector()
     assert not repeats.is_duplicate((b"flow", b"a", 0, 0), 0)
     assert repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS - 1)
-    # It counts from the first, or who says the same again and again would be heard once.
+    # It counts from the first, or a repeated message would be recorded only once.
     assert not repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS)
 
 
 @pytest.mark.parametrize(
     ("told", "limit_ns"),
     [
-        # When each was told: nothing else came between; something did; and it is said again and again.
+        # Times of each: without another message in between, with one, and repeated.
         ([(b"a", 0)], DUPLICATE_NS),
         ([(b"a", 0), (b"b", 1)], UNIDENTIFIED_DUPLICATE_NS),
         ([(b"a", -DUPLICATE_NS), (b"a", 0), (b"b", 1)], FREQUENT_DUPLICATE_NS),
@@ -181,7 +175,7 @@ def test_without_identification_news_may_be_the_same_words(
         assert repeats.is_duplicate((b"flow", b"a", 0, 0), later_ns) == is_repeated
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_remembered_state_is_bounded() -> None:
     repeats = DuplicateDetector()
     for number in range(3 * MAX_REMEMBERED):
         for ts_ns in (0, DUPLICATE_NS):
@@ -192,7 +186,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def test_the_note_lasts(tmp_path: Path) -> None:
-    """It is shown by check without making it fail, and redissect keeps it, also its severity."""
+    """`check` shows it without failing, and `redissect` keeps it with its severity."""
     write_packets(tmp_path / "twice.pcap", with_copies(packets_of("maexchen-head-tiny.pcap"), 1, as_it_is))
     database = str(tmp_path / "game.db")
     kiebitz("import", str(tmp_path / "twice.pcap"), "-w", database)

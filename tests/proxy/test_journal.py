@@ -132,7 +132,7 @@ def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: b
     number = writer.open("tcp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
     writer.close()
     with (tmp_path / "journal" / "00000001.journal").open("r+b") as file:
-        # In place of the last record, which says that no more comes.
+        # In place of the last record, which marks the end.
         file.seek(-HEAD.size, os.SEEK_END)
         file.write(HEAD.pack(ALTERED, 0, number, len(payload), 1, 0) + payload)
     reader = JournalReader(tmp_path / "journal")
@@ -141,7 +141,7 @@ def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: b
 
 
 def test_of_an_alteration_that_is_lost_a_hole_is_left(tmp_path: Path) -> None:
-    """Else somebody were to blame for what Kiebitz did."""
+    """Otherwise a peer would be blamed for Kiebitz's change."""
     has_room = True
     writer = writer_of(tmp_path, on_trouble=lambda _: None, has_room=lambda: has_room, retry_seconds=0)
     number = writer.open("udp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
@@ -160,7 +160,7 @@ def test_of_an_alteration_that_is_lost_a_hole_is_left(tmp_path: Path) -> None:
     ]
 
 
-def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_it_is_private(tmp_path: Path) -> None:
     writer_of(tmp_path / "journal").close()
     assert stat.S_IMODE((tmp_path / "journal").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "journal" / "00000001.journal").stat().st_mode) == 0o600
@@ -276,7 +276,7 @@ def journal_of_three_streams(directory: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 4096])
-def test_a_reader_goes_on_where_another_one_died(tmp_path: Path, limit: int) -> None:
+def test_a_reader_continues_where_another_one_died(tmp_path: Path, limit: int) -> None:
     wanted = journal_of_three_streams(tmp_path / "written")
     for died_at in range(0, len(wanted) + 1):
         directory = tmp_path / f"{limit} {died_at}"
@@ -301,7 +301,7 @@ def test_a_reader_goes_on_where_another_one_died(tmp_path: Path, limit: int) -> 
         second.close()
 
 
-def test_a_reader_goes_on_with_the_streams_that_are_known(tmp_path: Path) -> None:
+def test_a_reader_continues_with_the_streams_that_are_known(tmp_path: Path) -> None:
     journal_of_three_streams(tmp_path)
     known = Stream(8, "tcp", "a:0", "b:2", 0, protocol="okey")
     items = read_all(JournalReader(tmp_path, base=7, skip=2, known=[known]))
@@ -332,7 +332,7 @@ def test_a_released_segment_that_is_still_there_is_deleted(tmp_path: Path) -> No
     assert len(list(tmp_path.glob("*.journal"))) == 1
 
 
-def test_nothing_is_deleted_that_a_next_reader_could_not_do_without(tmp_path: Path) -> None:
+def test_data_that_a_next_reader_needs_is_not_deleted(tmp_path: Path) -> None:
     wanted = journal_of_three_streams(tmp_path)
     reader = JournalReader(tmp_path, base=7)
     read_all(reader)
@@ -459,7 +459,7 @@ def test_a_full_disk_costs_records_but_no_order(tmp_path: Path) -> None:
     assert said[1].endswith("; 15 bytes of 3 streams are missing.")
 
 
-def test_what_cannot_be_written_to_the_end_is_reported(tmp_path: Path) -> None:
+def test_an_incomplete_write_is_reported(tmp_path: Path) -> None:
     said: list[str] = []
     writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=0.0)
     number = writer.open("udp", "a:1", "b:2", 1)

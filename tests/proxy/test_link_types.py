@@ -103,7 +103,7 @@ def test_a_wrapped_packet_is_read_as_in_ethernet(name: str) -> None:
         found, decoder = decoded(linktype, frame)
         assert found == plain, (kind, decoder.ignored, decoder.unread, decoder.malformed)
         assert not decoder.ignored + decoder.unread + decoder.malformed
-        # Cut by a snap length: as much as there is, with the rest missing, or counted once.
+        # Cut by a snap length: the captured part, with the rest missing, or counted once.
         start = frame.rindex(TEXT)
         for length in range(len(frame)):
             short, decoder = decoded(linktype, frame[:length], len(frame))
@@ -250,7 +250,7 @@ MALFORMED: list[tuple[str, int, bytes]] = [
 
 
 @pytest.mark.parametrize(("what", "linktype", "data"), UNREAD + ORDINARY + MALFORMED)
-def test_what_is_not_read_is_counted_by_its_kind(what: str, linktype: int, data: bytes) -> None:
+def test_skipped_data_is_counted_by_kind(what: str, linktype: int, data: bytes) -> None:
     found, decoder = decoded(linktype, data)
     assert found == []
     counters = {"unread": decoder.unread, "ignored": decoder.ignored, "malformed": decoder.malformed}
@@ -430,7 +430,7 @@ def check_any(linktype: int, data: bytes, wirelen: int) -> None:
     assert found or counted
 
 
-def test_command_says_what_was_not_read(tmp_path: Path) -> None:
+def test_the_command_reports_unread_data(tmp_path: Path) -> None:
     path = tmp_path / "mixed.pcapng"
     section = struct.pack("<II", 0x0A0D0D0A, 28) + b"\x4d\x3c\x2b\x1a\1\0\0\0" + b"\xff" * 8
     data = section + struct.pack("<I", 28)

@@ -128,7 +128,6 @@ def test_a_name_is_asked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @contextmanager
 def two_relays(folder: Path, transport: Transport, new_loop: NewLoop) -> Iterator[tuple[Running, Running]]:
-    """Two that know nothing of each other, and each of which is the other's server."""
     one, other = free_port(transport), free_port(transport)
     for name in ("one", "other"):
         (folder / name).mkdir()
@@ -201,7 +200,9 @@ def test_two_commands_that_lead_to_each_other(tmp_path: Path) -> None:
 
 
 def test_a_crowd_that_says_the_same_passes(tmp_path: Path) -> None:
-    """Nobody answers, all say the same and come at once, as programs do that are started together."""
+    """There are no answers, and all clients send the same at once, as programs do that are started
+    together.
+    """
     with socket.socket(V4, socket.SOCK_DGRAM) as server, ExitStack() as stack:
         server.bind(("127.0.0.1", 0))
         server.settimeout(PATIENCE_S)
@@ -217,7 +218,7 @@ def test_a_crowd_that_says_the_same_passes(tmp_path: Path) -> None:
     assert relay.notices == []
 
 
-def test_one_after_the_other_who_are_answered_pass_at_once(tmp_path: Path) -> None:
+def test_answered_clients_in_turn_pass_at_once(tmp_path: Path) -> None:
     with Echo() as server, relaying(tmp_path, to(server)) as relay:
         begun = time.monotonic()
         for _ in range(300):
@@ -280,7 +281,7 @@ def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
 
 @pytest.mark.parametrize("gap_s", [0.0001, 0.003, 0.05, 0.09])
 @pytest.mark.parametrize("size", [9, 20, 1000])
-def test_newcomers_who_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
+def test_newcomers_that_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
     """Those who come do so at times of their own, whether others were passed on or not."""
     clock, watch = Clock(), LoopDetector[Somebody](8, lambda _: False)
     held_until: list[float] = []
@@ -296,7 +297,7 @@ def test_newcomers_who_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
             watch.forwarded("x", Somebody(number), now)
 
 
-def test_what_is_answered_or_differs_is_never_held() -> None:
+def test_answered_or_different_messages_are_never_held() -> None:
     clock, watch = Clock(), LoopDetector[Somebody](8, lambda newcomer: newcomer.number % 7 == 6)
     for number in range(1000):
         assert not watch.check("x", clock(0.001))

@@ -41,7 +41,6 @@ def journaled(tmp_path: Path) -> Journaled:
 
 
 def tcp_flow(server: tuple[str, int] | None = ("198.51.100.7", 9000)) -> TCPFlow:
-    """A flow between documented addresses in which nothing was said."""
     flow = ttcpflow(messages=False)
     flow.client_conn.peername = ("2001:db8::1", 40_000)
     flow.server_conn.peername = server
@@ -82,7 +81,7 @@ def test_a_flow_is_a_stream(journaled: Journaled) -> None:
     assert len(flow.messages) == 4
 
 
-def test_what_is_longer_than_a_record_is_several(journaled: Journaled) -> None:
+def test_data_longer_than_a_record_is_split(journaled: Journaled) -> None:
     data = bytes(range(256)) * (2 * MAX_PAYLOAD // 256) + b"and more"
     say_tcp(journaled, tcp_flow(), True, data)
     journaled.streams.end_all(5)

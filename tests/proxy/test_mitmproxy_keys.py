@@ -14,18 +14,16 @@ from pathlib import Path
 
 import pytest
 from command import ROOT, kiebitz
-from planted_files import folder_for_all, planted, strange
+from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, free_port, kill_all
 from strength import a_few
 
 MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""Where mitmproxy is loaded in this process, some of them use what is deprecated."""
 
 PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12", "wireguard.conf")
 
 
 def relay(folder: Path, mode: str, *settings: str, more: tuple[str, ...] = ()) -> tuple[int, str]:
-    """Start a relay, end it once it listens; its exit status, and what it said."""
     command = [*KIEBITZ, "relay", "-m", mode, "-w", str(folder / "game.db"), "-q", *more]
     for setting in settings:
         command += ["--set", setting]
@@ -49,7 +47,6 @@ def relay(folder: Path, mode: str, *settings: str, more: tuple[str, ...] = ()) -
 
 
 def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> str:
-    """What a relay says that refuses to start, in this process."""
     monkeypatch.setenv("HOME", str(folder))
     done = kiebitz("relay", "-m", mode, "-w", str(folder / "game.db"), "-q")
     assert done.status == 1
@@ -71,7 +68,6 @@ def keys(path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that a relay has made for its keys."""
     home = tmp_path_factory.mktemp("home")
     assert relay(home, wireguard())[0] == 0
     return home / ".mitmproxy"
@@ -103,7 +99,7 @@ def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_what_others_could_read_is_mended_and_that_is_said_once(tmp_path: Path, made: Path) -> None:
+def test_too_open_permissions_are_corrected_and_reported_once(tmp_path: Path, made: Path) -> None:
     folder = tmp_path / ".mitmproxy"
     shutil.copytree(made, folder)
     folder.chmod(0o777)
@@ -153,7 +149,7 @@ def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str, monkeypatch: p
     ours = tmp_path / "ours"
     ours.write_text(KEYS)
     ours.chmod(0o644)
-    planted(path, PLANTED[kind])
+    create_as_stranger(path, PLANTED[kind])
     before = path.lstat()
     assert "belongs to another user" in refused(tmp_path, monkeypatch, wireguard(path))
     assert os.path.samestat(path.lstat(), before)
@@ -170,7 +166,7 @@ NO_KEYS: dict[str, tuple[Make, str]] = {
 
 @pytest.mark.parametrize("kind", a_few(NO_KEYS, ["a pipe"]))
 @MITMPROXYS_LIBRARIES
-def test_what_is_no_key_file_is_not_waited_for(
+def test_an_invalid_key_file_is_not_awaited(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, words = NO_KEYS[kind]
@@ -183,10 +179,12 @@ def test_what_is_no_key_file_is_not_waited_for(
 @pytest.mark.parametrize(
     "name", a_few(["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."], ["mitmproxy-ca.pem"])
 )
-def test_what_is_another_users_in_mitmproxys_folder_is_refused(tmp_path: Path, made: Path, name: str) -> None:
+def test_another_user_s_entries_in_mitmproxys_folder_are_rejected(
+    tmp_path: Path, made: Path, name: str
+) -> None:
     folder = tmp_path / ".mitmproxy"
     shutil.copytree(made, folder)
-    strange(folder / name)
+    give_to_stranger(folder / name)
     status, said = relay(tmp_path, wireguard())
     assert status == 1
     assert "belongs to another user" in said

@@ -24,7 +24,9 @@ from udp_relays import eventually
 
 
 def options(folder: Path, mode: str, *settings: str) -> list[str]:
-    """A relay in a mode of mitmproxy's, which has its keys in `folder` and records in game.db there."""
+    """Return a relay in a mode of mitmproxy's, which has its keys in `folder` and records in game.db
+    there.
+    """
     command = ["relay", "-m", mode, "-w", str(folder / "game.db"), "-q"]
     for setting in (f"confdir={folder / 'keys'}", *settings):
         command += ["--set", setting]
@@ -45,7 +47,7 @@ class Relay:
         self.database = database
 
     def says(self, words: str) -> str:
-        """The next line on stderr that has these words."""
+        """Return the next line on stderr that has these words."""
         assert self.process.stderr is not None
         while words not in (line := self.process.stderr.readline()):
             assert line, f"it ended before it said '{words}'"
@@ -54,11 +56,11 @@ class Relay:
 
 @dataclass(frozen=True)
 class Shared:
-    """A running relay with two modes, `socks5` and `reverse:tls`, and the servers that it was told of."""
+    """A running relay with two modes, `socks5` and `reverse:tls`, and the servers it was given."""
 
     relay: Relay
     port: int
-    """Of its SOCKS proxy; by the other it leads to `untrusted`."""
+    """Port of its SOCKS proxy; the other mode leads to `untrusted`."""
     tls_port: int
     ignored: socket.socket
     untrusted: ssl.SSLSocket
@@ -70,7 +72,6 @@ class Shared:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    """A relay for all who need no other, with servers of their own or of its."""
     folder = tmp_path_factory.mktemp("shared")
     port, tls_port = free_port("tcp"), free_port("tcp")
     with (
@@ -88,7 +89,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 
 
 def streams_to(relay: Relay | Shared, server: tuple[str, int], count: int = 1) -> list[int]:
-    """So many streams to a server, once all of them have ended."""
     of_it = f"FROM streams WHERE server = '{server[0]}:{server[1]}'"
     ended = f"SELECT count(*) {of_it} AND close_reason IS NOT NULL"
     eventually(lambda: rows(relay.database, ended) == [(count,)])
@@ -96,7 +96,6 @@ def streams_to(relay: Relay | Shared, server: tuple[str, int], count: int = 1) -
 
 
 def recorded(database: Path, stream: int, direction: str) -> bytes:
-    """All bytes of one direction; that no offset is wrong is checked, too."""
     data = b""
     of_it = f"stream_id = {stream} AND direction = '{direction}'"
     for offset, piece in rows(database, f"SELECT offset, data FROM chunks WHERE {of_it} ORDER BY id"):
@@ -106,7 +105,6 @@ def recorded(database: Path, stream: int, direction: str) -> bytes:
 
 
 def exchange(client: socket.socket, server: socket.socket, data: bytes) -> None:
-    """Say it one way, and backwards the other way."""
     client.sendall(data)
     assert receive(server, len(data)) == data
     server.sendall(data[::-1])
@@ -157,7 +155,7 @@ def test_a_game_behind_tls_in_which_the_server_speaks_first(tmp_path: Path, clie
     assert story(relay.database) == story(tmp_path / "plain.db")
 
 
-def test_a_server_whose_certificate_nobody_trusts(shared: Shared) -> None:
+def test_an_untrusted_certificate(shared: Shared) -> None:
     with (
         ThreadPoolExecutor(1) as beside,
         socket.create_connection(("127.0.0.1", shared.tls_port), PATIENCE_S) as client,
@@ -205,10 +203,9 @@ LOOK_ALIKES = [
     b"\x00\x1d\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01c\x07example\x00\x00\x01\x00\x01",
     b"\x16\x03\x01\x00\x05\x01\x00\x00\x01",
 ]
-"""What HTTP, a question for a name server and TLS begin with."""
 
 
-def test_what_looks_like_something_else_is_bytes(shared: Shared) -> None:
+def test_ambiguous_input_stays_bytes(shared: Shared) -> None:
     with listening() as listener:
         server = listener.getsockname()
         for data in LOOK_ALIKES:
@@ -220,7 +217,7 @@ def test_what_looks_like_something_else_is_bytes(shared: Shared) -> None:
         assert recorded(shared.database, stream, "s2c") == b"x" * 20_000 + data[::-1]
 
 
-def test_what_is_to_be_ignored_is_passed_on_and_not_recorded(shared: Shared) -> None:
+def test_ignored_traffic_is_forwarded_and_not_recorded(shared: Shared) -> None:
     with listening() as other:
         for listener in (shared.ignored, other):
             with by_socks(shared.port, listener.getsockname()) as client, accept(listener) as there:
@@ -254,7 +251,7 @@ def test_a_server_that_cannot_be_reached(shared: Shared) -> None:
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("127.0.0.1", nobody))
     told = shared.relay.says("no program listens")
-    # Of a name that leads nowhere there is no stream: a stream is between two addresses.
+    # An unresolvable name has no stream: a stream is between two addresses.
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("no.such.host.invalid", 9))
     of_name = shared.relay.says("no.such.host.invalid")
@@ -295,7 +292,7 @@ def is_let_in(port: int, server: tuple[str, int]) -> bool:
 
 
 @pytest.mark.full
-def test_what_is_open_at_the_end_ends_with_the_recording(tmp_path: Path) -> None:
+def test_open_streams_end_with_the_recording(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")
         with relaying(tmp_path, f"socks5@{port}") as relay:
@@ -323,7 +320,6 @@ BAD_CALLS = [
 
 
 MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""Where mitmproxy is loaded in this process, some of them use what is deprecated."""
 
 
 @MITMPROXYS_LIBRARIES
@@ -370,7 +366,7 @@ def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
 
 
 def resident_kib(process: int) -> int:
-    """The memory that a process has now (proc(5))."""
+    """Return the memory that a process has now (proc(5))."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
 
@@ -405,7 +401,7 @@ def test_two_thousand_flows_keep_memory_flat(tmp_path: Path) -> None:
             after = resident_kib(relay.process.pid)
             closed = "SELECT count(*), sum(close_reason = 'closed') FROM streams"
             eventually(lambda: rows(relay.database, closed) == [(2200, 2200)])
-    # What they said alone is 8 MiB.
+    # Their own data is 8 MiB.
     assert after - before < 6 << 10
 
 

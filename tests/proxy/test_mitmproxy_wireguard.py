@@ -20,7 +20,7 @@ ADDRESS_OF_LOCALHOST = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x09loc
 
 
 def read_configuration(relay: subprocess.Popen[str]) -> dict[str, str]:
-    """The peer's configuration, as the relay prints it."""
+    """Return the peer's configuration, as the relay prints it."""
     assert relay.stderr is not None
     values: dict[str, str] = {}
     for line in relay.stderr:

@@ -147,7 +147,7 @@ def test_one_datagram(linktype: int, data: bytes) -> None:
 
 @pytest.mark.parametrize("packet", [V4, V6, ipv4(tcp(), 6), ipv6(tcp(), 6)], ids=["4", "6", "TCP", "TCP, 6"])
 def test_original_length_that_is_wrong(packet: bytes) -> None:
-    """A program that cuts packets may state what it kept: the IP header still says what was there."""
+    """A program that cuts packets may state the kept length: the IP header has the original one."""
     frame = ethernet(packet)
     for cut in range(1, len(PAYLOAD)):
         right = decode(1, frame[:-cut], len(frame))
@@ -227,7 +227,7 @@ def test_one_segment(content: bytes, expected: tuple[int, bytes, int | None]) ->
 
 
 def test_fragments_of_a_segment_and_of_a_datagram_with_one_number() -> None:
-    """RFC 791, 3.2: the protocol is part of what tells packets apart."""
+    """RFC 791, 3.2: the protocol is part of a packet's identity."""
     segment, datagram = tcp(b"x" * 44), UDP + bytes(36)
     decoder = PacketDecoder()
     found = [
@@ -332,7 +332,7 @@ def test_a_fragment_inside_fragments_is_refused() -> None:
 
 
 def test_fragments_cut_by_the_snap_length() -> None:
-    """What follows the first hole in the datagram is missing, even if it was captured."""
+    """Data after the first hole in the datagram is missing, even if it was captured."""
     decoder = PacketDecoder()
     packets = [fragment4(0, True, LONG[:400]), fragment4(400, False, LONG[400:])]
     assert decoder.decode(101, packets[1], len(packets[1]), 0) is None

@@ -1,5 +1,3 @@
-"""Live connections tell all that is said and heard, and what the peer does, in order and in bounds."""
-
 from __future__ import annotations
 
 import asyncio
@@ -27,8 +25,6 @@ PATIENCE_S = 30.0
 
 
 class Recorded:
-    """Peers that keep what they tell a recorder."""
-
     def __init__(self, plays: Direction) -> None:
         self.items: list[Item] = []
         self.peers = Peers(plays, count(1), self.items.append)
@@ -55,7 +51,7 @@ def run(trial: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("transport", [peers_tcp, peers_udp])
-def test_a_server_and_a_client_hear_each_other(transport: ModuleType) -> None:
+def test_a_server_and_a_client_communicate(transport: ModuleType) -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await transport.listen(server.peers, "127.0.0.1", 0, "the game")
@@ -89,7 +85,7 @@ def test_both_hang_up() -> None:
         came = await server.happens()
         hanging = asyncio.create_task(client.peers.hang_up(number))
         assert await server.happens() == Disconnected(came.connection, "has hung up")
-        # The other direction goes on until this side hangs up, too.
+        # The other direction continues until this side closes, too.
         server.peers.send(came.connection, b"bye")
         await server.peers.hang_up(came.connection)
         await hanging
@@ -101,7 +97,7 @@ def test_both_hang_up() -> None:
     run(trial)
 
 
-def test_who_never_reads_is_given_up() -> None:
+def test_a_client_that_never_reads_is_dropped() -> None:
     async def trial() -> None:
         server = Recorded("s2c")
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
@@ -160,7 +156,7 @@ def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPa
             full.bind(("127.0.0.1", 0))
             waiting: list[socket.socket] = []
             if kind == "no answer":
-                # Those that nobody lets in fill the queue; whoever comes then gets no answer.
+                # Unaccepted clients fill the queue; the next one gets no answer.
                 full.listen(0)
                 for _ in range(3):
                     sock = socket.socket()
@@ -194,7 +190,7 @@ def test_a_half_closed_connection_still_hears() -> None:
     run(trial)
 
 
-def test_a_reset_is_told_from_an_end() -> None:
+def test_a_reset_is_distinguished_from_an_end() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")

@@ -38,7 +38,7 @@ from kiebitz.proxy.relay.modes import Mitmproxy, Mode, Reverse, Transparent, par
         ("transparent", Mitmproxy("transparent", "127.0.0.1", 8080)),
     ],
 )
-def test_what_is_understood(spec: str, mode: Mode) -> None:
+def test_accepted_input(spec: str, mode: Mode) -> None:
     assert parse_mode(spec) == mode
     if not isinstance(mode, Mitmproxy):
         assert parse_mode(str(mode)) == mode
@@ -69,7 +69,7 @@ def test_what_is_understood(spec: str, mode: Mode) -> None:
         ("reverse:udp://127.0.0.1:9000@ 9001", "is not a listening address"),
     ],
 )
-def test_what_is_refused_and_why(spec: str, says: str) -> None:
+def test_refusals_and_their_reasons(spec: str, says: str) -> None:
     with pytest.raises(ValueError, match=r"as in reverse:udp://127\.0\.0\.1:9000@9001") as refusal:
         parse_mode(spec)
     assert says in str(refusal.value)
@@ -85,7 +85,7 @@ def test_what_is_refused_and_why(spec: str, says: str) -> None:
         ("wireguard@[1.2.3.4", "is not a listening address"),
     ],
 )
-def test_what_is_refused_elsewhere(spec: str, says: str) -> None:
+def test_rejections_in_other_places(spec: str, says: str) -> None:
     kind = spec.partition("@")[0].partition(":")[0]
     with pytest.raises(ValueError, match=rf"as in {kind}@[0-9]+") as refusal:
         parse_mode(spec)

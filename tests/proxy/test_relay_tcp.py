@@ -31,7 +31,7 @@ from kiebitz.proxy.relay.modes import Reverse
 
 @contextmanager
 def deaf() -> Iterator[socket.socket]:
-    """A server whose queue is full: what comes then is not even refused."""
+    """Yield a server whose queue is full: what comes then is not even refused."""
     with socket.socket(V4, socket.SOCK_STREAM) as listener, ExitStack() as stack:
         listener.bind((HOSTS[V4], 0))
         listener.listen(0)
@@ -43,7 +43,6 @@ def deaf() -> Iterator[socket.socket]:
 
 
 def until_end(sock: socket.socket) -> bytes:
-    """What comes before the other end says that nothing more will."""
     return b"".join(iter(lambda: sock.recv(65_536), b""))
 
 
@@ -58,7 +57,6 @@ def assert_reset(sock: socket.socket) -> None:
 
 
 def journaled(relay: Running, direction: str, client: str | None = None) -> bytes:
-    """All bytes of one direction; that no offset is wrong is checked, too."""
     data = b""
     for item in relay.items:
         if isinstance(item, Chunk) and item.direction == direction and client in (None, item.stream.client):
@@ -76,12 +74,11 @@ def faults(relay: Running) -> list[Fault]:
 
 
 def on_disk(relay: Running) -> str:
-    """The journal as it is now."""
+    """Return the journal as it is now."""
     return (relay.directory / "00000001.journal").read_bytes().decode("latin-1")
 
 
 def send(sock: socket.socket, data: bytes, seed: int) -> threading.Thread:
-    """Send in pieces of all sizes, beside what the test does meanwhile."""
     sizes = random.Random(seed)
 
     def run() -> None:
@@ -145,7 +142,7 @@ def test_small_messages_go_at_once_and_in_order(tmp_path: Path, new_loop: NewLoo
 
 @LOOPS
 @pytest.mark.parametrize("first", ["client", "server"])
-def test_one_end_says_no_more_and_the_other_goes_on(tmp_path: Path, first: str, new_loop: NewLoop) -> None:
+def test_one_end_stops_sending_and_the_other_continues(tmp_path: Path, first: str, new_loop: NewLoop) -> None:
     with (
         serving() as server,
         relaying(tmp_path, to(server), new_loop=new_loop) as relay,
@@ -165,7 +162,9 @@ def test_one_end_says_no_more_and_the_other_goes_on(tmp_path: Path, first: str, 
 
 
 @LOOPS
-def test_a_client_that_has_said_all_before_the_server_was_reached(tmp_path: Path, new_loop: NewLoop) -> None:
+def test_a_client_that_sends_everything_before_the_server_is_reached(
+    tmp_path: Path, new_loop: NewLoop
+) -> None:
     with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
         for i in range(50):
             with connect(relay) as client:
@@ -208,7 +207,9 @@ def test_a_reset_is_passed_on_with_what_came_before(
 
 @LOOPS
 def test_last_words_beneath_a_flood(tmp_path: Path, new_loop: NewLoop) -> None:
-    """A client says goodbye and closes while the server talks: the system then resets the connection."""
+    """A client sends its last message and closes while the server sends: the system then resets the
+    connection.
+    """
     with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
         names = []
         for _ in range(30):
@@ -314,7 +315,7 @@ def test_a_target_that_refuses(tmp_path: Path, new_loop: NewLoop) -> None:
 
 
 def test_a_target_that_cannot_be_reached(tmp_path: Path) -> None:
-    # An address of multicast is nobody's: the system refuses at once, and nothing leaves this machine.
+    # A multicast address has no host: the system refuses at once, and nothing leaves this machine.
     with (
         relaying(tmp_path, Reverse("tcp", "224.0.0.1", 9, "127.0.0.1", 0)) as relay,
         connect(relay) as client,
@@ -418,7 +419,7 @@ def test_a_low_limit_of_open_files_lowers_the_limit_of_connections(
 
 
 @LOOPS
-def test_nobody_can_be_let_in_for_a_while(
+def test_temporarily_no_client_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: NewLoop
 ) -> None:
     monkeypatch.setattr(relay_tcp, "_PAUSE_SECONDS", 0.1)
@@ -558,7 +559,7 @@ def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
     assert rows(database, "SELECT data FROM chunks WHERE stream_id = 2") == [(b"!BYE\n",)]
 
 
-def test_the_command_turns_away_who_is_too_many(tmp_path: Path) -> None:
+def test_the_command_rejects_surplus_clients(tmp_path: Path) -> None:
     with serving() as server:
         port = free_port("tcp")
         mode = f"reverse:tcp://{endpoint_text(server.getsockname())}@{port}"

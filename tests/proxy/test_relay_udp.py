@@ -221,7 +221,7 @@ def test_several_modes_at_once(tmp_path: Path) -> None:
     assert len({item.stream.id for item in relay.items}) == 2
 
 
-def test_what_a_full_socket_does_not_take_waits_in_order_and_bounded(
+def test_a_full_socket_queues_the_rest_in_order_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Echo() as server, relaying(tmp_path, to(server)) as relay, client_of(relay.address()) as client:
@@ -239,7 +239,9 @@ def test_what_a_full_socket_does_not_take_waits_in_order_and_bounded(
     assert len(relay.chunks("c2s", me)) == 268
 
 
-def test_no_more_sockets_is_said_and_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_sockets_is_reported_and_survived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def none_left(*_: object) -> socket.socket:
         raise OSError(errno.EMFILE, "Too many open files")
 
@@ -274,7 +276,7 @@ def test_why_it_cannot_start(tmp_path: Path) -> None:
     assert "is not a valid name" in mode_problem(f"reverse:udp://{'a' * 70}.b:1@2000", tmp_path / "f")
 
 
-def test_a_name_that_nobody_knows_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -283,7 +285,9 @@ def test_a_name_that_nobody_knows_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     assert problem.startswith("The host 127.0.0.1 cannot be resolved: Name or service not known.")
 
 
-def test_a_port_for_the_administrator_only_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_for_the_administrator_only_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Unprivileged(socket.socket):
         def bind(self, _: object) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")

@@ -1,5 +1,3 @@
-"""Live capture on the loopback interface, and what is said where capturing is not possible."""
-
 from __future__ import annotations
 
 import contextlib
@@ -79,7 +77,7 @@ def test_without_a_filter_and_without_traffic() -> None:
 
 
 @needs_rights
-def test_what_the_kernel_drops_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drops_by_the_kernel_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sniff, "_RECEIVE_BUFFER", 1)
     with pair(socket.AF_INET, "127.0.0.1") as (one, two), Sniffer("lo") as sniffer:
         for _ in range(200):

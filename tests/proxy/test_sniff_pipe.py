@@ -34,7 +34,7 @@ TABLES = ("streams", "chunks", "messages", "diagnostics", "tables", "games", "ev
 
 
 def split(data: bytes) -> list[bytes]:
-    """The head of a little-endian pcap file and each of its packets."""
+    """Return the head of a little-endian pcap file and each of its packets."""
     parts = [data[:HEAD]]
     at = HEAD
     while at < len(data):
@@ -49,7 +49,7 @@ TINY_PARTS = split(Path(TINY).read_bytes())
 
 @contextmanager
 def sniffing(database: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The command, with a pipe into it; whatever the test does, it ends."""
+    """Yield the command, with a pipe into it; whatever the test does, it ends."""
     process = subprocess.Popen(
         [*KIEBITZ, "sniff", "-i", "-", "-w", str(database), *options],
         stdin=subprocess.PIPE,
@@ -77,7 +77,6 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
 
 
 def stored(database: Path) -> int:
-    """How many chunks are committed in a database that is being written."""
     try:
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
             return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
@@ -137,7 +136,7 @@ def test_each_packet_is_shown_and_stored_before_the_next_one_comes(tmp_path: Pat
         until_stored(database, 1)
         shown = b""
         for number, part in enumerate(TINY_PARTS[2:20], 2):
-            # In two pieces, of which the first is no whole packet.
+            # In two pieces, of which the first is an incomplete packet.
             written(process, part[:20])
             written(process, part[20:])
             until_stored(database, number)
@@ -203,7 +202,7 @@ NO_CAPTURE = [
 
 
 @pytest.mark.parametrize(("data", "complaint"), a_few(NO_CAPTURE, NO_CAPTURE[1:2]))
-def test_what_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes, complaint: str) -> None:
+def test_a_file_that_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes, complaint: str) -> None:
     with sniffing(tmp_path / "game.db") as process:
         written(process, data)
         status, out, err = ended(process)
@@ -227,7 +226,6 @@ def test_a_pipe_through_which_nothing_comes(tmp_path: Path, options: list[str]) 
 
 
 def unread(process: subprocess.Popen[bytes]) -> int:
-    """How many bytes wait in the pipe."""
     import fcntl
     import termios
 
@@ -253,13 +251,13 @@ def test_a_terminal_is_no_pipe(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_capture_filter_belongs_to_whoever_captures() -> None:
+def test_a_capture_filter_is_an_option_of_live_captures_only() -> None:
     done = kiebitz("sniff", "-i", "-", "-f", "udp port 9000")
     assert done.status == 2
     assert "tcpdump -U -w - 'udp port 9000' | kiebitz sniff -i -" in done.err
 
 
-# Like tcpdump, this keeps packets back until it is told to end.
+# Like tcpdump, this buffers packets until it is stopped.
 WRITER = """
 import signal, sys, time
 head, first, rest, end = (bytes.fromhex(part) for part in sys.argv[1:])
@@ -278,9 +276,7 @@ while True:
 
 
 @pytest.mark.parametrize("writer_ends", [True, False])
-def test_ctrl_c_goes_to_both_and_what_the_writer_still_has_is_recorded(
-    tmp_path: Path, writer_ends: bool
-) -> None:
+def test_ctrl_c_ends_both_and_pending_data_is_recorded(tmp_path: Path, writer_ends: bool) -> None:
     database = tmp_path / "game.db"
     head, first, *rest = TINY_PARTS
     parts = (head, first, b"".join(rest), b"x" if writer_ends else b"")
@@ -336,7 +332,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_session(tmp_path: Path) -> None:
         process.stdin.close()
         process.stdin = None
         until_stored(database, 69)
-        # Stopped, it may go on at any time.
+        # A stopped process may continue at any time.
         writer.send_signal(signal.SIGSTOP)
         time.sleep(0.3)
         assert process.poll() is None
@@ -363,7 +359,7 @@ def test_a_hole_is_given_up_while_nothing_comes(tmp_path: Path) -> None:
 
 @contextmanager
 def piped() -> Iterator[tuple[CapturePipe, int]]:
-    """A CapturePipe, and where to write into it."""
+    """Yield a CapturePipe, and where to write into it."""
     reading, writing = os.pipe()
     with open(reading, "rb") as source, CapturePipe(source) as pipe:
         try:
@@ -390,7 +386,7 @@ def test_time_goes_by_the_packets_and_by_waiting() -> None:
         assert pipe.now_ns() == second_ns
 
 
-def test_what_is_read_ahead_is_bounded() -> None:
+def test_read_ahead_is_bounded() -> None:
     packet = struct.pack("<IIII", 1, 0, 60_000, 60_000) + bytes(60_000)
     with piped() as (pipe, writing):
         os.set_blocking(writing, False)
@@ -408,7 +404,7 @@ def test_what_is_read_ahead_is_bounded() -> None:
             total += size
             rest = rest[size:]
         assert 4 << 20 < total < 6 << 20
-        # And goes on once somebody takes it.
+        # And continues once it is read.
         assert len(pipe.read(PATIENCE_S, limit=3)) == 3
         assert len(pipe.read(PATIENCE_S, limit=1000)) > 60
 
@@ -424,7 +420,7 @@ def test_closing_ends_the_thread_whatever_it_waits_for() -> None:
     assert threading.active_count() == threads
 
 
-def test_no_capture_is_told_to_whoever_waits() -> None:
+def test_a_missing_capture_is_reported_to_a_waiting_reader() -> None:
     with piped() as (pipe, writing):
         os.write(writing, b"nonsense, and more than 16 bytes of it")
         with pytest.raises(CaptureError, match="standard input is not a capture"):
@@ -432,7 +428,7 @@ def test_no_capture_is_told_to_whoever_waits() -> None:
 
 
 @pytest.mark.parametrize(("data", "complaint"), NO_CAPTURE)
-def test_a_pipe_that_ends_without_a_capture_is_told(data: bytes, complaint: str) -> None:
+def test_a_pipe_that_ends_without_a_capture_is_reported(data: bytes, complaint: str) -> None:
     reading, writing = os.pipe()
     os.write(writing, data)
     os.close(writing)

@@ -117,7 +117,7 @@ SOUND: list[Any] = [
 
 
 def changed(*way: Any) -> bytes:
-    """The sound batch with what is at a path replaced by the last value."""
+    """Return the sound batch with what is at a path replaced by the last value."""
     *path, last, value = way
     batch = msgspec.msgpack.decode(msgspec.msgpack.encode(SOUND))
     place = batch
@@ -154,7 +154,7 @@ def test_the_form_is_what_is_documented() -> None:
         (b"\x91" * 100_000, "not a batch"),
     ],
 )
-def test_what_no_tap_writes_is_refused(data: bytes, words: str) -> None:
+def test_messages_that_no_tap_writes_are_rejected(data: bytes, words: str) -> None:
     with pytest.raises(TapError, match=words):
         decode(data)
 
@@ -170,15 +170,12 @@ def test_loopback_is_another_one_on_each_machine() -> None:
 
 
 class Desk:
-    """A merger, and what is told to it in a test; times are ms since noon by the server's clock."""
-
     def __init__(self, **known: Any) -> None:
         self.told: list[str] = []
         self.merger = Merger(count(1), {}, [], lambda _, sentence: self.told.append(sentence))
         self.sequence = 0
 
     def take(self, batch: Batch, at_ms: float, ahead_ms: float = 0, tap: str | None = None) -> None:
-        """A batch comes; its tap's clock is ahead by so much."""
         self.sequence += 1
         stored_ns = NOON_NS + round(at_ms * 1e6)
         sent = msgspec.structs.replace(batch, sent_ns=stored_ns + round(ahead_ms * 1e6))
@@ -186,7 +183,6 @@ class Desk:
         self.merger.feed(ReceivedMessage(position, tap or batch.tap, encode(sent), stored_ns, 0))
 
     def ready(self, at_ms: float) -> list[str]:
-        """What is given out by then, as text."""
         return shown(self.merger.ready(NOON_NS + round(at_ms * 1e6)))
 
 
@@ -195,7 +191,7 @@ def shown(items: Iterable[Item]) -> list[str]:
 
 
 def said(tap: str, first: int, *words: tuple[float, str], until_ms: float = 0, offset: int = 0) -> Batch:
-    """A batch of words of one client, each at a time."""
+    """Return a batch of words of one client, each at a time."""
     stream = Stream(1, "udp", "10.0.0.1:1", "10.0.0.9:9", NOON_NS)
     items: list[Item] = []
     for at_ms, word in words:
@@ -217,7 +213,7 @@ def test_items_of_several_taps_are_in_the_order_of_their_times() -> None:
     assert desk.ready(61) == ["one", "two", "three"]
 
 
-def test_a_tap_that_is_not_heard_is_waited_for_but_not_for_ever() -> None:
+def test_a_tap_that_is_not_received_is_waited_for_but_not_for_ever() -> None:
     desk = Desk()
     desk.take(said("a", 0, until_ms=1), 5)
     desk.take(said("b", 0, until_ms=1), 5)
@@ -245,7 +241,7 @@ def test_clocks_that_differ_are_set_right() -> None:
     assert items[0].ts_ns == NOON_NS + 12_000_000
 
 
-def test_what_comes_twice_or_in_parts_is_there_once() -> None:
+def test_duplicate_and_partial_segments_are_merged() -> None:
     desk = Desk()
     desk.take(said("a", 0, (1, "one"), (2, "two")), 10)
     desk.take(said("a", 0, (1, "one"), (2, "two")), 20)
@@ -253,7 +249,7 @@ def test_what_comes_twice_or_in_parts_is_there_once() -> None:
     assert desk.ready(40) == ["one", "two", "three"]
 
 
-def test_what_comes_too_early_waits_for_what_is_before_it() -> None:
+def test_early_segments_wait_for_their_predecessors() -> None:
     desk = Desk()
     desk.take(said("a", 1, (2, "two"), offset=3), 10)
     assert desk.ready(20) == []
@@ -263,7 +259,7 @@ def test_what_comes_too_early_waits_for_what_is_before_it() -> None:
     assert desk.merger.recorded_to() == MessagePosition(1, 2)
 
 
-def test_what_never_comes_is_a_gap_of_known_length() -> None:
+def test_missing_data_becomes_a_gap_of_known_length() -> None:
     desk = Desk()
     desk.take(said("a", 0, (1, "one")), 10)
     desk.take(said("a", 2, (3, "three"), offset=6), 20)
@@ -281,7 +277,7 @@ def test_little_waits_for_what_never_comes() -> None:
     assert desk.ready(20) == ["gap", "x"]
 
 
-def test_nobody_speaks_for_another_tap() -> None:
+def test_a_tap_cannot_publish_for_another() -> None:
     desk = Desk()
     with pytest.raises(TapError, match="it names another tap, a"):
         desk.take(said("a", 0, (1, "one")), 10, tap="mallory")
@@ -311,7 +307,7 @@ def test_however_batches_come_each_item_is_given_out_once_and_in_order(data: st.
         assert [word for word in given_out if word[0] == tap] == run
 
 
-def test_the_page_tells_of_each_record_and_of_each_of_its_parts() -> None:
+def test_the_page_documents_each_record_and_its_parts() -> None:
     page = (ROOT / "docs" / "taps.md").read_text().partition("## Wire format")[2]
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
     batch = [row for row in rows if row[1] in ("integer", "text", "array")]

@@ -50,7 +50,6 @@ def items_of(
     ports: Iterable[int] = (),
     streams: int = 100,
 ) -> list[Item]:
-    """What comes of segments, up to an end at END_MS."""
     sorter = conversations(orient, ports, streams)
     items: list[Item] = []
     for ts_ns, segment in segments:
@@ -448,7 +447,7 @@ def test_connections_that_are_over_are_bounded() -> None:
     assert (items, sorter._sides, sorter._ended) == ([], {}, {})
 
 
-def test_what_waits_is_bounded_over_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_is_bounded_over_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_conversations, "MAX_WAITING_BYTES", 100_000)
     sorter, items = conversations(streams=1000), list[Item]()
     for number in range(500):

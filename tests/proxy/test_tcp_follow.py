@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from followed_streams import CAPTURES, NAMES, followed, talks
 from strength import a_few, few_captures
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
@@ -37,7 +37,6 @@ LINES = [b"line %d, which is so long\n" % number for number in range(400)]
 
 
 def _spoken() -> list[Sent]:
-    """Two sides that speak by turns, a segment a millisecond, each acknowledged by the next."""
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number, line in enumerate(LINES):
@@ -56,7 +55,6 @@ def _untouched(segments: list[Sent], _chance: random.Random) -> list[Sent]:
 
 
 def _reordered(segments: list[Sent], chance: random.Random) -> list[Sent]:
-    """Each up to five places late; none acknowledges anything, or that would tell of losses."""
     bare = [(ts_ns, copy(segment)) for ts_ns, segment in segments]
     first = {segment.flow: segment.ack for _, segment in bare[1:3]}
     for _, segment in bare[3:]:
@@ -66,7 +64,7 @@ def _reordered(segments: list[Sent], chance: random.Random) -> list[Sent]:
 
 
 def _sent_again(segments: list[Sent], chance: random.Random) -> list[Sent]:
-    """Some again at once, some later, some together with what follows them."""
+    """Return some again at once, some later, some together with what follows them."""
     more = list(segments)
     for _ in range(60):
         place = chance.randrange(3, len(segments) - 3)
@@ -75,7 +73,6 @@ def _sent_again(segments: list[Sent], chance: random.Random) -> list[Sent]:
 
 
 def _overlapping(segments: list[Sent], chance: random.Random) -> list[Sent]:
-    """Each also has some of the bytes before it."""
     said: dict[bytes, bytes] = {}
     longer = []
     for ts_ns, segment in segments:
@@ -90,7 +87,9 @@ def _overlapping(segments: list[Sent], chance: random.Random) -> list[Sent]:
 
 
 def _lossy(segments: list[Sent], chance: random.Random) -> list[Sent]:
-    """The capture has lost some in the middle; that they had arrived is seen from what answers them."""
+    """Return the capture has lost some in the middle; that they had arrived is seen from what answers
+    them.
+    """
     return segments[:20] + [one for one in segments[20:-20] if chance.random() > 0.1] + segments[-20:]
 
 
@@ -159,7 +158,7 @@ def test_a_byte_in_each_segment_gives_the_same_session(name: str, tmp_path: Path
     sessions = []
     for path in (CAPTURES / name, tmp_path / "bytes.pcap"):
         recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-        connection = closed_afterwards(recording.recorder.connection)
+        connection = close_after_test(recording.recorder.connection)
         bytes_of: dict[tuple[int, str], bytes] = {}
         for stream, direction, data in connection.execute(
             "SELECT stream_id, direction, data FROM chunks ORDER BY id"

@@ -27,7 +27,6 @@ def order(streams: int = 100) -> SegmentReorderer:
 
 
 def items_of(segments: Iterable[Sent], streams: int = 100) -> list[Item]:
-    """What comes of segments, up to an end at END_MS."""
     sorter = order(streams)
     items: list[Item] = []
     for ts_ns, segment in segments:
@@ -192,12 +191,12 @@ def fed(segments: Iterable[Sent]) -> tuple[SegmentReorderer, list[Item]]:
     return sorter, items
 
 
-def test_nothing_waits_where_nothing_is_lacking() -> None:
+def test_complete_data_is_not_delayed() -> None:
     _, items = fed([*handshake(), Q1, A1, Q2, A2])
     assert told(items) == TALK
 
 
-def test_what_never_comes_is_waited_for_so_long_and_once() -> None:
+def test_missing_data_is_awaited_once_and_for_a_limited_time() -> None:
     sorter, items = fed([*handshake(), A1])
     sorter.expire(A1[0] + REORDER_TIMEOUT_NS - 1, items)
     assert items == []
@@ -221,13 +220,13 @@ def test_a_one_sided_capture_waits_once() -> None:
     assert told(items) == ["1 c2s @0 a", "1 c2s @1 b"]
 
 
-def test_the_end_by_a_rst_is_told_after_the_patience() -> None:
+def test_the_end_by_a_rst_is_reported_after_the_patience() -> None:
     sorter, items = fed([*handshake(), Q1, sent(2, "c", "R", at=2)])
     sorter.expire(2 * MILLISECOND + REORDER_TIMEOUT_NS, items)
     assert told(items) == ["1 c2s @0 q1", "1 reset 2"]
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_order, "MAX_WAITING", 20)
     sorter, items = fed([*handshake(), A1])
     for number in range(100):
@@ -238,7 +237,6 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def spoken(lines: int) -> list[Sent]:
-    """Two sides that say something by turns, then close; each acknowledges all that it has heard."""
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number in range(lines):

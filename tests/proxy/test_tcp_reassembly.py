@@ -1,5 +1,3 @@
-"""One direction of TCP: the same bytes in order however they were cut, sent and numbered, or a gap."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -32,7 +30,6 @@ def put(direction: Reassembler, seq: int, data: bytes, items: list[Item], missin
 
 
 def assembled(pieces: Iterable[tuple[int, bytes]], begin: int | None = 0) -> list[str]:
-    """What comes of (sequence number, bytes), up to the end."""
     direction, items = assembly(begin), list[Item]()
     for seq, data in pieces:
         put(direction, seq, data, items)
@@ -97,7 +94,7 @@ def test_from_the_middle() -> None:
     assert assembled(pieces, None) == ["@0 gap ?", "@0 ab", "@2 c"]
 
 
-def test_what_was_given_up_comes_late() -> None:
+def test_abandoned_data_that_arrives_late() -> None:
     direction, items = assembly(), list[Item]()
     put(direction, 0, b"ab", items)
     put(direction, 4, b"ef", items)
@@ -115,7 +112,7 @@ def test_cut_by_the_snap_length() -> None:
     assert told(items) == ["1 c2s @0 ab", "1 c2s @2 gap 3", "1 c2s @5 fghi", "1 c2s @9 gap 1"]
 
 
-def test_what_is_acknowledged_and_never_seen_is_a_gap_in_the_end() -> None:
+def test_acknowledged_but_unseen_data_becomes_a_gap_at_the_end() -> None:
     for ack, expected in ((2, []), (3, []), (4, ["1 c2s @2 gap 2"]), (9, ["1 c2s @2 gap 7"])):
         direction, items = assembly(), list[Item]()
         put(direction, 0, b"ab", items)
@@ -131,7 +128,7 @@ def test_the_end_of_the_sender() -> None:
     assert not direction.is_done
     put(direction, 0, b"ab", items)
     assert direction.is_done
-    # There is nothing behind a FIN.
+    # Nothing follows a FIN.
     put(direction, 3, b"dX", items)
     put(direction, 4, b"X", items)
     assert told(items) == ["1 c2s @0 ab", "1 c2s @2 cd"]
@@ -169,7 +166,7 @@ def test_the_fault_says_how_many_bytes_differ_and_where() -> None:
     assert fault.text == "2 bytes from offset 1 retransmitted with other content; the first version is kept"
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_state_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_reassembly, "MAX_RECENT_BYTES", 10_000)
     recent, items = RecentBytes(), list[Item]()
     directions = [Reassembler(Stream(n, "tcp", "c", "s", 0), "c2s", recent) for n in range(30)]
@@ -185,7 +182,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(items) == ["29 c2s @80 retransmission-differs 5"]
 
 
-def test_what_waits_can_be_bounded() -> None:
+def test_the_queue_can_be_bounded() -> None:
     direction, items = assembly(), list[Item]()
     for seq in range(2, 2 * tcp_reassembly.MAX_AHEAD_PIECES + 2, 2):
         put(direction, seq, b"x", items)
@@ -204,7 +201,9 @@ def test_unwrap(distance: int, near: int) -> None:
 
 @st.composite
 def cuts(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, int]]]:
-    """A text, the number before its first byte, and pieces of it that cover it, in any order, some twice."""
+    """Return a text, the number before its first byte, and pieces of it that cover it, in any order, some
+    twice.
+    """
     text = draw(st.binary(min_size=1, max_size=120))
     edges = sorted({0, len(text), *draw(st.lists(st.integers(0, len(text)), max_size=20))})
     pieces = list(pairwise(edges))
@@ -234,7 +233,7 @@ def test_any_cut_gives_the_same_bytes(case: tuple[bytes, int, list[tuple[int, in
 def test_bytes_and_gaps_cover_all(
     case: tuple[bytes, int, list[tuple[int, int]]], data: st.DataObject
 ) -> None:
-    """With segments lost, snapped and given up at any time, each byte is told right or missing."""
+    """With segments lost, cut and given up at any time, each byte is correct or missing."""
     text, begin, pieces = case
     direction, items = assembly(begin), list[Item]()
     seen = 0

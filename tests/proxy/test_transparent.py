@@ -53,7 +53,7 @@ FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 def relaying(
     machine: str, database: Path, *options: str, rights: bool = True
 ) -> Iterator[subprocess.Popen[str]]:
-    """A relay with the one right that it takes to be transparent, or with none."""
+    """Yield a relay with the one right that it takes to be transparent, or with none."""
     only = ["setpriv", "--bounding-set=-all,+net_admin" if rights else "--bounding-set=-all"]
     command = at(machine, *only, *KIEBITZ, "relay", "-q", "-w", str(database), *options)
     with running(*command, ready="listening on tcp") as process:
@@ -61,7 +61,6 @@ def relaying(
 
 
 def hears(process: subprocess.Popen[str], text: str) -> str:
-    """The next line of what a program says on stderr that has this text in it."""
     assert process.stderr is not None
     patience = threading.Timer(PATIENCE_S, process.kill)
     patience.start()
@@ -79,14 +78,16 @@ def capturing(machine: str, capture: Path) -> Iterator[None]:
     command = at(machine, "tcpdump", "--immediate-mode", "-s", "2048", "-i", "eth0", "-U", "-w", str(capture))
     with running(*command, ready="listening on"):
         yield
-        # What it does not have yet when it is told to end is lost.
+        # Data not received before it is stopped is lost.
         size = -1
         while size < (size := capture.stat().st_size):
             time.sleep(0.5)
 
 
 def play_maexchen(net: Network, version: int) -> Server:
-    """A game over UDP, whose players turn to the server itself; the server, with all that it got and sent."""
+    """Return a game over UDP, whose players turn to the server itself; the server, with all that it got
+    and sent.
+    """
     with inside(net.server):
         server = Server(expected=len(NAMES), rounds=2, address=(SERVER[version], UDP_PORT))
     with inside(net.client):
@@ -99,7 +100,7 @@ def play_maexchen(net: Network, version: int) -> Server:
 
 
 def play_schafkopf(net: Network, version: int) -> set[str]:
-    """A game over TCP, whose clients turn to the server itself; the addresses that the server saw."""
+    """Return a game over TCP, whose clients turn to the server itself; the addresses that the server saw."""
     script = Script(11, ("Anna", "Bärbel", "Carl"))
     script.round("WENZ")
     script.leave()
@@ -132,9 +133,9 @@ def imported(capture: Path) -> Path:
 
 
 def assert_same_story(one: Path, other: Path, games: int = 3) -> None:
-    """Both tell of the same games, in which nobody did anything wrong.
+    """Check that both contain the same games, without violations.
 
-    The order between what is said in two conversations at once, two observers may see otherwise.
+    The order of simultaneous messages in two conversations may differ between observers.
     """
     told, compared = story(one), story(other)
     assert told["messages"] == compared["messages"]
@@ -171,7 +172,7 @@ def endpoint(version: int, port: int) -> str:
         [("nftables", 6, True)],
     ),
 )
-def test_what_passes_a_gateway_is_recorded_as_the_server_gets_it(
+def test_traffic_through_a_gateway_is_recorded_as_received(
     tmp_path: Path, tool: str, version: int, keep_source: bool
 ) -> None:
     skip_unless_possible(*TOOLS)
@@ -338,7 +339,6 @@ def ask(
     user: int = 0,
     patience_s: float = PATIENCE_S,
 ) -> list[bytes]:
-    """What servers answer to one user's client, who turns to all of them from one port; or nothing."""
     answers = []
     with inside(machine), ExitStack() as stack:
         local: tuple[str, int] = ("", 0)
@@ -441,7 +441,7 @@ def test_a_loop_with_a_kept_source(
 
 
 @pytest.mark.parametrize("kind", a_few(KINDS, [socket.SOCK_STREAM], KINDS.__getitem__))
-def test_who_was_not_redirected_is_turned_away(tmp_path: Path, kind: socket.SocketKind) -> None:
+def test_a_client_without_redirect_is_rejected(tmp_path: Path, kind: socket.SocketKind) -> None:
     skip_unless_possible("setpriv")
     mode = f"transparent@0.0.0.0:{PORT}"
     with network() as net, relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay:
@@ -466,7 +466,7 @@ def test_a_server_on_the_gateway_itself(tmp_path: Path) -> None:
         assert "with -m reverse:udp://" in hears(relay, "only the server can send")
 
 
-def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_reported_as_by_any_relay(tmp_path: Path) -> None:
     skip_unless_possible("nft", "setpriv")
     mode = f"transparent@{PORT}"
     rules = ("-m", mode, "-i", "players0", "--port", "9000")
@@ -482,7 +482,7 @@ def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> N
     assert codes == [("refused", "network"), ("port-unreachable", "network")]
 
 
-def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
+def test_forbidden_actions_are_reported(tmp_path: Path) -> None:
     skip_unless_possible("setpriv")
     command = [*KIEBITZ, "relay", "-q", "-w", str(tmp_path / "relay.db"), "-m", f"transparent@{PORT}"]
     with network() as net:
@@ -523,7 +523,7 @@ def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
         (("-m", "transparent@9001", "--port", "9"), "--port requires --print-rules"),
     ],
 )
-def test_what_does_not_go_together(options: tuple[str, ...], says: str) -> None:
+def test_incompatible_options(options: tuple[str, ...], says: str) -> None:
     done = kiebitz("relay", *options)
     assert done.status == 2
     assert says in done.err

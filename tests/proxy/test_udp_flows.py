@@ -50,7 +50,7 @@ def conversation(
     ports: frozenset[int] = frozenset(),
     streams: int = 100,
 ) -> list[Item]:
-    """What comes of datagrams (second, source, destination, payload), up to an end at second 10,000."""
+    """Return the items of datagrams (second, source, destination, payload), up to an end at second 10,000."""
     conversations = UdpFlows(itertools.count(1), orient, ports, max_streams=streams)
     items: list[Item] = []
     for second, source, destination, payload in sent:
@@ -197,7 +197,7 @@ def test_streams_are_bounded_and_each_ends_once() -> None:
             most = max(most, alive)
     assert most <= 40
     assert sorted(ended) == sorted(seen)
-    # Who was heard of last stays longest.
+    # The most recently active stays longest.
     assert ended[:3] == [2, 3, 4]
 
 

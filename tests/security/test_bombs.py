@@ -1,8 +1,8 @@
-"""Small things that stand for much: bounded in memory and time, and said.
+"""Small inputs that expand to large ones: memory and time are bounded, and the limits are reported.
 
 A capture may have any size, also compressed a thousandfold, and a thousand million packets take their time: a
-progress bar shows how far it is, and Ctrl-C keeps what was read. What is bounded is memory, and what no
-program writes ends the reading.
+progress bar shows the position, and Ctrl-C keeps what was read. Memory is bounded, and impossible values end
+the reading.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from command import TINY, kiebitz
 from fuzz_targets import watched
-from made_sessions import record
+from session_factory import record
 from strength import a_few, times
 from zstd_data import zstd_compressed
 
@@ -26,7 +26,6 @@ from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 
 PEAK_BYTES = 128 << 20
-"""More is not taken for a message of a mebibyte, with all its parts."""
 
 PIECE = 1400
 DEPTH = times(100_000, quick=10_000)
@@ -128,7 +127,7 @@ def test_a_message_costs_little(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", a_few(BOMBS, SHOWN))
-def test_what_is_recorded_of_it_can_be_shown(name: str, tmp_path: Path) -> None:
+def test_its_recording_can_be_shown(name: str, tmp_path: Path) -> None:
     port = f"{'udp' if BOMBS[name][0] == 'maexchen' else 'tcp'}.port==4000,{BOMBS[name][0]}"
     database = record(tmp_path / "bomb.db", pieces(name))
     assert kiebitz("redissect", database, "-d", port).status == 0
@@ -181,7 +180,7 @@ def test_members_without_content_are_passed_over(compress: type[bytes]) -> None:
         assert sum(1 for _ in capture) == 69
 
 
-def test_what_is_compressed_twice_is_no_capture() -> None:
+def test_doubly_compressed_data_is_no_capture() -> None:
     with pytest.raises(CaptureError, match="the gzip content of the stream is not a capture"):
         open_capture(io.BytesIO(gzip.compress(gzip.compress(PCAP))))
 

@@ -15,8 +15,8 @@ import pytest
 from fuzz_targets import READERS, TARGETS, Target, watched
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from mutated import Choices
 from mutated_traffic import Spoilt, servers_of
+from mutation import Choices
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -32,15 +32,12 @@ READER_CAMPAIGN = 100_000
 
 GROWTH_INPUTS = 250
 GROWTH_BYTES = 500_000
-"""What that many inputs may leave in memory, once as many have gone before."""
 
 
 each_target = pytest.mark.parametrize("name", TARGETS)
 
 
 def campaign(target: Target, number: int, inputs: int) -> None:
-    """So many inputs; each number gives others, and the same again."""
-
     @seed(number)
     @settings(
         max_examples=inputs,
@@ -72,7 +69,7 @@ def test_nothing_breaks_in_a_long_campaign(name: str) -> None:
 
 @pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One inspector gets all inputs, each on new streams; of what is over, little is left."""
+    """One inspector reads all inputs, each on new streams; little state of finished streams is left."""
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspection.memo.MAX_FRAMES", 16)
     monkeypatch.setattr("kiebitz.dissectors.protocols.maexchen.answers.TOKENS_KEPT", 64)

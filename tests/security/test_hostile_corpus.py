@@ -16,7 +16,7 @@ import duckdb
 import pytest
 from command import CAPTURES, ROOT, kiebitz
 from corpora import add_here
-from planted_files import strange
+from foreign_files import give_to_stranger
 from processes_and_rows import PATIENCE_S, until
 from strength import GAMES, a_few
 
@@ -31,7 +31,6 @@ RUN = "20261123T144143.148858-75152df2"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of one capture."""
     folder = tmp_path_factory.mktemp("sound") / "corpus"
     assert add_here(folder, [Path(CAPTURE)])[0].is_new
     return folder
@@ -39,7 +38,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def corpus(sound: Path, tmp_path: Path) -> Path:
-    """A copy of it, beside a folder `victim` of the user's own."""
     (tmp_path / "victim" / RUN).mkdir(parents=True)
     (tmp_path / "victim" / RUN / "chapter").write_text("text")
     (tmp_path / "victim" / "note").write_text("note")
@@ -47,7 +45,6 @@ def corpus(sound: Path, tmp_path: Path) -> Path:
 
 
 def tree(folder: Path) -> list[tuple[str, bytes | None]]:
-    """Everything below a folder, files with their content."""
     return sorted(
         (str(path.relative_to(folder)), path.read_bytes() if path.is_file() else None)
         for path in folder.rglob("*")
@@ -82,7 +79,6 @@ PLACES = {
     "capture=ab/protocol=okey/games.parquet": False,
     "some\x1b[2J\nfile": False,
 }
-"""Where something may be planted -> True if captures cannot be added then."""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +88,7 @@ PLACES = {
         lambda row: [*PLACES].index(row[0]) % 3 == [*KINDS].index(row[1]) or row == (".staging", "link"),
     ),
 )
-def test_what_is_no_file_in_a_corpus_is_refused(place: str, kind: str, corpus: Path, tmp_path: Path) -> None:
+def test_foreign_files_in_a_corpus_are_rejected(place: str, kind: str, corpus: Path, tmp_path: Path) -> None:
     path = corpus / place
     if path.is_dir():
         shutil.rmtree(path)
@@ -154,9 +150,9 @@ OTHERS: dict[str, Callable[[Path], object]] = {
     "the corpus": lambda corpus: corpus.chmod(0o777),
     "its staging": lambda corpus: (corpus / ".staging").chmod(0o775),
     "its logs": lambda corpus: (corpus / "runs").chmod(0o772),
-    "another user's corpus": strange,
-    "another user's staging": lambda corpus: strange(corpus / ".staging"),
-    "another user's logs": lambda corpus: strange(corpus / "runs"),
+    "another user's corpus": give_to_stranger,
+    "another user's staging": lambda corpus: give_to_stranger(corpus / ".staging"),
+    "another user's logs": lambda corpus: give_to_stranger(corpus / "runs"),
 }
 
 
@@ -181,7 +177,7 @@ def test_a_new_corpus_is_private(tmp_path: Path) -> None:
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
     (tmp_path / "link").symlink_to("new")
     assert make(f"{tmp_path}/link/").id == open_corpus(str(tmp_path / "new")).id
-    strange(tmp_path / "link")
+    give_to_stranger(tmp_path / "link")
     with pytest.raises(CorpusError, match="this is a link"):
         make(f"{tmp_path}/link/")
 
@@ -282,7 +278,7 @@ def test_captures_are_found_without_leaving_their_folder(
     assert told.count("this link leads out of given and is left out: name it to add it") == 2
 
 
-def test_what_a_query_spills_is_bounded_private_and_removed(
+def test_query_spill_files_are_bounded_private_and_removed(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spilt, connect = tmp_path / "spilt", duckdb.connect

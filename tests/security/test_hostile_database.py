@@ -1,13 +1,11 @@
-"""A database whose rows somebody has spoilt: what is wrong in it is said. Schemas: test_hostile_schema.py."""
-
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 from command import ODD, TINY, kiebitz
+from damaged_databases import ROWS, damaged_copy
 from hostile_text import is_harmless
-from spoilt_databases import ROWS, spoilt
 from strength import a_few
 
 COMMANDS = [
@@ -39,10 +37,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lambda row: f"{row[1]}-{' '.join(row[0])}",
     ),
 )
-def test_what_is_wrong_in_a_database_is_said(
+def test_defects_of_a_database_are_reported(
     kind: str, command: list[str], sound: Path, tmp_path: Path
 ) -> None:
-    done = kiebitz(command[0], spoilt(sound, tmp_path, ROWS[kind]), *command[1:])
+    done = kiebitz(command[0], damaged_copy(sound, tmp_path, ROWS[kind]), *command[1:])
     assert done.status in (0, 1, 3)
     if done.status == 1:
         assert any(words in done.err for words in ("damaged", "there is no", "rebuild the session")), done.err

@@ -1,6 +1,6 @@
-"""Each text of somebody else's database, in each command that shows one, drives nothing and forges no line.
+"""Hostile texts in any column of a database neither control a terminal nor forge a line, in any command.
 
-A command may also refuse such a database, in a sentence.
+A command may also reject such a database with an error.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import click
 import msgspec
 import pytest
 from command import kiebitz
+from damaged_databases import COLUMNS, FORGED, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, CODES, WORDS, is_harmless, on_a_terminal
-from spoilt_databases import COLUMNS, FORGED, SPOTS, Spot, spoil
 from strength import a_few
 
 from kiebitz.cli.main import COMMANDS
@@ -87,10 +87,8 @@ NO_SESSION = {
 """Commands that show none, or others than a session; they are tested where they are."""
 
 WITH_KEYS = {"watch"}
-"""What takes keys is in test_watch_hostile.py."""
 
 SERVERS = {"serve"}
-"""What is asked by browsers is in test_serve_spoilt.py."""
 
 ELSEWHERE = {
     **{
@@ -112,7 +110,6 @@ NARROW, WIDE = "80", "1000"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A database for each protocol, with something in each column."""
     made = {}
     for protocol, capture in CAPTURES_OF.items():
         path = made[protocol] = tmp_path_factory.mktemp(protocol) / "game.db"
@@ -141,14 +138,14 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def runs(sound: Path, folder: Path, spots: list[Spot], columns: str | None) -> None:
-    """Spoil a database, and look at what each command says of it, on a terminal if that has `columns`."""
+    """Spoil a database, and check each command's output, on a terminal if that has `columns`."""
     line = re.compile(rf"^{'' if columns == NARROW else ' *'}{FORGED}", re.MULTILINE)
     for name, variants in VARIANTS.items():
         for number, variant in enumerate(variants):
             if name == "redissect" or not number:
                 path = str(folder / f"{name}{number}.db")
                 shutil.copy(sound, path)
-                spoil(path, spots)
+                damage(path, spots)
             places = {"FILE": str(folder / f"{name}{number}"), "SOUND": str(sound)}
             arguments = [name, path, *(places.get(word, word) for word in variant)]
             done = kiebitz(*arguments) if columns is None else on_a_terminal(*arguments)
@@ -162,7 +159,6 @@ def runs(sound: Path, folder: Path, spots: list[Spot], columns: str | None) -> N
 
 @pytest.fixture(params=[None, NARROW, WIDE], ids=["pipe", "narrow", "wide"])
 def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
-    """How wide the terminal is; None is a pipe."""
     width: str | None = request.param
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", width or NARROW)
@@ -195,7 +191,7 @@ def test_all_columns_together_do_nothing(
     indirect=["columns"],
 )
 @pytest.mark.parametrize("kind", ["names", "values"])
-def test_nothing_that_is_told_of_a_game_does_anything(
+def test_hostile_game_texts_are_inert(
     kind: str, protocol: str, columns: str | None, sound: dict[str, Path], tmp_path: Path
 ) -> None:
     spots = [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in WORDS]

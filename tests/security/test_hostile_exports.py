@@ -1,5 +1,3 @@
-"""Files made of somebody else's database: well-formed, exact in value, and harmless where they are shown."""
-
 from __future__ import annotations
 
 import json
@@ -15,9 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 from command import kiebitz
+from damaged_databases import FORGED, HOSTILE, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, is_harmless
 from pyarrow import parquet
-from spoilt_databases import FORGED, HOSTILE, SPOTS, Spot, spoil
 
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.document import document
@@ -31,7 +29,6 @@ TOLD = [
     or (spot.column in ("text", "label", "actor", "close_reason", "clause", "expected"))
     or (spot.kind == "values" and spot.column in ("fields", "data", "result", "changes", "state"))
 ]
-"""What can be anything without a reader refusing it."""
 
 BEYOND_XML = "\ufffe\uffff\x00\x0b"
 """Letters that no XML has, not even escaped; SQLite's text ends with the third."""
@@ -40,8 +37,8 @@ BEYOND_XML = "\ufffe\uffff\x00\x0b"
 def spoilt(protocol: str, folder: Path, spots: list[Spot] = TOLD, hostile: str = HOSTILE) -> Path:
     path = folder / "game.db"
     assert kiebitz("import", CAPTURES_OF[protocol], "-w", str(path)).status == 0
-    # A reason of which the exports make records is one of few.
-    spoil(str(path), [spot for spot in spots if spot.column != "close_reason"], hostile)
+    # Export records have only a few close reasons.
+    damage(str(path), [spot for spot in spots if spot.column != "close_reason"], hostile)
     return path
 
 
@@ -56,7 +53,6 @@ def _options(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def comments_of(path: Path) -> list[str]:
-    """The comments of a pcapng file, and what it says has written it."""
     data = path.read_bytes()
     found = []
     at = 0
@@ -124,7 +120,7 @@ def test_lines_of_json_have_the_texts_as_they_are(protocol: str, tmp_path: Path)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value."""
+    """Yield the texts in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -156,7 +152,7 @@ def test_a_picture_is_xml(protocol: str, hostile: str, tmp_path: Path) -> None:
     path = spoilt(protocol, tmp_path, spots, hostile)
     target = tmp_path / "table.svg"
     done = kiebitz("state", str(path), "--svg", str(target))
-    # Of some states that nobody writes there is no picture.
+    # Some invalid states have no picture.
     if done.status == 0:
         root = ElementTree.parse(target).getroot()
         assert all(is_harmless(text) for text in root.itertext())

@@ -42,11 +42,10 @@ WRITING = [
     ["redissect", "game.db"],
     ["import", ODD, "-w", "game.db"],
 ]
-"""All commands that write files and end by themselves."""
 
 
 @pytest.mark.usefixtures("umask")
-def test_what_is_written_is_its_owners_alone(tmp_path: Path) -> None:
+def test_written_files_are_private(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         for command in WRITING:
             done = kiebitz(*command)
@@ -69,7 +68,7 @@ def test_no_name_from_the_network_is_a_path(name: str, tmp_path: Path) -> None:
             assert kiebitz(*command).status in (0, 3)
     named = {command[-1] for command in WRITING[1:-2]} | {"game.db"}
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    # What SQLite keeps beside a database that is open.
+    # SQLite's files next to an open database.
     found -= {f"some/folder/game.db-{kind}" for kind in ("wal", "shm")}
     assert found == {f"some/folder/{name}" for name in named}
     assert not Path("/tmp/escaped-by-kiebitz").exists()

@@ -1,5 +1,3 @@
-"""Folders for all: what others plant beside a recording is not followed, waited for or removed."""
-
 from __future__ import annotations
 
 import json
@@ -14,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command import ROOT
-from planted_files import folder_for_all, planted, strange
+from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, kill_all
 from strength import a_few
 
@@ -30,7 +28,6 @@ from kiebitz.storage.database.schema import StorageError
 
 
 def leave_spool(path: Path) -> Path:
-    """What a relay leaves that was killed."""
     (path / "journal").mkdir(mode=0o700, parents=True)
     path.chmod(0o700)
     for name in ("00000001.journal", "00000002.journal", "start.json", "start.new"):
@@ -90,12 +87,10 @@ IDS = ["pipe", "spool", "folder of links", "journal of links", "link", "link to 
 
 
 @pytest.mark.parametrize("make", a_few(PLANTED, PLANTED[::5], lambda make: IDS[PLANTED.index(make)]))
-def test_a_relay_starts_beside_what_others_have_planted(
-    tmp_path: Path, make: Callable[[Path], object]
-) -> None:
+def test_a_relay_starts_next_to_planted_files(tmp_path: Path, make: Callable[[Path], object]) -> None:
     shared = folder_for_all(tmp_path / "shared")
     victim = leave_spool(tmp_path / "victim")
-    bait = planted(shared / ".game.db-spool-\x1b[2J", make)
+    bait = create_as_stranger(shared / ".game.db-spool-\x1b[2J", make)
     before = [all_below(victim), all_below(shared)]
     with relaying(shared / "game.db") as process:
         assert process.stderr is not None
@@ -114,7 +109,7 @@ def with_something_else(path: Path) -> None:
     (path / "journal" / "letter.txt").write_text("dear")
 
 
-def test_tidying_removes_what_a_killed_relay_left_and_nothing_else(tmp_path: Path) -> None:
+def test_tidying_removes_only_leftovers_of_a_killed_relay(tmp_path: Path) -> None:
     victim = leave_spool(tmp_path / "victim")
     before = all_below(victim)
     folder = tmp_path / "folder"
@@ -195,7 +190,7 @@ def test_a_folder_that_is_removed_before_it_is_held(tmp_path: Path, monkeypatch:
 def test_a_journal_is_not_written_into_a_folder_of_others(tmp_path: Path) -> None:
     folder = folder_for_all(tmp_path / "shared") / "journal"
     for make in (lambda path: path.mkdir(0o700), lambda path: path.symlink_to(tmp_path), Path.touch):
-        planted(folder, make)
+        create_as_stranger(folder, make)
         with pytest.raises(OSError, match="accessible to other users"):
             JournalWriter(folder, on_trouble=print)
         folder.rmdir() if folder.is_dir() and not folder.is_symlink() else folder.unlink()
@@ -270,7 +265,9 @@ def test_a_start_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["00000001.journal", "start.json"])
 @pytest.mark.parametrize("make", [pipe, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_damage(tmp_path: Path, name: str, make: Callable[[Path], object]) -> None:
+def test_an_entry_that_is_no_file_is_reported_as_damage(
+    tmp_path: Path, name: str, make: Callable[[Path], object]
+) -> None:
     make(tmp_path / name)
     with pytest.raises(JournalError, match="damaged"):
         JournalReader(tmp_path).read()
@@ -299,7 +296,7 @@ def test_a_prepared_name_is_not_taken(
 ) -> None:
     shared = folder_for_all(tmp_path / "shared")
     monkeypatch.setattr("time.strftime", lambda _: "20261122074829")
-    bait = planted(shared / f"{NEXT}{ending}", make)
+    bait = create_as_stranger(shared / f"{NEXT}{ending}", make)
     before = bait.lstat()
     made = Rotation(str(shared / "game.db"), Limits(1.0, None)).begin(mine)
     assert Path(made).name == NEXT.replace("00001", "00002")
@@ -318,16 +315,16 @@ def test_names_are_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.Monkey
     assert Path(rotation.begin(mine)).name == NEXT.replace("00001", "01001")
 
 
-def test_a_watcher_does_not_go_on_in_a_database_of_others(tmp_path: Path) -> None:
+def test_a_watcher_does_not_continue_in_a_database_of_others(tmp_path: Path) -> None:
     shared = folder_for_all(tmp_path / "shared")
     game = shared / "game.db"
     game.touch()
-    planted(shared / NEXT, Path.touch)
-    planted(shared / NEXT.replace("29.db", "30.db"), lambda path: path.symlink_to(game))
+    create_as_stranger(shared / NEXT, Path.touch)
+    create_as_stranger(shared / NEXT.replace("29.db", "30.db"), lambda path: path.symlink_to(game))
     assert _next_paths(str(game)) == []
     own = shared / NEXT.replace("29.db", "31.db")
     own.touch()
     assert _next_paths(str(game)) == [str(own)]
     # Who watches another user's recording watches the next one of that user, too.
-    strange(game)
+    give_to_stranger(game)
     assert len(_next_paths(str(game))) == 3

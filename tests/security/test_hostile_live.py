@@ -1,5 +1,3 @@
-"""What a peer sends while a relay shows it, and what a replay says on a real terminal: it drives neither."""
-
 from __future__ import annotations
 
 import os
@@ -16,13 +14,12 @@ from pathlib import Path
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
+from damaged_databases import FORGED, HOSTILE, SPOTS, damage
 from hostile_text import CODES, WORDS, is_harmless
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port
-from spoilt_databases import FORGED, HOSTILE, SPOTS, spoil
 from strength import a_few
 
 NAME = HOSTILE.replace(";", "")
-"""What may stand in a message of Mäxchen."""
 
 
 class Terminal:
@@ -35,7 +32,6 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What was shown, without rich's and click's own codes."""
         return CODES.sub("", self._seen.decode(errors="replace"))
 
     def until(self, words: str) -> None:
@@ -98,7 +94,7 @@ def drives_nothing(text: str) -> bool:
         lambda row: f"{'hostile' if row[0] == NAME else 'foreign'}-{row[1]}",
     ),
 )
-def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(
+def test_hostile_peer_names_control_no_terminal_of_a_relay(
     name: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A terminal may have no such letter: that must not end the recording.
@@ -131,7 +127,7 @@ def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(
 def test_a_replay_of_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / f"a\n{FORGED}\x1b[2J.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0
-    spoil(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
+    damage(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
     with on_terminal("replay", str(path), "--speed", "50") as terminal:
         assert terminal.end() in (0, 1, 3)
         assert terminal.text
@@ -141,7 +137,7 @@ def test_a_replay_of_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> Non
 def test_a_replay_that_serves_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0
-    spoil(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
+    damage(str(path), [spot for spot in SPOTS if spot.column not in WORDS and spot.kind != "names"])
     with on_terminal("replay", str(path), "--serve", "127.0.0.1:0") as terminal:
         terminal.until("\n")
         if "playing" in terminal.text:

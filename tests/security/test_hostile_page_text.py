@@ -1,5 +1,3 @@
-"""What peers call themselves and say is text on the page and in its file: it runs nothing."""
-
 from __future__ import annotations
 
 import json
@@ -12,9 +10,9 @@ from altered_captures import replaced
 from altered_sessions import recorded
 from browser import Look, Served, Sight, file_address, served
 from command import ODD, kiebitz
+from damaged_databases import SPOTS, damage
 from hostile_text import PLAYERS, spelt
-from page_sights import PANES, exported
-from spoilt_databases import SPOTS, spoil
+from page_queries import PANES, exported
 from strength import a_few, times
 
 MARKUP = (
@@ -56,7 +54,7 @@ HIDDEN = r"""() => {
 
 
 def made(protocol: str, kind: str, folder: Path) -> str:
-    """A session in which a player is called so, in a folder that is, too."""
+    """Return a session in which a player is called so, in a folder that is, too."""
     capture, player = PLAYERS[protocol]
     known = recorded(capture)
     said = replaced({player: spelt(NAMES[kind], protocol)})([*known.said])
@@ -66,7 +64,6 @@ def made(protocol: str, kind: str, folder: Path) -> str:
 
 
 def harmless(sight: Sight) -> str:
-    """Go through all that the page has, and look that it is nothing but text; all that it says."""
     said = []
     sight.settle()
     players = sight.tell("document.getElementById('as').options.length")
@@ -134,7 +131,7 @@ def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) ->
     assert kiebitz("import", ODD, "-w", str(database)).status == 0
     # Without these it is not read at all.
     kept = {"protocol", "transport", "direction", "severity", "kind", "client", "server"}
-    spoil(str(database), [spot for spot in SPOTS if spot.kind == kind and spot.column not in kept], MARKUP)
+    damage(str(database), [spot for spot in SPOTS if spot.kind == kind and spot.column not in kept], MARKUP)
     with served(str(database)) as server:
         sight = look(server.at())
         # Of such a database some questions have no answer but a sentence.
@@ -148,7 +145,7 @@ def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) ->
 
 
 @pytest.mark.full
-def test_what_the_tests_own_players_babble_is_text(look: Look, tmp_path: Path) -> None:
+def test_chatter_of_the_tests_own_players_is_text(look: Look, tmp_path: Path) -> None:
     with served(ODD) as server:
         sight = look(server.at())
         harmless(sight)
@@ -166,7 +163,7 @@ def tiny() -> Iterator[Served]:
 
 
 def put(tag: str, where: str = "head", then: str = "", **given: str) -> str:
-    """A script that puts such an element into the page."""
+    """Return a script that puts such an element into the page."""
     return (
         f"const put = Object.assign(document.createElement({tag!r}), {json.dumps(given)});"
         f" document.{where}.append(put); {then}"
@@ -174,7 +171,6 @@ def put(tag: str, where: str = "head", then: str = "", **given: str) -> str:
 
 
 ELSEWHERE = "http://192.0.2.1/x"
-"""Nobody has this address."""
 
 FORBIDDEN = {
     "an inline script": put("script", textContent="ran(1)"),
@@ -198,7 +194,7 @@ def test_the_policy_refuses(what: str, tiny: Served, tmp_path: Path, look: Look)
     for address in (tiny.at(), file_address(path)):
         sight = look(address)
         sight.rest()
-        # A request that the browser stops is told of all the same.
+        # A request cancelled by the browser is reported all the same.
         sight.expect("Content Security Policy|refused by the policy|asked elsewhere: |failed: .*: csp$")
         sight.tell(f"() => {{ {FORBIDDEN[what]} }}")
         sight.until(partial(sight.tell, "window.refused.length > 0"), f"{what} is refused")

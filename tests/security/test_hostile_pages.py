@@ -1,7 +1,6 @@
-"""Databases whose pages refer to one another so that reading never ends: it ends, with a sentence.
+"""Databases with cyclic pages, on which reading would never end, are rejected.
 
-A file of 150 KB says here that it holds more rows than there are atoms in a cup; no schema and no value in it
-is odd.
+A file of 150 KB claims an astronomical number of rows here; schema and values look normal.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ OTHERS = ["sessions", "streams", "chunks", "events", "games", "snapshots"]
 
 
 def interior(child: int, at: int) -> bytes:
-    """A page of a table's tree (SQLite's file format, 1.6) all of whose children are one page."""
+    """Return a page of a table's tree (SQLite's file format, 1.6) all of whose children are one page."""
     page = bytearray(PAGE)
     offsets = []
     end = PAGE
     for number in range(1, CHILDREN + 1):
-        # The key is a number of seven bits a byte, the page's four bytes stand before it.
+        # The key has seven bits a byte, preceded by the page's four bytes.
         key = bytes([0x80 | number >> 7, number & 0x7F]) if number > 0x7F else bytes([number])
         cell = struct.pack(">I", child) + key
         end -= len(cell)

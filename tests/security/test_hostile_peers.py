@@ -16,11 +16,11 @@ import pytest
 from inspected_captures import items_of
 from networks import GATEWAY_INSIDE, at, inside, network, skip_unless_possible
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, rows, running
+from relay_processes import HAS_PROC
 from strength import a_few
 from tcp_relays import MOSTLY_UVLOOP, NewLoop, connect, connected, receive, resident_bytes, serving
 from tcp_relays import to as to_tcp
 from udp_relays import V4, Echo, ask, client_of, eventually, name, relaying, to
-from watched import HAS_PROC
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import Inspector
@@ -39,9 +39,7 @@ def open_files() -> int:
 
 @MOSTLY_UVLOOP
 @pytest.mark.parametrize("deaf", a_few(["client", "server"], ["client"]))
-def test_readers_that_never_read_cost_little_and_disturb_nobody(
-    tmp_path: Path, deaf: str, new_loop: NewLoop
-) -> None:
+def test_readers_that_never_read_cost_little(tmp_path: Path, deaf: str, new_loop: NewLoop) -> None:
     with (
         serving() as server,
         relaying(tmp_path, to_tcp(server), new_loop=new_loop) as relay,
@@ -64,14 +62,14 @@ def test_readers_that_never_read_cost_little_and_disturb_nobody(
                 assert receive(client, 6) == b"!ENDE\n"
 
 
-# Who connects and says nothing, or is gone without a word.
+# Clients that connect and stay silent, or disconnect at once.
 
 
 @pytest.mark.parametrize(
     "greeted",
     [pytest.param(False, id="silent server", marks=pytest.mark.full), pytest.param(True, id="speaks first")],
 )
-def test_the_silent_make_room_and_those_who_play_stay(
+def test_idle_clients_are_evicted_before_players(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeted: bool
 ) -> None:
     # However slow this machine is, they have just come.
@@ -149,7 +147,7 @@ def test_a_machine_that_vanishes_is_noticed(tmp_path: Path) -> None:
     assert rows(database, "SELECT code FROM diagnostics WHERE grp = 'network'") == [("timeout",)]
 
 
-# Whoever sends from ten thousand addresses.
+# A sender from ten thousand addresses.
 
 
 @HAS_PROC
@@ -187,8 +185,8 @@ def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -
 
 
 @HAS_PROC
-def test_the_command_stands_a_flood_from_many_ports(tmp_path: Path) -> None:
-    """All of it: the forwarder, the recorder, the notices, and what is recorded."""
+def test_the_command_survives_a_flood_from_many_ports(tmp_path: Path) -> None:
+    """The whole command: forwarder, recorder, notices, and recording."""
     database = tmp_path / "game.db"
     flood = 10_000
     with Echo() as server:
@@ -241,7 +239,6 @@ def test_the_command_stands_a_flood_from_many_ports(tmp_path: Path) -> None:
 
 
 def resident_of(process: int) -> int:
-    """How much memory a process holds (bytes)."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -259,7 +256,6 @@ def test_among_players_the_longest_silent_makes_room(tmp_path: Path) -> None:
 # Segments of a single byte.
 
 BYTES = 10_000
-"""So many segments a connection consists of."""
 
 ROW_BYTES = 50
 """A byte that comes alone takes no more of the database than this, with its row and the row's index."""
@@ -274,7 +270,7 @@ each_over_tcp = pytest.mark.parametrize("protocol", a_few(SPOKEN, ["schafkopf"])
 
 
 def conversation(protocol: str) -> tuple[Stream, list[Chunk]]:
-    """The longest of a capture, up to `BYTES` bytes."""
+    """Return the longest of a capture, up to `BYTES` bytes."""
     chunks = [item for item in items_of(SPOKEN[protocol]) if isinstance(item, Chunk)]
     sizes: dict[int, int] = {}
     for chunk in chunks:
@@ -350,7 +346,7 @@ def test_a_byte_in_each_datagram(tmp_path: Path) -> None:
                 client.send(b"%c" % (number % 256))
                 assert len(server.recv(10)) == 1
     assert rows(database, "SELECT count(*) FROM messages WHERE name = 'unreadable'") == [(BYTES,)]
-    # Each is a message, and has a diagnostic that says what is wrong with it.
+    # Each is a message with a diagnostic.
     assert database.stat().st_size < BYTES * (ROW_BYTES + 350)
 
 
@@ -365,7 +361,6 @@ def test_the_work_for_single_bytes_grows_with_their_number_only(protocol: str) -
 
 
 def calls(dissector: Dissector, data: bytes, count: int) -> int:
-    """How many functions are called for a direction that says this so many times, byte by byte."""
     inspector = Inspector([dissector], Ids(), {("tcp", 4711): dissector})
     stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:4711", 0)
     called = 0

@@ -1,7 +1,7 @@
-"""A database whose schema somebody has spoilt: nothing of it runs, and nothing recorded is lost.
+"""Databases with a hostile schema: no code of it runs, and no recorded data is lost.
 
-It may be read where plain selects read plain tables. Nothing is ever written into it; its recorded bytes can
-be read into a new database.
+A database may be read if plain selects read plain tables. It is never written; its recorded bytes can be read
+into a new database.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ READABLE = {
     "statistics": "ANALYZE",
     "a column more": "ALTER TABLE games ADD COLUMN more TEXT DEFAULT 'x'",
 }
-"""What plain selects do not run."""
 
 REMADE = {
     "a constraint": ("name TEXT", "name TEXT CHECK (length(hex(zeroblob(100000000))) > 0)"),
@@ -49,7 +48,7 @@ REMADE = {
     "conflicts that replace": ("id INTEGER PRIMARY KEY", "id INTEGER PRIMARY KEY ON CONFLICT REPLACE"),
     "a reference": ("name TEXT", "name TEXT REFERENCES games(id) ON DELETE CASCADE"),
 }
-"""What is in the table `sessions` itself; those, too, can be read."""
+"""Hostile definitions of the table `sessions` itself; these can be read, too."""
 
 UNREADABLE = {
     "a view for a table": "ALTER TABLE games RENAME TO g; CREATE VIEW games AS SELECT * FROM g",
@@ -61,7 +60,6 @@ UNREADABLE = {
     "a column less": "ALTER TABLE streams DROP COLUMN transport",
     "a table less": "DROP TABLE snapshots",
 }
-"""What is not even read."""
 
 READING = [
     *(["sessions"], ["streams"], ["games"], ["messages"], ["events"], ["check"], ["state"], ["follow", "1"]),
@@ -95,7 +93,7 @@ def remade(old: str, new: str) -> str:
 
 
 def respelt(statements: str) -> str:
-    """The same objects, called by their kinds in another spelling: SQLite runs them all the same."""
+    """Return the same objects, called by their kinds in another spelling: SQLite runs them all the same."""
     return (
         f"{statements}; PRAGMA writable_schema = ON;"
         " UPDATE sqlite_schema SET type = upper(type) WHERE type <> 'table'; PRAGMA writable_schema = OFF"
@@ -125,7 +123,7 @@ def writing(path: str) -> list[list[str]]:
         ["redissect", path],
         ["import", ODD, "-w", path],
         ["relay", "-m", f"reverse:udp://127.0.0.1:{port}@0", "-w", path],
-        # Without the right to capture it says only that.
+        # Without the right to capture this is the only message.
         *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
         ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
     ]
@@ -171,7 +169,7 @@ def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tm
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_what_is_no_table_is_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
+def test_non_tables_are_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, UNREADABLE[kind])
     reading = [[command[0], path, *command[1:]] for command in READING]
     for command in [*reading, *writing(path), ["import", path, "-w", str(tmp_path / "new.db")]]:
@@ -195,12 +193,12 @@ def test_tables_that_share_their_pages_are_not_written_to(sound: Path, tmp_path:
     assert Path(path).read_bytes() == before
 
 
-def test_what_an_older_sqlite_utils_has_made_is_ours(sound: Path, tmp_path: Path) -> None:
+def test_files_of_an_older_sqlite_utils_are_accepted(sound: Path, tmp_path: Path) -> None:
     path = shutil.copy(sound, tmp_path / "old.db")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql <> ''").fetchall():
-            # Before version 4 names stood in brackets.
+            # Before version 4 names were in brackets.
             bracketed = re.sub(r'"(\w+)"', r"[\1]", sql)
             assert bracketed != sql
             connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (bracketed, name))

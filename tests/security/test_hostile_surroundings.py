@@ -1,5 +1,3 @@
-"""What lies at a database's path, and beside it: SQLite would follow it, and is not let near it."""
-
 from __future__ import annotations
 
 import os
@@ -32,7 +30,7 @@ def writing(path: str) -> list[list[str]]:
     return [
         ["import", TINY, "-w", path],
         ["relay", "-m", f"reverse:udp://127.0.0.1:{free_port('udp')}@0", "-w", path],
-        # Without the right to capture it says only that.
+        # Without the right to capture this is the only message.
         *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
         ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
     ]
@@ -52,7 +50,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def game(sound: Path, tmp_path: Path) -> Path:
-    """A database of one's own."""
     return Path(shutil.copy(sound, tmp_path / "game.db"))
 
 
@@ -83,7 +80,7 @@ def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> 
         assert f"SQLite would delete the file that this names, {victim}: move it away" in done.err
         assert victim.read_text() == "all my work"
     assert journal.exists()
-    # It is as dangerous as it is meant to be.
+    # The bait works.
     with closing(sqlite3.connect(game)) as connection:
         connection.execute("SELECT count(*) FROM chunks").fetchone()
     assert not victim.exists()
@@ -105,7 +102,7 @@ SUFFIXES = ["-wal", "-shm", "-journal"]
         lambda row: [*BESIDE].index(row[0]) % 3 == SUFFIXES.index(row[1]),
     ),
 )
-def test_what_is_no_file_is_not_opened_beside_a_database(kind: str, suffix: str, game: Path) -> None:
+def test_special_files_next_to_a_database_are_not_opened(kind: str, suffix: str, game: Path) -> None:
     BESIDE[kind](Path(f"{game}{suffix}"))
     for command in (["events", str(game)], ["redissect", str(game)], *writing(str(game))):
         done = kiebitz(*command)
@@ -115,7 +112,7 @@ def test_what_is_no_file_is_not_opened_beside_a_database(kind: str, suffix: str,
 
 @IS_ROOT
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
-def test_another_users_file_is_not_used_beside_a_database(suffix: str, game: Path) -> None:
+def test_another_users_file_is_not_used_next_to_a_database(suffix: str, game: Path) -> None:
     beside = Path(f"{game}{suffix}")
     beside.touch()
     os.chown(beside, NOBODY, NOBODY)
@@ -162,7 +159,7 @@ OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("kind", [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
-def test_what_is_not_ones_own_is_not_recorded_into(kind: str, game: Path) -> None:
+def test_foreign_databases_are_not_recorded_into(kind: str, game: Path) -> None:
     spoil, sentence = {**TARGETS, **OTHERS}[kind]
     spoil(game)
     before = game.read_bytes() if game.is_file() else None
@@ -194,7 +191,6 @@ def test_reading_leaves_a_folder_as_it_was(game: Path, tmp_path: Path) -> None:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Let nothing be written in a folder, not even by root."""
     subprocess.run(["mount", "--bind", folder, folder], check=True)
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
@@ -206,7 +202,7 @@ def read_only(folder: Path) -> Iterator[None]:
 @IS_ROOT
 @pytest.mark.parametrize("log", ["none", "empty", "some"])
 def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> None:
-    """A database that was closed is read there; one with a log says what to do."""
+    """A closed database is readable there; one with a log leads to an error with advice."""
     with suppress(FileNotFoundError), closing(sqlite3.connect(game)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("UPDATE sessions SET name = 'in the log'")
@@ -233,7 +229,7 @@ def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> N
 
 
 def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
-    """Whatever is recorded, dissected anew or removed meanwhile: an answer, or a sentence."""
+    """Whatever is recorded, redissected or removed meanwhile: an answer, or an error."""
     rounds = " ".join(map(str, range(times(2, quick=1))))
     changing = subprocess.Popen(
         [

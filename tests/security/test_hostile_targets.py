@@ -1,5 +1,3 @@
-"""-o and --svg, where somebody was there before: links, pipes, folders, full disks, the session itself."""
-
 from __future__ import annotations
 
 import os
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz, spawn
-from planted_files import STRANGER, folder_for_all, planted, strange
+from foreign_files import STRANGER, create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, until
 from recording_relays import full, small_disk
 from strength import a_few
@@ -29,7 +27,6 @@ BOTH = pytest.mark.parametrize("command", [CSV, SVG], ids=["export", "svg"])
 
 
 def assert_written(path: Path) -> None:
-    """A whole new file of ours alone."""
     assert stat.S_ISREG(path.lstat().st_mode)
     assert stat.S_IMODE(path.lstat().st_mode) == 0o600
     assert path.stat().st_uid == os.geteuid()
@@ -50,14 +47,14 @@ def test_a_planted_name_of_an_unfinished_file_is_not_written_to(
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     target = shared / "x"
-    planted(shared / f"x.{os.getpid()}.part", lambda path: path.symlink_to(victim))
+    create_as_stranger(shared / f"x.{os.getpid()}.part", lambda path: path.symlink_to(victim))
     assert kiebitz(*command, str(target)).status == 0
     assert_written(target)
     assert victim.read_text() == "mine\n"
 
 
 @BOTH
-def test_what_an_older_one_has_left_is_not_in_the_file(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_entries_of_an_older_one_are_not_in_the_file(tmp_path: Path, command: tuple[str, ...]) -> None:
     leftover = tmp_path / f"x.{os.getpid()}.part"
     leftover.write_text("tail of something older" * 100_000)
     leftover.chmod(0o666)
@@ -96,7 +93,7 @@ def test_a_link_of_ours_or_an_older_file_is_replaced_and_never_written_to(
     target = shared / "x"
     make(target)
     if whose:
-        strange(target)
+        give_to_stranger(target)
     assert kiebitz(*CSV, str(target)).status == 0
     assert_written(target)
     assert victim.read_text() == "mine\n"
@@ -115,13 +112,13 @@ REFUSED: dict[str, tuple[Make, str]] = {
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_another_user_has_planted_is_refused(
+def test_another_user_s_planted_file_is_rejected(
     tmp_path: Path, make: Make, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kiebitz.services.output_files._READER_TIMEOUT_S", 0.1)
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
-    target = planted(folder_for_all(tmp_path / "shared") / "x", make)
+    target = create_as_stranger(folder_for_all(tmp_path / "shared") / "x", make)
     before = target.lstat()
     done = kiebitz(*CSV, str(target))
     assert (done.status, done.out) == (1, "")
@@ -192,7 +189,7 @@ def test_standard_output_by_its_path(tmp_path: Path, path: str, into: str) -> No
     assert names(tmp_path) == ["found"]
 
 
-def test_a_descriptor_that_nobody_gave_us() -> None:
+def test_a_descriptor_that_was_not_passed() -> None:
     # The database in memory has none, but python may have some.
     for number in ("3", "9", "99999999999999999999"):
         done = kiebitz(*CSV, f"/dev/fd/{number}")
@@ -339,18 +336,18 @@ def test_no_database_is_lost(tmp_path: Path, way: str) -> None:
 
 
 def test_another_users_folder_entry_does_not_stop_us(tmp_path: Path) -> None:
-    """What is theirs beside the target stays theirs."""
+    """Another user's entry next to the target stays."""
     shared = folder_for_all(tmp_path / "shared")
     theirs = shared / ".kiebitz-x.part"
     theirs.write_text("theirs")
-    strange(theirs)
+    give_to_stranger(theirs)
     assert kiebitz(*CSV, str(shared / "x")).status == 0
     assert theirs.read_text() == "theirs"
 
 
 def _strange_folder(path: Path) -> None:
     path.mkdir()
-    strange(path)
+    give_to_stranger(path)
 
 
 def _folder_for_all(path: Path) -> None:
@@ -361,7 +358,7 @@ def _folder_for_all(path: Path) -> None:
 def _strange_link(path: Path) -> None:
     (path.parent / "mine").mkdir()
     path.symlink_to("mine")
-    strange(path)
+    give_to_stranger(path)
 
 
 FOLDERS: dict[str, tuple[Make, str]] = {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from command import TINY, kiebitz
+from damaged_databases import SPOTS, damage
 from processes_and_rows import PATIENCE_S, free_port
-from spoilt_databases import SPOTS, spoil
 from strength import a_few
 from terminals import OnTerminal
 
@@ -35,7 +35,7 @@ def test_a_hostile_database_is_watched(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0
     columns = {"name", "note", "player", "label", "actor", "sentence", "text", "fields", "data"}
-    spoil(str(path), [spot for spot in SPOTS if spot.column in columns and spot.kind != "names"], HOSTILE)
+    damage(str(path), [spot for spot in SPOTS if spot.column in columns and spot.kind != "names"], HOSTILE)
     with OnTerminal("watch", str(path), columns=200, rows=50) as terminal:
         terminal.read_until(lambda written: b"q quit" in written)
         terminal.type(b"\t")

@@ -1,7 +1,8 @@
-"""What peers call themselves, and what stands in arguments and paths, drives no terminal and means nothing.
+"""Hostile names of peers, and hostile texts in arguments and paths, control no terminal.
 
-A name is in all that its player's server tells of them: the names of recorded players are replaced. What
-commands show of one session is in `test_hostile_database_text.py`, which spoils each text.
+A name is in all messages about its player: the names of recorded players are replaced. Output about one
+session
+is tested in `test_hostile_database_text.py`, which spoils each text.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from kiebitz.dissectors.escaping import printable
 
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """A database for each protocol and name, in a folder whose name is hostile, too."""
     made = {}
     for protocol, (capture, player) in PLAYERS.items():
         known = recorded(capture)
@@ -59,7 +59,6 @@ def test_no_name_in_a_corpus_drives_anything(
 
 @pytest.fixture(scope="module")
 def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """These sessions in one corpus, of each name and of each protocol some."""
     folder = tmp_path_factory.mktemp("corpus") / "a\x1b[2J\u202e[b]'"
     chosen = [path for at, path in sessions.items() if at[0] == "maexchen" or at[1] == "controls"]
     put_sessions(folder, chosen)
@@ -77,7 +76,7 @@ def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], st
         cells = [row[column] for row in listed]
         assert any(cell.startswith("'=1+1") for cell in cells), command
         assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells), command
-    # Programs take JSON, where it is what was said.
+    # Programs use JSON, which has the original text.
     assert "=1+1" in {event["actor"] for event in kiebitz("events", session, "--json").json}
 
 
@@ -127,7 +126,7 @@ def test_no_argument_drives_the_terminal_by_way_of_an_error(command: list[str], 
     assert is_harmless(done.err)
 
 
-def test_a_file_with_a_hostile_name_is_told_of_in_words(tmp_path: Path) -> None:
+def test_a_file_with_a_hostile_name_is_reported_in_words(tmp_path: Path) -> None:
     whole = Path(TINY).read_bytes()
     (tmp_path / f"{ODD}.pcap").write_bytes(whole[:-5])
     (tmp_path / f"{ODD}.txt").write_bytes(b"no capture")

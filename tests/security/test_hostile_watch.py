@@ -1,5 +1,3 @@
-"""Each text of somebody else's database drives nothing in any pane of `kiebitz watch`, and forges no line."""
-
 from __future__ import annotations
 
 import re
@@ -7,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
+from damaged_databases import FORGED, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, is_harmless
-from spoilt_databases import FORGED, SPOTS, Spot, spoil
 from strength import a_few
 from watch_driver import Sight, watch
 
@@ -19,7 +17,6 @@ _LINE = re.compile(rf"^ *{FORGED}", re.MULTILINE)
 
 
 async def everything(sight: Sight) -> None:
-    """Look at all panes, here and there, with each dialog."""
     for keys in (["end"], ["home"], ["n"], ["question_mark"], ["escape"], ["a"], ["down", "enter"], ["end"]):
         await sight.press(*keys)
         safe(sight)
@@ -43,16 +40,15 @@ def safe(sight: Sight) -> None:
 def spoilt(protocol: str, folder: Path, spots: list[Spot]) -> str:
     path = str(folder / "game.db")
     assert kiebitz("import", CAPTURES_OF[protocol], "-w", path).status == 0
-    spoil(path, spots)
+    damage(path, spots)
     return path
 
 
 def look(path: str) -> None:
-    """Watch it, unless it is refused in a sentence: as no database of ours, or as a damaged one."""
     try:
         watch(path, everything, (100, 30))
     except Exception as error:
-        # Of a damaged one the command says so then.
+        # The command reports a damaged one then.
         if not isinstance(error, KiebitzError) and damaged_database(["watch", path]) is None:
             raise
 
@@ -64,7 +60,7 @@ def test_no_column_does_anything(spot: Spot, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", a_few(["names", "values"], ["values"]))
 @pytest.mark.parametrize("protocol", a_few(CAPTURES_OF, ["catan"]))
-def test_nothing_that_is_told_of_a_game_does_anything(protocol: str, kind: str, tmp_path: Path) -> None:
+def test_hostile_game_texts_are_inert(protocol: str, kind: str, tmp_path: Path) -> None:
     words = {"protocol", "transport", "direction", "severity", "kind"}
     look(
         spoilt(

@@ -22,11 +22,11 @@ import pytest
 from catan_play import Server as CatanServer
 from catan_wire import items
 from command import kiebitz
+from imported_databases import database_of
 from inspected_captures import CAPTURES
-from made_sessions import START_NS, Conversation, record
 from processes_and_rows import until
 from served_pages import QUICK_S, serving
-from stored import stored
+from session_factory import START_NS, Conversation, record
 from strength import CAPTURES as CHOSEN
 from strength import a_few, times
 
@@ -49,7 +49,6 @@ GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = times(6, 3)
 MOST_MOMENTS = times(8, 3)
 LEAST_SECRET = 3
-"""Shorter texts stand in sentences by chance, as do numbers."""
 
 
 # Made sessions: names that change, are reused, stolen and come again.
@@ -168,7 +167,6 @@ def rejected() -> list[Item]:
 
 
 def at_two_tables() -> list[Item]:
-    """Two players of one name, at two servers."""
     one = Conversation("10.0.0.1:4000", number=1).says(b"REGISTER;alice").hears(b"REGISTERED")
     one.hears(b"ROUND STARTING;t0ken-one").hears(b"SCORE;alice:1,Erster:2")
     other = Conversation("10.0.0.2:4000", server="127.0.0.1:9001", number=2)
@@ -184,7 +182,6 @@ MADE: dict[str, Callable[[], list[Item]]] = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The database of a made session, by its name; each is recorded once."""
     known: dict[str, str] = {}
     folder = tmp_path_factory.mktemp("made")
 
@@ -200,7 +197,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """All texts in a JSON value, those of keys too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -250,7 +246,6 @@ class Truth:
         self.streams = {stream: "\n".join(parts) for stream, parts in carried.items()}
 
     def unknown_to(self, streams: Set[int]) -> list[str]:
-        """What no connection among these carried."""
         own = "\n".join(self.streams[stream] for stream in streams)
         here = {self.servers[stream] for stream in streams}
         others = {
@@ -270,7 +265,6 @@ class Truth:
 
 
 def leaked(answer: str, secrets: list[str]) -> str | None:
-    """The first secret that stands in an answer as a word."""
     return next(
         (
             secret
@@ -282,7 +276,6 @@ def leaked(answer: str, secrets: list[str]) -> str | None:
 
 
 def readable(body: Any) -> str:
-    """All texts of an answer, as they are read."""
     if isinstance(body, bytes):
         return body.decode()
     return "\n".join(texts(msgspec.to_builtins(body)))
@@ -294,7 +287,7 @@ def readable(body: Any) -> str:
 def questions(
     address: Address, reader: Reader, words: list[str]
 ) -> Iterator[tuple[dict[str, str], dict[str, int]]]:
-    """The queries of an address, and the numbers in it."""
+    """Yield the queries of an address, and the numbers in it."""
     timeline = reader.timeline
     known = {parameter.name for parameter in address.parameters}
     tables = [table.id for table in timeline.tables()]
@@ -330,14 +323,13 @@ def questions(
 
 
 def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[str, str]]:
-    """What a link gives by every address of the server, live too, with the question."""
     label = reader.label(reach)
     for address in ADDRESSES:
         for query, numbers in questions(address, reader, secrets):
             asked = Asked(query, address.known, reach, numbers)
             asked.player = label
             try:
-                # A filter stands in the question, and nothing of it in the answer.
+                # A filter is in the request, but not in the answer.
                 yield f"{address.path} {query} {numbers}", readable(address.ask(reader, asked))
             except NotThereError as error:
                 yield f"{address.path} {query} {numbers}", str(error)
@@ -348,7 +340,7 @@ def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[
 
 
 def page(reader: Reader, player: str) -> str:
-    """The texts of the file that is exported for a player."""
+    """Return the texts of the file that is exported for a player."""
     file = io.BytesIO()
     write_html(reader, player, file, lambda _done, _all: None)
     found = re.search(rb'id="kiebitz-data">([^<]*)<', file.getvalue())
@@ -409,11 +401,11 @@ QUICK = {*CHOSEN, "maexchen-two-servers-restart.pcapng"}
 
 
 @pytest.mark.parametrize("capture", a_few(GAMES, QUICK.__contains__))
-def test_no_answer_holds_what_only_others_were_told(capture: str) -> None:
-    check(stored(capture))
+def test_no_answer_has_hidden_values(capture: str) -> None:
+    check(database_of(capture))
 
 
-# Names that change hands: whose connections a name stands for, also one that is borne no more.
+# Reused names: a name's connections, and a name that is no longer used.
 
 OWN: list[tuple[str, dict[str, set[int]]]] = [
     ("reused", {"Spieler 2": {1}, "alice": {2}, "bob": {3}, "mallory": {1}, "Spieler 3": {3}}),
@@ -438,7 +430,7 @@ def test_names_that_change_hands_give_nothing_away(
 
 
 def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
-    """Whoever has a link to a name gets nothing of the one who has that name later."""
+    """A link to a name does not apply to a later player of that name."""
     path = tmp_path / "game.db"
     found = squatted()
     begun = next(place for place, item in enumerate(found) if item.stream.id == 2)
@@ -469,7 +461,7 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
     assert keys.player(old) != keys.player(links["alice"])
 
 
-def test_a_link_goes_on_in_the_next_database(tmp_path: Path) -> None:
+def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
     """The names of players are in the database before; a new one has their streams."""
     found = squatted()
     recorder = RotatingRecorder(str(tmp_path / "one.db"), "relay", "made up", started_ns=START_NS)
@@ -501,7 +493,7 @@ def test_a_link_of_another_session_opens_nothing(made: Callable[[str], str]) -> 
 
 
 def test_the_server_asks_for_the_key_of_a_connection(made: Callable[[str], str]) -> None:
-    """By the real command: the link of a former name of alice gives none of her cards."""
+    """By the real command: the link of a former name of alice shows none of her cards."""
     with serving(made("reused"), made("at_two_tables"), "--host", "127.0.0.1", "--player-links") as server:
         names = {"alice", "bob", "Spieler 2", "alice (session 2)", "alice (2)"}
         until(lambda: names <= server.links().keys(), "there are links", QUICK_S)
@@ -521,7 +513,7 @@ def test_the_server_asks_for_the_key_of_a_connection(made: Callable[[str], str])
             assert (other.status, other.sentence) == (404, f"there is no table {3 - number} in this session")
 
 
-def test_a_player_s_state_is_made_of_what_the_player_saw(made: Callable[[str], str]) -> None:
+def test_a_player_s_state_follows_from_observed_events(made: Callable[[str], str]) -> None:
     """After the end of its connection nothing changes for it, and nothing of before is there."""
     visibility = opened(made("impersonated")).visibility
     table = 1

@@ -1,7 +1,8 @@
-"""No command runs code that lies in the folder one stands in, in whatever process of it.
+"""No process of any command runs code from the current folder.
 
-The folder is what a stranger hands out: a capture and a database, and beside them modules with the names of
-the standard library's, of our dependencies' and of our own, and a package that offers a plug-in.
+The folder is an untrusted one: a capture and a database, and modules with the names of the standard
+library's,
+of dependencies' and of Kiebitz's, and a package with a plug-in.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ RUNS: dict[str, list[list[str]]] = {
     ],
     "sniff": [["-i", "-", "-w", "sniffed.db"]],
     "import": [["tiny.pcap", "-w", "imported.db"], [LARGE, "-w", "large.db"]],
-    # Nobody is there, so it tries again and again.
+    # No server is there, so it retries.
     "collect": [["nats://127.0.0.1:{tcp}/class", "-w", "collected.db"]],
     "sessions": [["game.db"], ["game.db", "--note", "1", "played at noon"]],
     "streams": [["game.db"]],
@@ -80,10 +81,9 @@ RUNS: dict[str, list[list[str]]] = {
 
 ENDLESS = {"relay", "serve", "collect", "mitmdump"}
 QUICK = [["relay"], ["import"], ["state"], ["help"], []]
-"""The commands of which `make test` has runs; none is mitmdump."""
+"""Commands that `make test` runs; none is mitmdump."""
 
 LEFT_OUT = {"socks5@{tcp}", "--publish", "--serve"}
-"""Those of theirs that it has not."""
 
 
 def test_every_command_is_tried() -> None:
@@ -97,14 +97,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bait = f"with open({str(made / 'marks')!r}, 'a') as marks:\n    marks.write(__name__ + '\\n')\n"
     names = {*sys.stdlib_module_names, *packages_distributions(), "sitecustomize", "usercustomize", "planted"}
     for name in names:
-        # What stands for no module of one file would be no bait.
+        # Only names of single-file modules are bait.
         if "/" not in name:
             (made / f"{name}.py").write_text(bait)
     offer = made / "planted-1.0.dist-info"
     offer.mkdir()
     (offer / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
     (offer / "entry_points.txt").write_text("[kiebitz.dissectors]\nplanted = planted:PLANTED\n")
-    # The one file that is to be run imports others, none of which lies here.
+    # The one file that should run imports others, none of which is here.
     hook = "import random, textwrap, click\n\n\ndef message(message, table):\n    return message\n"
     (made / "a_hook.txt").write_text(hook)
     tiny = Path(TINY).read_bytes()

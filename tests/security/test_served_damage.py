@@ -1,4 +1,4 @@
-"""A database from anybody, served: each address answers in JSON, or says in a sentence what is wrong.
+"""`kiebitz serve` with any database: each address answers in JSON, or with an error message.
 
 Nothing is called an internal error of Kiebitz, and nothing that a page would take for markup is in a drawing.
 """
@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from command import kiebitz
+from damaged_databases import ROWS, SPOTS, Spot, damage
+from damaged_databases import damaged_copy as with_rows
 from hostile_text import CAPTURES_OF
 from served_pages import Serving, serving
-from spoilt_databases import ROWS, SPOTS, Spot, spoil
-from spoilt_databases import spoilt as with_rows
 from strength import a_few
 
 from kiebitz.cli.web.openapi import openapi
@@ -27,7 +27,6 @@ from kiebitz.cli.web.openapi import openapi
 PATHS = sorted(path[1:] for path in openapi()["paths"] if path not in ("/api/live", "/api/openapi.json"))
 
 MARKUP = "\n<script>alert(1)</script><img src=x onerror=alert(1)>]]>&amp;\x1b[2J\u2028\u202e" + "e\u0301" * 40
-"""Stands behind each text."""
 
 
 def ask_everything(server: Serving, sessions: int) -> int:
@@ -69,7 +68,6 @@ def _queries(path: str) -> Iterable[dict[str, Any]]:
 
 
 def harmless(markup: str) -> None:
-    """A drawing has nothing in it that runs, or that asks anybody for anything."""
     for element in ET.fromstring(f"<svg>{markup.partition('?>')[2] or markup}</svg>").iter():
         assert not element.tag.lower().endswith(("script", "foreignobject", "img", "iframe", "a", "image"))
         for name, value in element.attrib.items():
@@ -114,7 +112,7 @@ def served(path: str) -> int:
 def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
     Path(path).write_bytes(sound.read_bytes())
-    spoil(path, [spot], MARKUP)
+    damage(path, [spot], MARKUP)
     served(path)
 
 
@@ -123,12 +121,12 @@ def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path)
 def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
     words = {"protocol", "transport", "direction", "severity", "kind"}
     path = made(tmp_path, protocol)
-    spoil(path, [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in words], MARKUP)
+    damage(path, [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in words], MARKUP)
     served(path)
 
 
 @pytest.mark.parametrize("kind", a_few(ROWS, [*ROWS][:1]))
-def test_rows_that_kiebitz_never_writes_are_told(kind: str, sound: Path, tmp_path: Path) -> None:
+def test_rows_that_kiebitz_never_writes_are_reported(kind: str, sound: Path, tmp_path: Path) -> None:
     served(with_rows({"maexchen": sound}["maexchen"], tmp_path, ROWS[kind]))
 
 
@@ -157,7 +155,7 @@ def test_rows_that_kiebitz_never_writes_are_told(kind: str, sound: Path, tmp_pat
         lambda row: "length = 1" in row,
     ),
 )
-def test_values_that_no_program_writes_are_told(statement: str, sound: Path, tmp_path: Path) -> None:
+def test_values_that_no_program_writes_are_reported(statement: str, sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     path.write_bytes(sound.read_bytes())
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -181,7 +179,7 @@ def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
 def test_export_writes_a_page_or_says_why_not(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     path.write_bytes(sound.read_bytes())
-    spoil(str(path), [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"], MARKUP)
+    damage(str(path), [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"], MARKUP)
     for number, more in enumerate([[], ["--as", "alice"]]):
         page = tmp_path / f"{number}.html"
         done = kiebitz("export", str(path), "-T", "html", "-o", str(page), *more)

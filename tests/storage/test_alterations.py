@@ -1,5 +1,3 @@
-"""A session in which Kiebitz has altered messages: it is recorded, nobody is blamed, and it can be undone."""
-
 from __future__ import annotations
 
 import json
@@ -13,7 +11,7 @@ import msgspec
 import pytest
 from altered_message import RULE, Deed, altered_session, bytes_of, some
 from command import CAPTURES, TINY, kiebitz
-from made_sessions import record
+from session_factory import record
 from strength import GAMES, a_few, times
 from tcp_segments import plain
 
@@ -47,7 +45,6 @@ DEEDS: dict[str, Making] = {
 
 
 def _other(timeline: Timeline, row: Message) -> Message:
-    """Another message of the same name and direction, if there is one; else any that goes this way."""
     every = [other for other in some(timeline, 10_000) if other.direction == row.direction]
     alike = [other for other in every if other.name == row.name and other.fields != row.fields]
     return (alike or every)[0]
@@ -65,7 +62,7 @@ def _accused(timeline: Timeline) -> set[tuple[str, str, str]]:
         lambda row: ([*GAMES].index(row[0]) + [*DEEDS].index(row[1])) % 2 == 0,
     ),
 )
-def test_nobody_is_blamed_and_all_can_be_undone(tmp_path: Path, protocol: str, action: str) -> None:
+def test_no_violation_is_reported_and_all_can_be_undone(tmp_path: Path, protocol: str, action: str) -> None:
     capture = str(CAPTURES / GAMES[protocol])
     before = open_session(capture)
     accused = _accused(before)
@@ -125,13 +122,13 @@ def test_messages_are_marked_and_the_dropped_one_is_listed(altered: Path) -> Non
     assert lines[0].endswith("altered[change] · dice=5,1 name=carl")
     assert lines[1].endswith("altered[drop] · dice=3,3 name=carl")
     rows = kiebitz("messages", str(altered), "--json").json
-    # Each row of a program has a number: what came to nobody is told with --altered.
+    # Each row of a program has a number: undelivered messages are shown with --altered.
     assert all(isinstance(row["id"], int) for row in rows)
     assert [row["altered"] for row in rows if row["altered"]] == ["change", "double", "delay"]
     assert len(kiebitz("messages", str(altered), "--json", "-Y", "altered").json) == 3
 
 
-def test_what_was_altered_is_listed(altered: Path) -> None:
+def test_alterations_are_listed(altered: Path) -> None:
     rows = kiebitz("messages", str(altered), "--altered", "--json").json
     assert [(row["action"], row["name"], row["fields"]) for row in rows] == [
         ("change", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
@@ -159,7 +156,7 @@ def test_events_are_marked_but_no_player_knows(altered: Path) -> None:
     assert not any(row["altered"] for row in rows)
 
 
-def test_check_says_what_was_done(altered: Path) -> None:
+def test_check_reports_alterations(altered: Path) -> None:
     done = kiebitz("check", str(altered))
     assert done.status == 0
     assert "(after Kiebitz has altered a message)" in done.out
@@ -206,11 +203,11 @@ def test_exports_have_it(altered: Path, tmp_path: Path) -> None:
     assert kiebitz("export", str(altered), "-T", "pcapng", "-o", str(pcapng)).status == 0
     assert f"Kiebitz: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3".encode() in pcapng.read_bytes()
     assert b"before this, on stream 2: Kiebitz: dropped by" in pcapng.read_bytes()
-    # What everybody got is the same there.
+    # Broadcasts are the same there.
     assert kiebitz("diff", str(altered), str(pcapng)).status == 0
 
 
-def test_what_it_led_to(altered: Path) -> None:
+def test_consequences_of_a_change(altered: Path) -> None:
     done = kiebitz("diff", "--alterations", str(altered))
     assert done.status == 3
     for words in (
@@ -225,7 +222,7 @@ def test_what_it_led_to(altered: Path) -> None:
     assert not found["equal"]
 
 
-def test_diff_of_one_session_that_nobody_altered() -> None:
+def test_diff_of_an_unaltered_session() -> None:
     done = kiebitz("diff", "--alterations", TINY)
     assert (done.status, done.out) == (0, "no alterations in this session\n")
     assert kiebitz("diff", "--alterations", TINY, TINY).status == 2
@@ -240,7 +237,7 @@ def test_it_is_redissected_compared_replayed_and_made_another(altered: Path, tmp
     assert _rows(copy) == before
     assert kiebitz("diff", str(altered), str(copy)).status == 0
     assert kiebitz("replay", str(altered), "--speed", "0").status == 0
-    # A message that was altered is dropped, and nobody's mark moves to another.
+    # An altered message is dropped, and no mark moves to another.
     number = kiebitz("messages", str(altered), "--json", "-Y", 'altered == "change"').json[0]["id"]
     timeline = open_session(str(altered))
     (row,) = messages(timeline, "m.id = ?", [number])
@@ -283,7 +280,7 @@ def test_it_goes_through_the_journal_and_a_recorder_that_dies(altered: Path, tmp
 
 
 def _anew(items: Sequence[Item], known: dict[int, Stream] | None = None) -> list[Item]:
-    """The items on streams of their own, as another process would read them."""
+    """Return the items on streams of their own, as another process would read them."""
     streams = known if known is not None else {}
     for item in items:
         was = item.stream

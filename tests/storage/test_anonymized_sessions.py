@@ -1,5 +1,3 @@
-"""--anonymize on whole recordings: nothing in any export names anybody, and it is the same game."""
-
 from __future__ import annotations
 
 import base64
@@ -35,7 +33,7 @@ FEWEST = 4
 
 @cache
 def own_words() -> set[str]:
-    """The words that Kiebitz and the protocols themselves bring into an export."""
+    """Return the words that Kiebitz and the protocols themselves bring into an export."""
     texts: list[str] = [*TABLES, *(column for columns in TABLES.values() for column in columns)]
     texts += re.findall(r"\w+", (CAPTURES.parent / "docs" / "database.md").read_text())
     for dissector in BUILT_IN:
@@ -59,7 +57,6 @@ def words_of(text: str) -> list[str]:
 
 
 def said(timeline: Timeline) -> Iterator[str]:
-    """All texts and names in the messages of a session."""
     found: list[str] = []
 
     def note(text: str) -> str:
@@ -87,21 +84,19 @@ def said(timeline: Timeline) -> Iterator[str]:
 
 
 def truth_names(name: str) -> Iterator[str]:
-    """Who played, as the programs themselves logged it."""
     path = CAPTURES / f"{name.split('.pcap')[0]}.truth.json"
     if path.exists():
         yield from re.findall(r'"(?:name|nick|nickname|player)": "([^"]{1,40})"', path.read_text())
 
 
 def sought(name: str, timeline: Timeline) -> set[str]:
-    """The words that must not be found any more."""
+    """Return the words that must not be found any more."""
     ours = own_words()
     words = {word.lower() for text in (*said(timeline), *truth_names(name)) for word in words_of(text)}
     return {word for word in words if len(word) >= FEWEST and word not in ours}
 
 
 def readings(data: bytes) -> Iterator[str]:
-    """What bytes say, read as text in whatever charset."""
     plain = re.sub(rb"\\\\[bfnrt]", b" ", data)
     for charset in ("utf-8", "cp1252", "iso-8859-2", "utf-16-le", "utf-16-be"):
         for start in (0, 1) if charset.startswith("utf-16") else (0,):
@@ -110,7 +105,7 @@ def readings(data: bytes) -> Iterator[str]:
 
 
 def found_in(data: bytes, words: set[str]) -> set[str]:
-    """Which of these words are in some bytes, in hexadecimal digits or in base64 in them, too."""
+    """Return which of these words are in some bytes, in hexadecimal digits or in base64 in them, too."""
     hidden = [bytes.fromhex(run.decode()) for run in re.findall(rb"(?:[0-9a-fA-F]{2}){4,}", data)]
     for run in re.findall(rb"[0-9A-Za-z+/]{8,}", data):
         hidden += [base64.b64decode(run[at:][: (len(run) - at) // 4 * 4]) for at in range(4)]
@@ -125,7 +120,7 @@ def found_in(data: bytes, words: set[str]) -> set[str]:
 
 
 def texts_in(path: Path) -> bytes:
-    """The bytes of an export; what is packed in Parquet or in a page, as text."""
+    """Return the bytes of an export; what is packed in Parquet or in a page, as text."""
     data = path.read_bytes()
     if path.suffix == ".html":
         data, pages = re.subn(
@@ -144,7 +139,7 @@ def exports() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "form"), exports())
-def test_no_export_has_a_word_of_anybodys(name: str, form: str, tmp_path: Path) -> None:
+def test_no_export_has_a_player_s_text(name: str, form: str, tmp_path: Path) -> None:
     path = tmp_path / f"game.{form}"
     capture = str(CAPTURES / name)
     done = kiebitz("export", capture, "-T", form, "-o", str(path), "--anonymize")
@@ -164,7 +159,7 @@ def test_no_export_has_a_word_of_anybodys(name: str, form: str, tmp_path: Path) 
     assert name.split(".")[0].encode() not in data
 
 
-def test_what_is_looked_for_is_found_where_nothing_is_anonymized(tmp_path: Path) -> None:
+def test_searched_values_are_found_without_anonymization(tmp_path: Path) -> None:
     path = tmp_path / "game.jsonl"
     capture = str(CAPTURES / GAMES["okey"])
     kiebitz("export", capture, "-T", "jsonl", "-o", str(path))
@@ -187,7 +182,6 @@ SAME = {
     "games": "SELECT table_id, protocol, label, started_ns, ended_ns FROM games",
     "streams": "SELECT protocol, transport, opened_ns, closed_ns, close_reason FROM streams",
 }
-"""What nobody can be known by, and stays."""
 
 
 @pytest.mark.parametrize("name", few_captures(NAMES))
@@ -195,7 +189,7 @@ def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
     database, original = str(tmp_path / "anonymized.db"), str(tmp_path / "original.db")
     capture = str(CAPTURES / name)
     assert kiebitz("import", capture, "-w", original).status == 0
-    # Both from its database, where it is known what each server speaks: else rows may come in another order.
+    # Both from its database, which names each server's protocol: otherwise rows may be in another order.
     assert kiebitz("import", original, "-w", database, "--anonymize").status == 0
     assert kiebitz("import", original, "-w", str(tmp_path / "again.db")).status == 0
     before, after = open_session(str(tmp_path / "again.db")), open_session(database)
@@ -205,7 +199,6 @@ def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
 
 
 FREE = ("text", "why", "reason")
-"""What in an event is in somebody's own words."""
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES.values()))
@@ -219,7 +212,7 @@ def test_compared_with_the_original_only_the_names_differ(name: str, tmp_path: P
     assert all(sides["a"] != sides["b"] for table in difference["tables"] for sides in table["players"])
 
 
-def test_the_list_of_who_is_who_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_the_list_of_pseudonyms_is_written_on_request(tmp_path: Path) -> None:
     listed = tmp_path / "who.txt"
     arguments = ("export", TINY, "-T", "jsonl", "--anonymize", "--mapping-file", str(listed))
     done = kiebitz(*arguments)
@@ -240,7 +233,7 @@ def test_a_player_is_named_by_the_name_that_the_session_has(tmp_path: Path) -> N
     assert (done.status, b"dora" in path.read_bytes()) == (0, False)
 
 
-def test_several_files_have_the_same_stand_ins(tmp_path: Path) -> None:
+def test_several_files_have_the_same_pseudonyms(tmp_path: Path) -> None:
     database = str(tmp_path / "two.db")
     first, second = (str(CAPTURES / f"maexchen-{name}.pcap") for name in ("head-tiny", "old-20111003"))
     assert kiebitz("import", first, second, "-w", database, "--anonymize").status == 0

@@ -1,5 +1,3 @@
-"""One shape for all the values that stand in one place."""
-
 from __future__ import annotations
 
 import json
@@ -45,7 +43,7 @@ def test_keys_that_are_names_make_a_map() -> None:
     assert _shape([scores], place).fit(scores) == {"scores": [("alice", 1), ("bob", 2)]}
 
 
-def test_what_a_grammar_calls_mixed_has_forms_even_if_it_came_in_one() -> None:
+def test_mixed_productions_have_forms_even_with_a_single_example() -> None:
     place = GrammarHints(lambda path, value: False, ("board.field",))
     value = {"board": [{"field": "a"}]}
     assert _shape([value], place).fit(value) == {"board": [{"field": {"value": "a"}}]}

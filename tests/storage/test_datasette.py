@@ -1,5 +1,3 @@
-"""`kiebitz export -T datasette`: what it says of a database, and that each of its questions has an answer."""
-
 from __future__ import annotations
 
 import sqlite3
@@ -9,8 +7,8 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
+from imported_databases import database_of
 from make_schema import VIEWS
-from stored import stored
 from strength import a_few
 
 from kiebitz.dissectors.registry import BUILT_IN
@@ -27,7 +25,6 @@ GAMES = {
 """A capture of each protocol in which enough happens."""
 
 GIVEN = {"culprit": "odd", "session_id": 1, "game": 1}
-"""What is asked for."""
 
 EMPTY = {
     *((protocol, "all_flaws_of_one_client") for protocol in GAMES if protocol != "maexchen"),
@@ -37,7 +34,6 @@ EMPTY = {
 
 
 def metadata(path: Path) -> dict[str, Any]:
-    """What is said of the database."""
     done = kiebitz("export", str(path), "-T", "datasette")
     assert done.status == 0, done.err
     (found,) = done.json["databases"].items()
@@ -53,7 +49,7 @@ def asked(path: Path, query: dict[str, str]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "okey"]))
 def test_each_question_has_an_answer(protocol: str) -> None:
-    path = Path(stored(GAMES[protocol]))
+    path = Path(database_of(GAMES[protocol]))
     (dissector,) = (dissector for dissector in BUILT_IN if dissector.protocol == protocol)
     queries = metadata(path)["queries"]
     assert [*queries] == [query.name for query in (*QUERIES, *dissector.presentation.queries)]
@@ -63,8 +59,8 @@ def test_each_question_has_an_answer(protocol: str) -> None:
         assert asked(path, query) or (protocol, name) in EMPTY, name
 
 
-def test_who_bluffed_most_is_counted_right() -> None:
-    path = Path(stored(GAMES["maexchen"]))
+def test_the_most_frequent_bluffer_is_counted() -> None:
+    path = Path(database_of(GAMES["maexchen"]))
     rolled: dict[str, str] = {}
     bluffs: dict[str, list[bool]] = {}
     for event in kiebitz("events", str(path), "--json").json:
@@ -80,8 +76,8 @@ def test_who_bluffed_most_is_counted_right() -> None:
 
 
 def test_it_speaks_of_what_is_there() -> None:
-    tables = metadata(Path(stored(GAMES["catan"])))["tables"]
-    with closing(sqlite3.connect(Path(stored(GAMES["catan"])))) as connection:
+    tables = metadata(Path(database_of(GAMES["catan"])))["tables"]
+    with closing(sqlite3.connect(Path(database_of(GAMES["catan"])))) as connection:
         assert set(tables) <= {*TABLES, *VIEWS}
         for name, told in tables.items():
             columns = {column for _, column, *_ in connection.execute(f"PRAGMA table_info({name})")}
@@ -90,7 +86,7 @@ def test_it_speaks_of_what_is_there() -> None:
     assert set(tables) >= {*VIEWS}
 
 
-def test_what_is_no_database_has_none() -> None:
+def test_a_file_that_is_no_database_has_no_sessions() -> None:
     done = kiebitz("export", TINY, "-T", "datasette")
     assert (done.status, done.out) == (1, "")
     assert "read the capture into one with kiebitz import" in done.err

@@ -1,5 +1,3 @@
-"""What names a player in events and states is known to be a name, so that a diff can match it."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,7 +5,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES
-from stored import stored
+from imported_databases import database_of
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
@@ -19,7 +17,6 @@ NO_NAMES = ("known_to", "others_see")
 
 
 def values(name: str, value: Any, handles: IdentifierKinds) -> Iterator[tuple[str, Any, bool]]:
-    """All plain values and keys inside a value: under which key each stands, and whether it has a handle."""
     handle = handles.get(name)
     if isinstance(value, dict):
         for key, part in value.items():
@@ -33,8 +30,8 @@ def values(name: str, value: Any, handles: IdentifierKinds) -> Iterator[tuple[st
 
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
-def test_what_names_a_player_has_a_handle(capture: str) -> None:
-    timeline = open_session(stored(capture))
+def test_fields_that_name_a_player_have_a_handle(capture: str) -> None:
+    timeline = open_session(database_of(capture))
     for table in timeline.tables():
         dissector = dissector_of(table.protocol)
         assert dissector is not None
@@ -58,11 +55,11 @@ def test_what_names_a_player_has_a_handle(capture: str) -> None:
 
 
 @pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
-def test_what_has_a_handle_is_a_field_of_some_event(dissector: Any) -> None:
+def test_fields_with_identifiers_belong_to_an_event(dissector: Any) -> None:
     grammar = dissector.grammar
     fields = {field for kind in grammar.events.values() for field in kind.fields}
-    # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, a game server of
-    # CGML has its url in place of a name, and the names of its players stand beside the fields.
+    # Tricks of Schafkopf show the seats, Catan's map the owners, a game server of CGML has its url as its
+    # name, and the names of its players are next to the fields.
     inside = {"seats", "Eigentümer", "url", CALLED}
     assert {*grammar.data_identifiers} - {"actor"} <= fields | inside
     assert {*grammar.aliases, *grammar.aliases.values()} <= {*grammar.data_identifiers}

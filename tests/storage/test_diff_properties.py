@@ -1,15 +1,13 @@
-"""What must hold of the difference of any two sessions, however they came about."""
-
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 from command import CAPTURES
+from event_factory import Told, session
 from hypothesis import given
 from hypothesis import strategies as st
-from made_events import Told, session
-from stored import stored
+from imported_databases import database_of
 from strength import few_captures, times
 
 from kiebitz.cli.options.session import open_session
@@ -30,7 +28,7 @@ VALUES = st.recursive(
 
 @st.composite
 def told(draw: st.DrawFn, protocol: str) -> Told:
-    """An event of a protocol, whose data may be anything: what is stored comes from the network."""
+    """Return an event of a protocol, whose data may be anything: what is stored comes from the network."""
     dissector = dissector_of(protocol)
     kinds: dict[str, tuple[str, ...]] = {"this": ("name",), "that": ("name", "what")}
     if dissector is not None:
@@ -42,7 +40,6 @@ def told(draw: st.DrawFn, protocol: str) -> Told:
 
 @st.composite
 def sessions(draw: st.DrawFn) -> tuple[Timeline, Timeline]:
-    """Two sessions of one protocol: the second is the first with events gone, changed, moved and added."""
     protocol = draw(st.sampled_from(PROTOCOLS))
     events = draw(st.lists(told(protocol), max_size=12))
     others = list(events)
@@ -103,7 +100,6 @@ def counted(found: Difference, side: int) -> int:
 
 
 def rounds(*names: str) -> list[Told]:
-    """All are registered, then there is a round for each, in which he has a turn, rolls, and loses."""
     registered = [Told("registered", name, {"name": name}) for name in sorted(names)]
     return registered + [
         Told(kind, name, {"name": name, "names": [name]}, game=game)
@@ -139,9 +135,9 @@ SEVERAL = [
 
 @pytest.mark.parametrize("other", few_captures(SEVERAL))
 def test_captures_exchanged_exchange_the_sides(other: str) -> None:
-    b = open_session(stored(other))
+    b = open_session(database_of(other))
     for capture in ("okey-head-game-win.pcap.gz", "maexchen-old-20111003.pcap", "cgml-hands.pcap.gz")[
         : times(3, quick=1)
     ]:
-        a = open_session(stored(capture))
+        a = open_session(database_of(capture))
         assert compare(b, a) == compare(a, b).mirrored()

@@ -28,9 +28,8 @@ from kiebitz.storage.recording.disk_space import (
 )
 
 MOST = 10_000_000
-"""What --max-size 10MB is."""
+"""10 MB in bytes."""
 SLACK = 4_000_000
-"""What is gathered when the limit is met is still written: with what was found in it, less than that."""
 
 
 def files(folder: Path) -> int:
@@ -73,7 +72,7 @@ def relay_with(folder: Path, *options: str) -> Iterator[Echo]:
 @pytest.mark.parametrize(
     "rotating", [pytest.param(False, marks=pytest.mark.full), True], ids=["one database", "-b"]
 )
-def test_a_relay_records_no_more_than_it_is_told_and_forwards_on(tmp_path: Path, rotating: bool) -> None:
+def test_a_relay_records_no_more_than_it_is_reported_and_forwards_on(tmp_path: Path, rotating: bool) -> None:
     options = ("--max-size", "10MB", *(("-b", "filesize:3000") if rotating else ()))
     most = 0
     with relay_with(tmp_path, *options) as echo:
@@ -106,12 +105,12 @@ def test_a_relay_records_no_more_than_it_is_told_and_forwards_on(tmp_path: Path,
 
 
 def test_a_flood_is_recorded_as_far_as_there_is_room(tmp_path: Path) -> None:
-    """One who sends as quickly as that goes, and does not wait for anything."""
+    """The client sends as fast as possible, without waiting."""
     with relay_with(tmp_path, "--max-size", "20MB") as echo, ThreadPoolExecutor() as threads:
         is_reached = threading.Event()
 
         def flood() -> None:
-            # Most of them the system drops: nobody can read as quickly as that.
+            # The system drops most of them, as no reader is fast enough.
             for _ in range(100_000):
                 echo.client.sendto(b"x" * 50_000, ("127.0.0.1", echo.port))
                 if is_reached.is_set():
@@ -201,7 +200,7 @@ def test_a_sniff_through_a_pipe_ends_there(tmp_path: Path) -> None:
         *((size, "the minimum is 10MB") for size in ("5MB", "0GB")),
     ],
 )
-def test_what_is_no_size(size: str, words: str) -> None:
+def test_invalid_sizes(size: str, words: str) -> None:
     done = kiebitz("import", str(CAPTURE), "--max-size", size)
     assert done.status == 2
     assert words in done.err
@@ -219,7 +218,6 @@ def test_a_size_in_words(size: int, text: str) -> None:
 
 
 def leave(disk: Path, free: int) -> Path:
-    """Fill a disk until so many bytes are free."""
     ballast = disk / "ballast"
     state = os.statvfs(disk)
     ballast.write_bytes(b"x" * (state.f_bavail * state.f_frsize - free))
@@ -253,7 +251,7 @@ def test_an_import_leaves_some_of_the_disk(tmp_path: Path) -> None:
         assert_sound(database)
 
 
-def test_a_relay_waits_while_the_disk_is_low_and_goes_on(tmp_path: Path) -> None:
+def test_a_relay_waits_while_the_disk_is_low_and_continues(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "40m") as disk:
         database = disk / "game.db"
         sent = [b"REGISTER;alice"]
@@ -310,6 +308,6 @@ def test_a_journal_leaves_some_of_the_disk(tmp_path: Path) -> None:
                 state = os.statvfs(disk)
                 # Half of a twentieth, but for what was flushed at once.
                 assert state.f_bavail * state.f_frsize > 1_200_000
-                # The relay itself goes on.
+                # The relay itself continues.
                 echo.round_trip(b"somebody still plays")
         assert_sound(database)

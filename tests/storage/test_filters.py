@@ -1,5 +1,3 @@
-"""Filters: what they find in two small sessions, what is said of wrong ones, and what they cost SQLite."""
-
 from __future__ import annotations
 
 import sqlite3
@@ -179,7 +177,7 @@ FOUND: list[tuple[str, list[int], list[int], list[int]]] = [
     ("catan.Chat", [7], [13], []),
     ("catan.Chat == true", [7], [], []),
     ("catan.Chat == 1", [], [], []),
-    # A list stands for its elements, an object for its keys; null is not there:
+    # A list stands for its elements, an object for its keys; null is skipped:
     ('names == "carol"', [3, 4], [12], [2]),
     ('names != "dave"', [3, 4], [12], [2]),
     ('names != "bob"', [], [], []),
@@ -229,7 +227,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.parametrize(("text", "messages", "events", "diagnostics"), FOUND, ids=[row[0] for row in FOUND])
-def test_what_a_filter_finds(
+def test_results_of_a_filter(
     text: str, messages: list[int], events: list[int], diagnostics: list[int], connection: sqlite3.Connection
 ) -> None:
     compiled = compile_filter(text, CATALOG)
@@ -298,7 +296,7 @@ WRONG: list[tuple[str, str, str | None, str]] = [
 
 
 @pytest.mark.parametrize(("text", "message", "hint", "marked"), WRONG, ids=[ascii(row[0]) for row in WRONG])
-def test_what_is_said_of_a_wrong_filter(text: str, message: str, hint: str | None, marked: str) -> None:
+def test_errors_of_a_filter(text: str, message: str, hint: str | None, marked: str) -> None:
     with pytest.raises(FilterError) as caught:
         compile_filter(text, CATALOG)
     error = caught.value
@@ -326,7 +324,7 @@ def test_an_error_is_shown_under_a_caret() -> None:
     ],
     ids=["wide", "combining and escape", "long after", "long before"],
 )
-def test_the_caret_stands_right_and_nothing_wraps(text: str, shown: str | None, carets: str) -> None:
+def test_the_caret_is_right_and_nothing_wraps(text: str, shown: str | None, carets: str) -> None:
     with pytest.raises(FilterError) as caught:
         compile_filter(text, CATALOG)
     line, below = caught.value.excerpt()

@@ -1,14 +1,12 @@
-"""What a user is told of filters: the reference, and what is said of a name that nothing is called by."""
-
 from __future__ import annotations
 
 import re
 
 import pytest
 from command import TINY, kiebitz
+from imported_databases import database_of
 from lark import Lark
 from lark.lexer import PatternStr
-from stored import stored
 from terminals import OnTerminal
 
 from kiebitz.dissectors.filters import compile_filter
@@ -22,7 +20,6 @@ CATAN = "catan-yaks-g1-3p.pcap.gz"
 
 
 def told() -> set[str]:
-    """All that stands between blanks and commas in the first column of the reference."""
     done = kiebitz("help", "filters")
     assert (done.status, done.err) == (0, "")
     firsts = [line[2:].split("  ")[0] for line in done.out.splitlines() if re.match(r"  \S", line)]
@@ -43,7 +40,7 @@ def test_every_word_and_operator_is_in_the_reference() -> None:
     assert {sign for sign in signs if sign not in text} == set()
 
 
-def test_what_the_reference_names_is_understood() -> None:
+def test_references_are_resolved() -> None:
     catalog = field_catalog()
     for names in NAMES:
         for name in names.split(", "):
@@ -65,7 +62,9 @@ def test_what_the_reference_names_is_understood() -> None:
 )
 @pytest.mark.parametrize("order", ["session first", "filter first"])
 def test_suggestions_are_words_of_the_session(text: str, hint: str | None, order: str) -> None:
-    arguments = [stored(CATAN), "-Y", text] if order == "session first" else ["-Y", text, stored(CATAN)]
+    arguments = (
+        [database_of(CATAN), "-Y", text] if order == "session first" else ["-Y", text, database_of(CATAN)]
+    )
     done = kiebitz("events", *arguments)
     assert (done.status, done.out) == (2, "")
     sentence, *excerpt = done.err.splitlines()
@@ -85,7 +84,7 @@ def test_the_words_of_the_headings_are_understood() -> None:
     assert kiebitz("check", TINY, "-Y", 'who == "alice"').status == 0
 
 
-def test_whoever_asks_for_a_player_is_told_how_to_ask_for_more() -> None:
+def test_a_player_s_viewer_is_told_how_to_see_more() -> None:
     lost = kiebitz("events", TINY, "-Y", 'named == "alice" && kind == "lost"', "--json").json
     assert [row["data"]["names"] for row in lost] == [["alice"]]
     for asked, is_told in (("player", True), ("named", False)):

@@ -118,7 +118,6 @@ def _diagnostics(session: Session) -> st.SearchStrategy[Diagnostic]:
 
 
 def written(value: object) -> str:
-    """A constant as it stands in a filter."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -180,7 +179,7 @@ def _sets(values: st.SearchStrategy[Any]) -> st.SearchStrategy[str]:
 
 
 def _leaves(value: object) -> Iterator[str | int | float]:
-    """Every scalar in a row, whole or inside its JSON values."""
+    """Yield every scalar in a row, whole or inside its JSON values."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, dict):
@@ -194,7 +193,6 @@ def _leaves(value: object) -> Iterator[str | int | float]:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[Session, Session, list[str]]:
-    """Two sessions, and filters that mostly ask for values that are in them."""
     first, second = draw(sessions(1)), draw(sessions(2))
     rows = [[each.messages, each.events, each.diagnostics] for each in (first, second)]
     leaves = list(dict.fromkeys(_leaves(rows)))
@@ -231,7 +229,7 @@ def _filters(texts: st.SearchStrategy[str], numbers: st.SearchStrategy[float]) -
     )
 
 
-@settings(max_examples=times(250, 10), deadline=None)  # one example makes a database: its time says nothing
+@settings(max_examples=times(250, 10), deadline=None)  # an example takes long
 @given(worlds())
 def test_stored_gathered_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:
     first, second, filters = world

@@ -1,5 +1,3 @@
-"""`matches`: what Python's regular expressions find is found, and no pattern keeps anybody busy for ever."""
-
 from __future__ import annotations
 
 import re
@@ -11,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT, TINY, kiebitz
 from filter_rows import Session, database, live, stored
 from hypothesis import given
@@ -92,7 +90,7 @@ def test_another_error_of_sqlite_stays_what_it_is() -> None:
     assert original_error(error) is error
 
 
-def test_the_command_says_so_with_status_2(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_reports_it_with_status_2(monkeypatch: pytest.MonkeyPatch) -> None:
     # No text of the capture is long enough for a whole second.
     monkeypatch.setattr(expressions, "PATIENCE_S", 1e-6)
     done = kiebitz("messages", TINY, "-Y", 'server matches "(.|.)+(.|.)+(.|.)+§"', "--nl")
@@ -107,7 +105,7 @@ def test_a_slow_filter_does_not_stop_a_recording(
 ) -> None:
     monkeypatch.setattr(expressions, "PATIENCE_S", 0.05)
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
-    closed_afterwards(recorder.connection)
+    close_after_test(recorder.connection)
     view = LiveView(recorder, compile_filter('diag.text matches "(a|aa)+$"', CATALOG), quiet=False)
     found = _flawed("a" * 200 + "!")
     for _ in range(3):
@@ -123,7 +121,7 @@ def test_a_filter_that_is_slow_in_all_is_given_up_live(
 ) -> None:
     monkeypatch.setattr("kiebitz.cli.live_view._PATIENCE_S", 0.02)
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
-    closed_afterwards(recorder.connection)
+    close_after_test(recorder.connection)
     view = LiveView(recorder, compile_filter('diag.text matches "a*[bc]"', CATALOG), quiet=False)
     found = _flawed("a" * 1000)
     found.diagnostics *= 1000

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz, spawn
-from planted_files import strange
+from foreign_files import give_to_stranger
+from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, until
 from recording_relays import small_disk
-from stored import copy
 from strength import times
 
 from kiebitz.services.probing.previous_results import cases_with_verdict
@@ -40,7 +40,6 @@ def events(capture: str) -> str:
 
 
 def files(database: Path) -> dict[str, bytes]:
-    """The database and all that SQLite has beside it."""
     found = {}
     for suffix in SUFFIXES:
         with suppress(FileNotFoundError):
@@ -49,7 +48,6 @@ def files(database: Path) -> dict[str, bytes]:
 
 
 def put(found: dict[str, bytes], database: Path) -> None:
-    """Put a database, and what is beside it, into an empty folder."""
     database.parent.mkdir()
     for suffix, data in found.items():
         path = Path(f"{database}{suffix}")
@@ -126,7 +124,7 @@ def command_of(case: Case, database: Path) -> list[str]:
 
 @contextmanager
 def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, bytes]]]:
-    """What a kill would leave at many moments of the statements that run in the block.
+    """Yield copies of the files at many moments of the statements in the block, as a kill would leave them.
 
     The cache is small, so that pages are written to the database before the transaction ends.
     """
@@ -283,7 +281,7 @@ WRITING = [
 
 
 @pytest.mark.parametrize("kind", OWN)
-def test_what_was_left_is_recovered_by_any_command_that_writes(kind: str, tmp_path: Path) -> None:
+def test_leftovers_are_recovered_by_any_writing_command(kind: str, tmp_path: Path) -> None:
     few = WRITING[1:4] if kind == "a journal to be rolled back" else WRITING[1:2]
     for number, command in enumerate(WRITING if times(2, 1) == 2 else few):
         database = tmp_path / str(number) / "game.db"
@@ -398,7 +396,7 @@ def names_another(path: Path) -> None:
 
 
 FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another user's": (strange, "it does not belong to"),
+    "another user's": (give_to_stranger, "it does not belong to"),
     "which a group may write": (lambda path: path.chmod(0o620), "other users may write to it"),
     "which anybody may write": (lambda path: path.chmod(0o602), "other users may write to it"),
     "with another name": (another_name, "it has another hard link"),
@@ -451,7 +449,7 @@ def test_nor_is_a_foreign_log(kind: str, suffix: str, tmp_path: Path) -> None:
         assert words in done.err
 
 
-def test_what_a_journal_restores_is_looked_at_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_restored_journal_is_validated_before_writing(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     two_sessions(database)
     with closing(sqlite3.connect(database)) as connection:
@@ -479,7 +477,7 @@ def test_a_database_of_another_user_is_recovered_by_its_owner(tmp_path: Path) ->
     two_sessions(database)
     hot_journal(database)
     for suffix in ("", "-journal"):
-        strange(Path(f"{database}{suffix}"))
+        give_to_stranger(Path(f"{database}{suffix}"))
     done = kiebitz("events", str(database))
     assert done.status == 1
     assert "its owner does so" in done.err
@@ -590,7 +588,7 @@ def test_an_import_that_fails_leaves_no_empty_session(kind: str, is_new: bool, t
         folder.mkdir(exist_ok=True)
         database = folder / "game.db"
         if not is_new:
-            copy(Path(TINY).name, database)
+            copy_of_database(Path(TINY).name, database)
             database.chmod(0o600)
         said = fail(database)
         assert words in said
@@ -618,7 +616,7 @@ LIMITED: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("name", LIMITED)
 def test_a_limit_of_files_is_called_so(name: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
-    copy(Path(TINY).name, database)
+    copy_of_database(Path(TINY).name, database)
     database.chmod(0o600)
     command = [part.replace("DB", str(database)).replace("FOLDER", str(tmp_path)) for part in LIMITED[name]]
     done = limited(command, 4, tmp_path / "out")

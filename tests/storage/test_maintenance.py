@@ -1,5 +1,3 @@
-"""`kiebitz sessions` keeps a database in order, and an import says what the database has already."""
-
 from __future__ import annotations
 
 import gzip
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 
 from kiebitz.storage.database.schema import SESSION_CONDITIONS
 from kiebitz.storage.recording.recorder import Recorder
@@ -22,9 +20,8 @@ THREE = ("maexchen-head-tiny.pcap", "okey-seed-tiny.pcap.gz", "maexchen-head-odd
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A database with three sessions."""
     path = tmp_path / "game.db"
-    shutil.copyfile(stored(THREE[0]), path)
+    shutil.copyfile(database_of(THREE[0]), path)
     for name in THREE[1:]:
         assert kiebitz("import", str(CAPTURES / name), "-w", str(path)).status == 0
     return path
@@ -71,7 +68,7 @@ def test_a_deleted_session_is_gone_and_the_others_stay(database: Path) -> None:
     for command, out in others.items():
         assert kiebitz(command, f"{database}:3", "--json").out == out
     assert kiebitz("diff", f"{database}:3", ODD).status == 0
-    # Nothing goes on in it now that did not before, and it takes more.
+    # No new activity, and a longer duration.
     assert kiebitz("redissect", str(database)).status == 0
     assert kiebitz("import", OKEY, "-w", str(database)).status == 0
     assert [number for number, _, _ in listed(database)] == [1, 3, 4]
@@ -99,7 +96,7 @@ def test_several_are_deleted_and_the_numbers_of_the_last_are_given_again(databas
     ],
     ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else None,
 )
-def test_what_cannot_be_done_is_said_and_nothing_is_changed(
+def test_impossible_actions_are_reported_and_change_nothing(
     arguments: list[str], status: int, sentence: str, database: Path
 ) -> None:
     before = database.read_bytes()
@@ -115,7 +112,7 @@ def test_a_capture_and_nothing_have_no_sessions_to_keep_in_order(tmp_path: Path)
         assert "not a database" in done.err
 
 
-def test_what_is_being_recorded_is_left_alone(database: Path) -> None:
+def test_a_database_being_recorded_is_left_alone(database: Path) -> None:
     recorder = Recorder(str(database), "relay", "made up", started_ns=1)
     try:
         for arguments in (["--delete", "1", "--yes"], ["--note", "1", "x"], ["--rename", "1", "x"]):
@@ -129,7 +126,7 @@ def test_what_is_being_recorded_is_left_alone(database: Path) -> None:
 # The same traffic twice.
 
 
-def test_a_capture_that_is_there_already_is_imported_and_said(database: Path, tmp_path: Path) -> None:
+def test_a_capture_that_is_there_already_is_imported_and_reported(database: Path, tmp_path: Path) -> None:
     other = tmp_path / "another name.pcap.gz"
     other.write_bytes(gzip.compress(Path(TINY).read_bytes()))
     done = kiebitz("import", str(other), "-w", str(database))
@@ -137,9 +134,9 @@ def test_a_capture_that_is_there_already_is_imported_and_said(database: Path, tm
     assert f"{other}: {database} already has this traffic as session 1;" in done.err
     assert f"kiebitz sessions {database} --delete 4" in done.err
     assert [number for number, _, _ in listed(database)] == [1, 2, 3, 4]
-    # Also once it was dissected anew, and where it comes in a database.
+    # Also once it was redissected, and for its place in the database.
     assert kiebitz("redissect", str(database)).status == 0
-    assert "already, as session 1;" in kiebitz("import", str(stored(THREE[0])), "-w", str(database)).err
+    assert "already, as session 1;" in kiebitz("import", str(database_of(THREE[0])), "-w", str(database)).err
 
 
 def test_other_traffic_is_not_taken_for_the_same(database: Path, tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""One message in full: its row, its bytes and pieces, its flaws, its event and the changes, its copies."""
-
 from __future__ import annotations
 
 import json
@@ -13,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES
-from made_sessions import START_NS, Conversation, record
+from session_factory import START_NS, Conversation, record
 from strength import few_captures, times
 
 import kiebitz
@@ -27,7 +25,6 @@ from kiebitz.storage.session.message_detail import MAX_BYTES, MAX_COPIES, Messag
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 EVERY = 7
-"""Each such message of a capture is looked at, and each that something is wrong with."""
 
 
 def looked_at(session: kiebitz.Session) -> list[kiebitz.Message]:
@@ -37,7 +34,7 @@ def looked_at(session: kiebitz.Session) -> list[kiebitz.Message]:
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
-def test_a_message_is_told_as_the_listings_tell_it(name: str) -> None:
+def test_a_message_is_reported_as_the_listings_tell_it(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         timeline = session.timeline
         events = {event.id: event for event in session.events()}
@@ -107,7 +104,7 @@ def check_json(told: MessageDetail) -> None:
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
-def test_a_player_is_told_what_they_could_know(name: str) -> None:
+def test_a_player_sees_only_observable_events(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         timeline = session.timeline
         players = sorted({stream.player for stream in session.streams() if stream.player})[:4]
@@ -138,14 +135,14 @@ def test_a_player_is_told_what_they_could_know(name: str) -> None:
 
 
 def _without_empty(state: Any) -> Any:
-    """A state without the objects of secrets in which the player has none."""
+    """Return a state without the objects of secrets in which the player has none."""
     if not isinstance(state, dict):
         return state
     inner = {key: _without_empty(value) for key, value in state.items()}
     return {key: value for key, value in inner.items() if key != "private" or value != {}}
 
 
-def test_a_secret_of_another_is_in_nothing_that_a_player_is_told() -> None:
+def test_a_player_receives_no_secret_of_another() -> None:
     with kiebitz.open(str(CAPTURES / "maexchen-head-tiny.pcap")) as session:
         full = MessageDetails(session.timeline)
         (rolled,) = [said for said in session.messages('msg == "ROLLED"') if said.player == "carl"][:1]
@@ -164,7 +161,7 @@ def test_a_secret_of_another_is_in_nothing_that_a_player_is_told() -> None:
 
 @given(data=st.data())
 def test_the_bytes_of_a_place_are_those_that_a_stream_has_there(data: st.DataObject) -> None:
-    """What is found by halves is what is found by looking at all of a stream."""
+    """Bisection finds the same as a search of the whole stream."""
     ends: dict[Direction, int] = {"c2s": 0, "s2c": 0}
     with closing(sqlite3.connect(":memory:")) as connection:
         create_tables(connection)
@@ -205,7 +202,7 @@ def test_a_message_that_is_too_long_is_read_to_64_kib(tmp_path: Path) -> None:
         assert told.about.notation is None
 
 
-# What there is nothing of.
+# Empty results.
 
 
 def test_no_such_message(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""Who is meant, at which table, and under which number: in all that is listed or told."""
-
 from __future__ import annotations
 
 import gzip
@@ -10,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
-from made_sessions import Conversation, record
-from stored import stored
+from imported_databases import database_of
+from session_factory import Conversation, record
 from strength import a_few
 from terminals import OnTerminal, unstyled
 
@@ -21,8 +19,7 @@ FIVE = "catan-five-servers.pcapng.gz"
 
 @pytest.fixture(scope="module")
 def five() -> str:
-    """The same five servers in a database."""
-    return stored(FIVE)
+    return database_of(FIVE)
 
 
 @pytest.mark.parametrize(
@@ -35,13 +32,13 @@ def five() -> str:
         ("cgml-hands.pcap.gz", {"robot Karel", "robot Emil & spol.", "wampaire", "robot <3>"}),
     ],
 )
-def test_messages_name_the_clients_that_have_said_who_they_are(capture: str, names: set[str]) -> None:
-    rows = kiebitz("messages", stored(capture), "--json").json
+def test_messages_name_identified_clients(capture: str, names: set[str]) -> None:
+    rows = kiebitz("messages", database_of(capture), "--json").json
     assert {row["player"] for row in rows} - {None} == names
     # The address is there all the same.
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+", row["client"]) for row in rows)
     who = next(row for row in rows if row["player"])
-    line = kiebitz("messages", stored(capture), "-Y", f"# == {who['id']}").out.splitlines()[1]
+    line = kiebitz("messages", database_of(capture), "-Y", f"# == {who['id']}").out.splitlines()[1]
     assert who["player"] in line
     assert who["client"] not in line
 
@@ -78,39 +75,41 @@ def test_a_replay_into_a_pipe_says_which_table_where_there_are_several(five: str
         ("maexchen-head-tiny.pcap", "losers alice; reason ANNOUNCED_LOSING_DICE"),
     ],
 )
-def test_results_are_told_by_names(capture: str, result: str) -> None:
-    assert result in kiebitz("games", stored(capture)).out.splitlines()[1]
+def test_results_are_reported_by_names(capture: str, result: str) -> None:
+    assert result in kiebitz("games", database_of(capture)).out.splitlines()[1]
 
 
-def test_check_says_under_which_numbers_a_flaw_is_listed() -> None:
-    rows = kiebitz("check", stored(BADCARD), "--json").json
+def test_check_says_under_which_numbers_a_diagnostic_is_listed() -> None:
+    rows = kiebitz("check", database_of(BADCARD), "--json").json
     by_code = {row["code"]: row for row in rows}
     assert (by_code["bad-field"]["message"], by_code["bad-field"]["player"]) == (118, "Falsch")
     for row in rows:
-        (message,) = kiebitz("messages", stored(BADCARD), "-Y", f"number == {row['message']}", "--json").json
+        (message,) = kiebitz(
+            "messages", database_of(BADCARD), "-Y", f"number == {row['message']}", "--json"
+        ).json
         assert message["event"] == row["event"]
         assert row["id"] in [flaw["id"] for flaw in message["flaws"]]
-    text = kiebitz("check", stored(BADCARD)).out
+    text = kiebitz("check", database_of(BADCARD)).out
     assert "11.752960 s, message #118, stream 2, Falsch → 127.0.0.1:35555 (c2s), byte 7" in text
     with_event = next(row for row in rows if row["event"] is not None)
     assert f"message #{with_event['message']}, event #{with_event['event']}, stream" in text
 
 
-def test_a_note_blames_nobody() -> None:
-    out = kiebitz("check", stored(BADCARD), "-Y", 'diag.severity == "note"').out
+def test_a_note_blames_no_player() -> None:
+    out = kiebitz("check", database_of(BADCARD), "-Y", 'diag.severity == "note"').out
     assert "= from: server" in out
     assert "malformed" not in out
 
 
-def test_messages_mark_what_is_flawed_and_show_what_was_sent() -> None:
-    done = kiebitz("messages", stored(BADCARD), "-Y", "number == 118")
+def test_messages_mark_what_is_diagnosticed_and_show_what_was_sent() -> None:
+    done = kiebitz("messages", database_of(BADCARD), "-Y", "number == 118")
     assert r"error[bad-field] · gives a card for a Hochzeit · !KARTE\nBLAU\nSAU\n!END\n" in done.out
     assert (
-        kiebitz("messages", stored(BADCARD), "-Y", "number == 118", "--json")
+        kiebitz("messages", database_of(BADCARD), "-Y", "number == 118", "--json")
         .json[0]["bytes"]
         .startswith("!KARTE")
     )
-    with OnTerminal("messages", stored(BADCARD), "-Y", "number in {117, 118}", columns=100) as command:
+    with OnTerminal("messages", database_of(BADCARD), "-Y", "number in {117, 118}", columns=100) as command:
         assert command.ended() == 0
     plain, flawed = command.written.decode().splitlines()[1:3]
     assert "\x1b[31m" in flawed
@@ -126,7 +125,7 @@ def test_an_import_counts_errors_warnings_and_notes(tmp_path: Path) -> None:
     assert ", no errors, no warnings, 3 notes -> " in again.err
 
 
-def test_sessions_say_whose_time_they_tell(tmp_path: Path) -> None:
+def test_sessions_name_the_source_of_their_time(tmp_path: Path) -> None:
     kiebitz("import", TINY, "-w", str(tmp_path / "game.db"))
     assert "started (local)" in kiebitz("sessions", str(tmp_path / "game.db")).out
 
@@ -150,7 +149,7 @@ def test_kiebitz_alone_shows_its_help() -> None:
 @pytest.mark.parametrize("variable", a_few(["FORCE_COLOR", "CLICOLOR_FORCE"], ["FORCE_COLOR"]))
 @pytest.mark.parametrize("command", a_few(["state", "check", "follow"], ["state"]))
 def test_colours_may_be_asked_for(variable: str, command: str) -> None:
-    catan = stored("catan-yaks-g1-3p.pcap.gz")
+    catan = database_of("catan-yaks-g1-3p.pcap.gz")
     arguments = [sys.executable, "-m", "kiebitz", command, catan, *(["1"] if command == "follow" else [])]
 
     def shown(**environment: str) -> str:
@@ -168,7 +167,6 @@ def test_colours_may_be_asked_for(variable: str, command: str) -> None:
 
 
 def sniffed(capture: str, database: Path, *options: str) -> str:
-    """What is shown while a capture comes through a pipe."""
     arguments = [sys.executable, "-m", "kiebitz", "sniff", "-i", "-", "-w", str(database), *options]
     # The command takes plain pcap only through a pipe.
     data = (CAPTURES / capture).read_bytes()

@@ -1,5 +1,3 @@
-"""How SQLite finds the answers that are promised to be quick: by an index or a key, not by reading all."""
-
 from __future__ import annotations
 
 import sqlite3
@@ -37,7 +35,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Whatever is asked of any database meanwhile, with its parameters filled in."""
     asked: list[str] = []
     connect = sqlite3.connect
 
@@ -76,7 +73,6 @@ def test_no_large_table_is_read_as_a_whole(
 
 
 def aliases_of(statement: str, table: str) -> list[str]:
-    """What a table is called in a statement."""
     words = statement.replace(",", " ").replace("(", " ").replace(")", " ").split()
     found = []
     for place, word in enumerate(words[:-1]):

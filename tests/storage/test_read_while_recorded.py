@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sessions import START_NS, Conversation
+from session_factory import START_NS, Conversation
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.spectator.view import Onlooker
@@ -32,7 +32,6 @@ ALICE, BOB = "127.0.0.1:40001", "127.0.0.1:40002"
 
 
 def played(number: int, client: str, server: str, name: str) -> Sequence[Item]:
-    """A player enters, and says something that is wrong."""
     said = Conversation(client, server, number, START_NS + number)
     said.says(f"REGISTER;{name}".encode()).hears(b"REGISTERED;0").says(b"ROLL;no token").says(b"SEE;")
     return [*said.items]

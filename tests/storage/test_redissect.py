@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
-from made_sessions import Conversation, record
+from session_factory import Conversation, record
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Chunk, End
@@ -78,7 +78,7 @@ def test_one_session_leaves_the_others_alone(database: Path) -> None:
     assert _dump(database) == before
 
 
-def test_what_only_the_source_knew_is_kept(tmp_path: Path) -> None:
+def test_values_known_only_to_the_source_are_kept(tmp_path: Path) -> None:
     talk = (
         Conversation()
         .says(b"REGISTER;alice")
@@ -124,7 +124,7 @@ def test_a_clock_that_was_set_back_ends_no_stream_before_its_last_bytes(tmp_path
     ]
 
 
-def test_a_server_no_longer_recognised_is_told_and_can_be_forced(tmp_path: Path) -> None:
+def test_a_server_no_longer_recognised_is_reported_and_can_be_forced(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     talk = Conversation(server="127.0.0.1:4711")
     for _ in range(3):
@@ -153,7 +153,7 @@ def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: py
     assert _dump(database) == before
 
 
-def test_what_cannot_be_redissected(database: Path) -> None:
+def test_sessions_that_cannot_be_redissected(database: Path) -> None:
     assert "there is no session 9; there are 1 to 3" in kiebitz("redissect", f"{database}:9").err
     assert "not a session database" in kiebitz("redissect", TINY).err
     assert "there is no such file" in kiebitz("redissect", ODD + ".db").err

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from closing import for_all
+from cleanup import kept_until_end
 from command import CAPTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,17 +37,16 @@ ONE_OF_EACH = [
 
 @cache
 def imported(capture: str) -> Timeline:
-    with for_all():
+    with kept_until_end():
         return open_session(str(CAPTURES / capture))
 
 
 def items_of(capture: str) -> Iterator[Item]:
-    """The items of a capture, with streams that nobody has seen yet."""
     return RecordedItems(imported(capture)).items()
 
 
 def on_known(items: Iterable[Item], known: Iterable[Stream]) -> Iterator[Item]:
-    """The items, on those streams where these are known, as a journal gives them."""
+    """Yield the items, on those streams where these are known, as a journal gives them."""
     streams = {stream.id: stream for stream in known}
     for item in items:
         item.stream = streams.get(item.stream.id, item.stream)
@@ -101,7 +100,7 @@ def test_a_session_that_was_broken_off_is_carried_on(capture: str, data: st.Data
         assert all_rows(path) == undisturbed(capture)
 
 
-def test_what_no_longer_comes_out_of_its_bytes_is_not_carried_on(tmp_path: Path) -> None:
+def test_unreproducible_messages_are_not_carried_over(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     recorder = begun(path, ONE_OF_EACH[2])
     recorder.record(items_of(ONE_OF_EACH[2]))

@@ -1,5 +1,3 @@
-"""A recording that goes on in a new database: nothing is lost or doubled, and each can be asked by itself."""
-
 from __future__ import annotations
 
 import os
@@ -11,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, kiebitz
-from made_sessions import START_NS, Conversation
 from rotated_recording import assert_well_divided, divided, items_of, recorder_into, states, timeline_of
+from session_factory import START_NS, Conversation
 from strength import times
 
 from kiebitz.dissectors.model import Chunk, Item, Stream
@@ -73,7 +71,6 @@ def test_nothing_is_lost_where_no_message_ends(
 
 
 def in_the_midst() -> list[Item]:
-    """Of a Mäxchen round: alice has rolled, and is about to say what."""
     said = (
         ("c2s", "REGISTER;alice"),
         ("s2c", "REGISTERED"),
@@ -111,7 +108,7 @@ def test_the_state_is_there_before_anything_happens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "call", [("redissect", "DB"), ("redissect", "DB:2"), ("whatif", "DB", "--drop", "#8")], ids=" ".join
 )
-def test_what_needs_the_beginning_says_so(tmp_path: Path, call: tuple[str, ...]) -> None:
+def test_conditions_on_the_beginning_are_marked(tmp_path: Path, call: tuple[str, ...]) -> None:
     items = in_the_midst()
     recorder = recorder_into(tmp_path / "1.db")
     recorder.record(items[:-1])
@@ -140,7 +137,7 @@ def test_a_recording_begun_later_in_the_same_database_is_its_own(tmp_path: Path)
     assert kiebitz("redissect", f"{tmp_path / '2.db'}:3").status == 0
 
 
-def test_a_connection_that_goes_on_is_exported_without_a_beginning(
+def test_a_connection_that_continues_is_exported_without_a_beginning(
     tmp_path: Path, imported: dict[str, Timeline]
 ) -> None:
     paths = divided(tmp_path, items_of(imported["okey-head-game-win.pcap.gz"]))
@@ -228,7 +225,7 @@ def test_a_database_that_cannot_be_begun_leaves_no_file(tmp_path: Path) -> None:
         Rotation(str(tmp_path / "nowhere" / "game.db"), Limits(1.0, None)).begin(fail)
 
 
-def test_an_empty_database_goes_on(tmp_path: Path) -> None:
+def test_an_empty_database_continues(tmp_path: Path) -> None:
     rotation = Rotation(str(tmp_path / "game.db"), Limits(0.01, 1))
     recorder = rotation.begin(lambda path: RotatingRecorder(path, "relay", "made up", started_ns=START_NS))
     time.sleep(0.02)
@@ -253,7 +250,7 @@ BAD_LIMITS = [
 
 
 @pytest.mark.parametrize(("limit", "words"), BAD_LIMITS)
-def test_what_is_no_limit(limit: str, words: str) -> None:
+def test_invalid_limits(limit: str, words: str) -> None:
     done = kiebitz("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-b", limit)
     assert done.status == 2
     assert words in done.err

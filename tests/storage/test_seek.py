@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from closing import for_all
+from cleanup import kept_until_end
 from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,14 +32,14 @@ CAPTURES = ROOT / "captures"
 
 @pytest.fixture(scope="module")
 def tiny() -> Timeline:
-    with for_all():
+    with kept_until_end():
         return open_session(str(CAPTURES / "maexchen-head-tiny.pcap"))
 
 
 @pytest.fixture(scope="module")
 def long() -> Timeline:
     """1,235 events, six snapshots."""
-    with for_all():
+    with kept_until_end():
         return open_session(str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"))
 
 
@@ -62,7 +62,7 @@ def test_moment_is_read(text: str, moment: Position) -> None:
 @pytest.mark.parametrize(
     "text", ["", "-1s", "1,5s", "nan", "inf", "7#", "#", "#1.5", "1e3", "END", "١s", "1m"]
 )
-def test_what_is_no_moment_is_told_what_is_understood(text: str) -> None:
+def test_an_invalid_position_is_answered_with_the_syntax(text: str) -> None:
     with pytest.raises(PositionError, match=r"12\.5s .* #7 .* end"):
         parse_position(text)
 
@@ -104,7 +104,7 @@ def test_game_that_is_over_is_shown_at_its_last_event(tiny: Timeline) -> None:
         assert found.state["scores"] == {"alice": 0, "bob": 1, "carl": 1, "dora": 1}
 
 
-def test_game_before_it_began_is_told_when_it_is_on(tiny: Timeline) -> None:
+def test_game_before_it_began_is_reported_when_it_is_on(tiny: Timeline) -> None:
     with pytest.raises(PositionError, match=r"game 2 .* from 1\.401s \(#22\) to 1\.404s \(#26\)"):
         game_at(tiny, 2, Position(event=21))
     with pytest.raises(PositionError, match=r"no game 3 .* games 1 to 2"):

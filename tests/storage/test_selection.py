@@ -1,5 +1,3 @@
-"""export of a part: the round in which it breaks, to be sent to somebody and to be read there alone."""
-
 from __future__ import annotations
 
 import csv
@@ -16,9 +14,9 @@ import pytest
 from command import TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from page_sights import data_of
+from imported_databases import database_of
+from page_queries import data_of
 from rotated_recording import divided, items_of, timeline_of
-from stored import stored
 from strength import GAMES, a_few
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
@@ -61,7 +59,6 @@ def _export(session: str, to: Path, *options: str) -> str:
 
 
 def _told(session: str, game: int) -> list[tuple[str, str, str]]:
-    """What happened in a game. In Schafkopf nobody says the number of a round: it is counted."""
     return [
         (event["kind"], event["actor"], re.sub(r"^round \d+", "round", event["sentence"]))
         for event in kiebitz("events", session, "--json", "-Y", f"game == {game}").json
@@ -75,16 +72,16 @@ def _flaws(session: str, severity: str) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(("capture", "game"), a_few(PARTS, QUICK))
 def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path: Path) -> None:
-    whole = stored(capture)
+    whole = database_of(capture)
     part = _export(whole, tmp_path / "game.pcapng", "--game", str(game))
     assert _told(part, 1) == _told(whole, game) != []
-    # Nobody is accused of what is not in it.
+    # No violation is reported for missing packets.
     assert not _flaws(part, "error") - _flaws(whole, "error")
     assert {code for code, _ in _flaws(part, "warning")} <= {code for code, _ in _flaws(whole, "warning")}
 
 
 def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
-    whole = stored("maexchen-head-port4711.pcap")
+    whole = database_of("maexchen-head-port4711.pcap")
     part = _export(whole, tmp_path / "round9.pcapng", "--game", "9")
     (round_9,) = (game for game in kiebitz("games", whole, "--json").json if game["number"] == 9)
     meanwhile = f"time >= {round_9['started']} && time <= {round_9['ended']}"
@@ -95,14 +92,13 @@ def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
 
 
 ENDED = ("left", "logged_out", "disconnected")
-"""What tells of a connection's end: the end of a capture is one, too, and a part ends earlier."""
 
 
 @pytest.mark.parametrize(
     "capture", a_few(GAMES.values(), ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"])
 )
 def test_diff_finds_nothing_in_a_game_that_was_not_in_the_session(capture: str, tmp_path: Path) -> None:
-    whole = stored(capture)
+    whole = database_of(capture)
     if not kiebitz("games", whole, "--json").json:
         pytest.skip("no game in this capture")
     part = _export(whole, tmp_path / "game.pcapng", "--game", "1")
@@ -203,8 +199,8 @@ def test_a_page_has_the_part_and_the_way_in(tmp_path: Path) -> None:
         ["schafkopf-1.3-1human-round.pcap", "okey-head-game-win.pcap.gz"], ["schafkopf-1.3-1human-round.pcap"]
     ),
 )
-def test_a_part_of_what_began_in_another_database_accuses_nobody(capture: str, tmp_path: Path) -> None:
-    with closing(open_existing(stored(capture))) as connection:
+def test_a_continued_session_reports_no_violation(capture: str, tmp_path: Path) -> None:
+    with closing(open_existing(database_of(capture))) as connection:
         paths = divided(tmp_path, items_of(timeline_of(connection)))
     for number, path in enumerate(paths[1:], 2):
         for options in (["--from", "0s"], ["-Y", "number > 10"]):
@@ -225,7 +221,7 @@ def test_a_part_of_what_began_in_another_database_accuses_nobody(capture: str, t
     ),
 )
 def test_tshark_reads_a_part(capture: str, options: list[str], tmp_path: Path) -> None:
-    part = _export(stored(capture), tmp_path / "part.pcapng", *options)
+    part = _export(database_of(capture), tmp_path / "part.pcapng", *options)
     command = ["tshark", "-r", part, "-T", "fields"]
     for field in (
         "frame.comment",
@@ -255,7 +251,7 @@ def _talk(sizes: list[int], transport: str) -> tuple[list[Item], list[MessagePos
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=20), st.sampled_from(["tcp", "udp"]))
-def test_what_is_kept_comes_whole_and_what_is_not_leaves_its_length(
+def test_kept_data_is_complete_and_dropped_data_leaves_its_length(
     messages: list[tuple[int, bool]], transport: str
 ) -> None:
     items, said = _talk([size for size, _ in messages], transport)

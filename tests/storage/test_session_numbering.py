@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ODD, TINY, Done, kiebitz, without_session
+from imported_databases import database_of
 from served_pages import serving
-from stored import stored
 from strength import GAMES, a_few
 
 import kiebitz as library
@@ -36,9 +36,8 @@ HAVE_JSON = ("messages", "events", "games", "streams", "check", "state", "whatif
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with another session before those of each protocol, and one after them."""
     path = tmp_path_factory.mktemp("numbers") / "several.db"
-    shutil.copyfile(stored("maexchen-head-odd.pcap"), path)
+    shutil.copyfile(database_of("maexchen-head-odd.pcap"), path)
     for capture in (*GAMES.values(), "maexchen-head-tiny.pcap"):
         assert kiebitz("import", str(CAPTURES / capture), "-w", str(path)).status == 0
     return path
@@ -50,7 +49,6 @@ def _places() -> dict[str, int]:
 
 
 def _without_ids(value: Any) -> Any:
-    """What JSON says but for the database's own numbers."""
     if isinstance(value, dict):
         return {key: _without_ids(part) for key, part in value.items() if key not in ("id", "table")}
     return [_without_ids(part) for part in value] if isinstance(value, list) else value
@@ -63,7 +61,7 @@ def _said(done: Done, session: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "catan"]))
 def test_a_session_reads_as_its_capture(protocol: str, several: Path) -> None:
-    alone, among = str(stored(GAMES[protocol])), f"{several}:{_places()[protocol]}"
+    alone, among = str(database_of(GAMES[protocol])), f"{several}:{_places()[protocol]}"
     for command, *options in COMMANDS:
         session = [alone, *options]
         expected = _said(kiebitz(command, *session), alone)
@@ -75,20 +73,20 @@ def test_a_session_reads_as_its_capture(protocol: str, several: Path) -> None:
 
 
 def test_json_has_the_number_and_the_id(several: Path) -> None:
-    alone = kiebitz("events", str(stored(GAMES["maexchen"])), "--json").json
+    alone = kiebitz("events", str(database_of(GAMES["maexchen"])), "--json").json
     among = kiebitz("events", f"{several}:2", "--json").json
     assert [one["number"] for one in among] == [one["id"] for one in alone]
     assert among[0]["id"] > len(kiebitz("events", ODD, "--json").json)
 
 
-def test_a_difference_tells_of_each_side_by_its_own_numbers(several: Path) -> None:
+def test_a_difference_names_each_side_by_its_own_numbers(several: Path) -> None:
     expected = kiebitz("diff", ODD, TINY)
     among = kiebitz("diff", f"{several}:1", f"{several}:2")
     assert among.out.replace(f"{several}:1", ODD).replace(f"{several}:2", TINY) == expected.out
 
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen"]))
-def test_the_library_tells_numbers_and_takes_them(protocol: str, several: Path) -> None:
+def test_the_library_reports_and_accepts_numbers(protocol: str, several: Path) -> None:
     def told(path: str) -> Iterator[Any]:
         with library.open(path) as session:
             assert session.timeline.session.name == GAMES[protocol]
@@ -97,7 +95,7 @@ def test_the_library_tells_numbers_and_takes_them(protocol: str, several: Path) 
             yield _without_ids(json.loads(library_json(session.diagnostics("event >= 3"))))
             yield _without_ids(json.loads(library_json(session.state("#6"))))
 
-    assert [*told(f"{several}:{_places()[protocol]}")] == [*told(str(stored(GAMES[protocol])))]
+    assert [*told(f"{several}:{_places()[protocol]}")] == [*told(str(database_of(GAMES[protocol])))]
 
 
 def library_json(records: Any) -> bytes:
@@ -106,8 +104,8 @@ def library_json(records: Any) -> bytes:
     return msgspec.json.encode([*records])
 
 
-def test_the_page_asks_by_numbers_and_is_told_them(several: Path) -> None:
-    with serving(str(stored(GAMES["maexchen"])), f"{several}:2") as server:
+def test_the_page_requests_by_numbers_and_receives_them(several: Path) -> None:
+    with serving(str(database_of(GAMES["maexchen"])), f"{several}:2") as server:
         (tables,) = (
             [one["table"] for one in server.get("api/tables", session=n).json["tables"]] for n in (1,)
         )

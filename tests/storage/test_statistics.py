@@ -1,6 +1,6 @@
-"""What is counted of a session agrees with what the programs logged themselves, however it is cut.
+"""A session's statistics agree with the programs' own logs, however the session is cut.
 
-The figures of the captures are made from their truth files here, by other means than Kiebitz has.
+The expected figures are computed from the captures' truth files, independently of Kiebitz.
 """
 
 from __future__ import annotations
@@ -45,14 +45,13 @@ def truth(capture: str) -> Any:
 
 
 def found(capture: str, protocol: str) -> dict[str, Any]:
-    """By key what was counted at the tables of a protocol that have games; as JSON has it."""
     tables = [table for table in session(capture).statistics() if table.protocol == protocol]
     table = max(tables, key=lambda table: table.events)
     return {each["key"]: each for each in map(msgspec.to_builtins, table.statistics)}
 
 
 def lines(result: Any) -> dict[str, dict[str, int]]:
-    """The lines of counts without what is 0."""
+    """Return the lines of counts without what is 0."""
     kept = {name: {key: n for key, n in line.items() if n} for name, line in result["lines"].items()}
     return {name: line for name, line in kept.items() if line}
 
@@ -70,7 +69,7 @@ def nested(counts: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize(
     ("chi_squared", "degrees", "p"),
     [
-        # The critical values that stand in every textbook.
+        # The critical values of every textbook.
         *((3.841, 1, 0.05), (6.635, 1, 0.01), (5.991, 2, 0.05), (11.070, 5, 0.05), (15.086, 5, 0.01)),
         *((18.307, 10, 0.05), (23.209, 10, 0.01), (31.410, 20, 0.05), (45.315, 20, 0.001)),
         *((0.554, 5, 0.99), (3.940, 10, 0.95), (4.351, 5, 0.5), (124.342, 100, 0.05), (0.0, 7, 1.0)),
@@ -218,7 +217,7 @@ def test_catan_agrees_with_the_servers_log(capture: str) -> None:
     faces = Counter(str(face) for _, dice in log["dice_in_order"] for face in dice)
     assert {total: count for total, count in counted["sums"]["counts"].items() if count} == sums
     assert counted["faces"]["counts"] == faces
-    # One server told of a road twice; another writes without umlauts.
+    # One server reports a road twice; another writes without umlauts.
     standing = {(player, kind, str(place)) for player, kind, place in log["buildings_in_order"]}
     built = Counter((names[player], kind.replace("Strasse", "Straße")) for player, kind, _ in standing)
     assert lines(counted["built"]) == nested(built)
@@ -288,7 +287,6 @@ def test_a_game_is_counted_by_its_number_in_its_session(tmp_path: Path) -> None:
 
 
 def added(one: Any, other: Any) -> Any:
-    """Two results of one statistic, put together."""
     match one:
         case results.Histogram():
             return Counter(one.counts) + Counter(other.counts)
@@ -322,7 +320,7 @@ def figures(result: results.Counts) -> dict[tuple[str, str], int]:
 
 
 def empty(result: Any) -> Any:
-    """The same statistic with nothing in it."""
+    """Return the same statistic with nothing in it."""
     cleared: dict[str, Any] = {"counts": {}} if isinstance(result, results.Histogram) else {"lines": {}}
     return result if isinstance(result, results.Rate) else msgspec.structs.replace(result, **cleared)
 
@@ -343,7 +341,7 @@ PLAYED = [
 @pytest.mark.parametrize("capture", PLAYED)
 @settings(max_examples=times(60, 4), deadline=None)
 @given(data=st.data())
-def test_what_counts_and_what_does_not_come_to_all(capture: str, data: st.DataObject) -> None:
+def test_scores_and_events_that_not_all_receive(capture: str, data: st.DataObject) -> None:
     known = session(capture)
     numbers = [event.id for event in known.events()]
     chosen = data.draw(st.lists(st.sampled_from(numbers), min_size=1, max_size=60, unique=True))
@@ -465,7 +463,7 @@ def test_the_messages_of_all_directions_are_counted() -> None:
         (["-Y", "dice =="], 2, "dice =="),
     ],
 )
-def test_what_cannot_be_counted_is_said(arguments: list[str], status: int, says: str) -> None:
+def test_uncountable_values_are_reported(arguments: list[str], status: int, says: str) -> None:
     done = kiebitz("stats", TINY, *arguments)
     assert done.status == status
     assert says in done.err
@@ -494,7 +492,7 @@ def test_charts_on_a_terminal_keep_to_its_width_and_letters(capture: str) -> Non
 
 
 @pytest.mark.parametrize("capture", PLAYED)
-def test_a_drawing_stands_alone_and_says_all_titles(capture: str, tmp_path: Path) -> None:
+def test_a_drawing_is_self_contained_and_has_all_titles(capture: str, tmp_path: Path) -> None:
     path = tmp_path / "charts.svg"
     tables = session(capture).statistics()
     done = kiebitz("stats", str(CAPTURES / capture), "--svg", str(path))
@@ -520,7 +518,7 @@ def test_the_documents_picture_is_as_the_command_draws_it(tmp_path: Path) -> Non
     assert drawn == (CAPTURES.parent / "docs" / "pictures" / "stats.svg").read_bytes()
 
 
-def test_names_at_the_ends_of_lines_stand_apart() -> None:
+def test_names_at_the_ends_of_lines_are_separated() -> None:
     lines_of = {f"player {number}": [(0.0, 0), (1.0, 5)] for number in range(12)}
     course = results.Course("k", "Points over time", "points", lines_of)
     table = results.TableStatistics(1, "maexchen", "127.0.0.1:9000", 0, 1, [course])

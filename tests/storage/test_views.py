@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ROOT, kiebitz
+from imported_databases import database_of
 from make_schema import REFERENCES, VIEWS
-from stored import stored
 from strength import GAMES, a_few
 
 from kiebitz.dissectors.escaping import printable
@@ -23,7 +23,6 @@ DATABASE = (ROOT / "docs" / "database.md").read_text()
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """For each protocol a database in which its game is the second session."""
     made = {}
     for protocol, capture in GAMES.items():
         path = made[protocol] = tmp_path_factory.mktemp("views") / f"{protocol}.db"
@@ -33,7 +32,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def view(path: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a view that are of the second session."""
+    """Return the rows of a view that are of the second session."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         rows = connection.execute(f"SELECT * FROM {name} WHERE session_id = 2 ORDER BY id").fetchall()
@@ -46,7 +45,7 @@ def in_session(path: Path, command: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "catan"]))
-def test_the_views_say_what_the_listings_say(protocol: str, twice: dict[str, Path]) -> None:
+def test_the_views_match_the_listings(protocol: str, twice: dict[str, Path]) -> None:
     path = twice[protocol]
     events = {row["number"]: row for row in in_session(path, "events")}
     for row, listed in zip(view(path, "v_messages"), in_session(path, "messages"), strict=True):
@@ -61,7 +60,7 @@ def test_the_views_say_what_the_listings_say(protocol: str, twice: dict[str, Pat
         assert (row["number"], row["seconds"], row["game"], row["kind"], row["player"], row["server"]) == (
             *(listed[key] for key in ("number", "time", "game", "kind", "actor", "server")),
         )
-        # Whom something was said to is known only when all its copies have come.
+        # The receivers of a message are known only when all its copies have arrived.
         told, known = (
             re.sub(r"^to [^:]+: ", "", text) for text in (printable(listed["sentence"]), row["sentence"])
         )
@@ -96,13 +95,13 @@ def test_names_are_there_while_it_is_dissected_again_and_after(
 @pytest.mark.parametrize("name", VIEWS)
 def test_the_page_of_the_database_has_each_view(name: str) -> None:
     section = DATABASE.partition(f"\n### The view `{name}`\n")[2].partition("\n## ")[0].partition("\n### ")[0]
-    with closing(sqlite3.connect(stored("maexchen-head-tiny.pcap"))) as connection:
+    with closing(sqlite3.connect(database_of("maexchen-head-tiny.pcap"))) as connection:
         columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({name})")]
     assert re.findall(r"`(\w+)`", section.strip().partition("\n\n")[0]) == columns
 
 
 def test_each_reference_is_declared_and_holds() -> None:
-    with closing(sqlite3.connect(stored("catan-yaks-lobby.pcap.gz"))) as connection:
+    with closing(sqlite3.connect(database_of("catan-yaks-lobby.pcap.gz"))) as connection:
         for table, references in REFERENCES.items():
             declared = connection.execute(f"PRAGMA foreign_key_list({table})")
             assert {row[3]: row[2] for row in declared} == references

@@ -1,5 +1,3 @@
-"""Who was told what: `--as PLAYER` shows what that player's connections told, and what follows from it."""
-
 from __future__ import annotations
 
 from collections import defaultdict
@@ -7,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from command import kiebitz
+from imported_databases import database_of
 from inspected_captures import CAPTURES
-from stored import stored
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
@@ -17,14 +15,11 @@ from kiebitz.storage.read.visibility import Visibility
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = 12
-"""Of a capture with more, these are asked for."""
 
 
 class Told:
-    """A session, and on which streams each of its events was told."""
-
     def __init__(self, capture: str) -> None:
-        self.timeline = open_session(stored(capture))
+        self.timeline = open_session(database_of(capture))
         connection = self.timeline.connection
         self.events = list(self.timeline.events())
         self.protocols = {table.id: table.protocol for table in self.timeline.tables()}
@@ -36,7 +31,6 @@ class Told:
         self.players = sorted({event.actor for event in self.events if event.actor is not None})
 
     def beside(self, event: Event, streams: frozenset[int]) -> bool:
-        """Whether one that came out of the same message was told on these streams."""
         return any(
             (other.table_id, other.ts_ns) == (event.table_id, event.ts_ns)
             and self.streams[other.id] & streams
@@ -44,7 +38,6 @@ class Told:
         )
 
     def in_game(self, event: Event, streams: frozenset[int]) -> list[Event]:
-        """The other events of its game that were told on these streams."""
         return [
             other
             for other in self.events
@@ -70,11 +63,10 @@ FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool
     ("okey", "drew"): _sees_the_stacks,
     ("okey", "put"): _sees_the_stacks,
 }
-"""What one client was told that the others can work out, and from what."""
 
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))
-def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) -> None:
+def test_a_player_is_shown_received_or_inferred_values_only(capture: str) -> None:
     told = Told(capture)
     visibility = Visibility(told.timeline)
     for player in told.players[:MOST_PLAYERS]:
@@ -96,8 +88,8 @@ def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) ->
 
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))
-def test_every_client_is_somebody(capture: str) -> None:
-    """No stream is nobody's on which a game was told, and none is two players'."""
+def test_every_client_is_a_player(capture: str) -> None:
+    """Each stream with a game has exactly one player."""
     told = Told(capture)
     visibility = Visibility(told.timeline)
     renamed = {
@@ -138,15 +130,15 @@ SAYINGS = [
 
 
 @pytest.mark.parametrize(("capture", "number", "sentence"), SAYINGS)
-def test_what_one_client_was_told_names_them(capture: str, number: int, sentence: str) -> None:
-    path = stored(capture)
+def test_a_client_s_own_messages_identify_it(capture: str, number: int, sentence: str) -> None:
+    path = database_of(capture)
     result = kiebitz("events", path, "--json", "-Y", f"event == {number}")
     (event,) = result.json
     assert event["sentence"] == sentence
 
 
 HIDDEN = [
-    # What others were told alone, and what the player was told.
+    # Messages to others only, and messages to the player.
     (
         "catan-infrarot-game2-3p.pcap.gz",
         "Wilson (Bot)",
@@ -161,10 +153,10 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize(("capture", "player", "hidden", "shown"), HIDDEN)
-def test_as_a_player_shows_nothing_that_only_others_were_told(
+def test_as_a_player_shows_no_hidden_values(
     capture: str, player: str, hidden: tuple[str, ...], shown: str
 ) -> None:
-    path = stored(capture)
+    path = database_of(capture)
     everything = kiebitz("events", path).out
     known = kiebitz("events", path, "--as", player).out
     for words in hidden:

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from altered_sessions import Alter, Said, recorded
 from command import Done, kiebitz
-from stored import stored
+from imported_databases import database_of
 
 MAEXCHEN = "maexchen-head-port4711.pcap"
 CATAN = "catan-lurche-py-3p.pcap.gz"
@@ -31,21 +31,23 @@ def alteration(alter: Callable[Concatenate[list[Said], P], Sequence[Said]]) -> C
 
 
 def of_event(said: Sequence[Said], kind: str, number: int) -> list[int]:
-    """Where the messages stand that tell of an event: of its kind the one with this number, from 0."""
+    """Return the indices of the messages that report an event: the one of its kind with this number, from
+    0.
+    """
     events = list(dict.fromkeys(one.event for one in said if one.kind == kind))
     return [place for place, one in enumerate(said) if one.event == events[number]]
 
 
 @alteration
 def lost(said: list[Said], kind: str, number: int) -> list[Said]:
-    """All messages that tell of an event are missing."""
+    """Remove all messages that report an event."""
     gone = of_event(said, kind, number)
     return [one for place, one in enumerate(said) if place not in gone]
 
 
 @alteration
 def changed(said: list[Said], kind: str, number: int, old: str, new: str) -> list[Said]:
-    """All messages that tell of an event have something else in them."""
+    """Change all messages that report an event."""
     other = list(said)
     for place in of_event(said, kind, number):
         assert old.encode() in said[place].data
@@ -56,7 +58,7 @@ def changed(said: list[Said], kind: str, number: int, old: str, new: str) -> lis
 
 @alteration
 def swapped(said: list[Said], kind: str, number: int) -> list[Said]:
-    """The messages that tell of an event come after those of the next event of its kind."""
+    """Move the messages that report an event behind those of the next event of its kind."""
     later = of_event(said, kind, number)
     behind = max(of_event(said, kind, number + 1)) + 1
     moved = [said[place] for place in later]
@@ -65,7 +67,7 @@ def swapped(said: list[Said], kind: str, number: int) -> list[Said]:
 
 
 def replaced(texts: dict[str, str]) -> Alter:
-    """Texts are other ones, all at once and wherever they stand."""
+    """Return an alteration that replaces texts everywhere, all at once."""
     table = {old.encode(): new.encode() for old, new in texts.items()}
     pattern = re.compile(b"|".join(map(re.escape, sorted(table, key=len, reverse=True))))
     return lambda said: [
@@ -74,14 +76,14 @@ def replaced(texts: dict[str, str]) -> Alter:
 
 
 def compared(folder: Path, capture: str, alter: Alter, *options: str, **recording: Any) -> Done:
-    """The capture as A, and altered as B."""
+    """Return the capture as A, and altered as B."""
     known = recorded(capture)
     altered = known.with_said(alter(list(known.said))).write(folder / "altered.db", **recording)
-    return kiebitz("diff", stored(capture), altered, *options)
+    return kiebitz("diff", database_of(capture), altered, *options)
 
 
 @alteration
 def unasked(said: list[Said], name: str, number: int) -> list[Said]:
-    """One message that made no event is missing."""
+    """Return one message that made no event is missing."""
     places = [place for place, one in enumerate(said) if one.name == name and one.event is None]
     return [one for place, one in enumerate(said) if place != places[number]]

@@ -19,9 +19,9 @@ RULE = "--rule 'msg == \"ROLLED\"'"
 
 
 class Deed(msgspec.Struct, frozen=True):
-    """What is done to a message: `passed_on` is what its receiver gets for it, late by so many ns.
+    """The result for a message: `passed_on` are the bytes forwarded for it, delayed by this many ns.
 
-    With `kept` it is passed on as it is, and that comes behind it.
+    With `kept` the message itself is forwarded first.
     """
 
     message: Message
@@ -32,7 +32,7 @@ class Deed(msgspec.Struct, frozen=True):
 
 
 class _Way:
-    """One direction of a stream: how many bytes more have come than were recorded, and what waits."""
+    """One direction of a stream: the number of bytes added to the recorded ones, and the queued messages."""
 
     def __init__(self) -> None:
         self.more = 0
@@ -40,7 +40,7 @@ class _Way:
 
 
 def passed_on(items: Iterable[Item], deeds: Sequence[Deed]) -> Iterator[Item]:
-    """The items with these deeds done, as a relay would have recorded them."""
+    """Yield the items with these deeds done, as a relay would have recorded them."""
     ways: dict[tuple[int, Direction], _Way] = {}
     for item in items:
         if isinstance(item, End):
@@ -133,6 +133,5 @@ def bytes_of(timeline: Timeline, row: Message) -> bytes:
 
 
 def some(timeline: Timeline, count: int) -> list[Message]:
-    """So many messages from all of a session."""
     every = list(messages(timeline))
     return every[:: max(1, len(every) // count)][:count]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from stored import stored
+from imported_databases import database_of
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Chunk, Direction, End, Item, Stream
@@ -21,9 +21,9 @@ from kiebitz.storage.recording.recorder import Recorder
 
 @dataclass(frozen=True)
 class Said:
-    """One message as bytes: on which stream, which way, when, and what it was in the recording.
+    """A message as bytes, with its stream, direction, time and origin in the recording.
 
-    That is its name, and the kind and number of the event that it tells of, if it does.
+    The origin is the message's name, and kind and number of the event that it reports, if any.
     """
 
     stream: int
@@ -40,7 +40,7 @@ Alter = Callable[[list[Said]], Sequence[Said]]
 
 @dataclass(frozen=True)
 class Recorded:
-    """All that was said in a session, message by message, and its streams."""
+    """The messages and streams of a session."""
 
     said: tuple[Said, ...]
     streams: tuple[Stream, ...]
@@ -65,7 +65,7 @@ class Recorded:
         }
         offsets: dict[tuple[int, Direction], int] = {}
         items: list[Item] = []
-        # Whoever has closed by then has closed: an order of messages that was altered stays as it is.
+        # A close keeps its time even if the order of messages is altered.
         open_ones = sorted(known.values(), key=lambda stream: stream.closed_ns or 0, reverse=True)
         for one in self.said:
             while open_ones and (open_ones[-1].closed_ns or 0) < one.ts_ns + shift_ns:
@@ -84,14 +84,14 @@ class Recorded:
 
 @cache
 def recorded(capture: str) -> Recorded:
-    """A capture, cut into messages."""
-    timeline = open_session(stored(capture))
+    """Return a capture, cut into messages."""
+    timeline = open_session(database_of(capture))
     with closing(timeline.connection):
         return of_session(timeline)
 
 
 def of_session(timeline: Timeline) -> Recorded:
-    """A session, cut into messages."""
+    """Return a session, cut into messages."""
     rows = streams(timeline)
     sent: dict[tuple[int, Direction], bytearray] = {}
     for row in rows:

@@ -1,7 +1,7 @@
-"""What the tests share in which real sockets speak through a relay that alters: who says what, who gets what.
+"""Real sockets that communicate through a relay with alterations.
 
 A conversation is a part of a recorded game, between one client and its server, in lock-step. Each case has a
-server of its own, so that one relay carries many cases and each begins at the beginning of a game.
+server of its own, so that one relay carries many cases and each starts with a new game.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONVERSATIONS = {
 
 
 class Step(NamedTuple):
-    """A message, when it was said, and its place among those of its name that go this way, from 1 on."""
+    """A message with its time, and its number among those of its name and direction, from 1."""
 
     direction: Direction
     data: bytes
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 @cache
 def conversation(protocol: str) -> list[Step]:
-    """What the recorded peers said to each other, message by message."""
+    """Return the recorded messages."""
     capture, stream, count = CONVERSATIONS[protocol]
     timeline = open_session(str(CAPTURES / capture))
     found = [row for row in messages(timeline) if row.stream.id == stream][:count]
@@ -67,7 +67,7 @@ def transport_of(protocol: str) -> Transport:
 
 
 class Line:
-    """A client and its server, who have a relay between them; `got` is what has come in each direction."""
+    """A client and its server with a relay between them; `got` are the bytes received, by direction."""
 
     def __init__(self, protocol: str) -> None:
         self.protocol = protocol
@@ -78,11 +78,11 @@ class Line:
         self.server = endpoint_text(self.address)
         self.got: dict[Direction, list[bytes]] = {"c2s": [], "s2c": []}
         self._ends: dict[Direction, socket.socket] = {}
-        """By what comes from them."""
+        """By the direction of the bytes that they send."""
         self._client: Any = None
 
     def listen(self) -> socket.socket:
-        """The socket of the server."""
+        """Return the socket of the server."""
         kind = socket.SOCK_DGRAM if self.transport == "udp" else socket.SOCK_STREAM
         listener = socket.socket(socket.AF_INET, kind)
         listener.bind(("127.0.0.1", 0))
@@ -93,7 +93,7 @@ class Line:
 
     @property
     def mode(self) -> str | None:
-        """The relay's mode that passes on to this server alone, if there is one."""
+        """The relay's mode that forwards to this server alone, if there is one."""
         return f"reverse:{self.transport}://{self.server}@{self.port}"
 
     @property
@@ -103,7 +103,7 @@ class Line:
         return [*modes, "-d", f"{self.transport}.port=={self.address[1]},{self.protocol}"]
 
     def enter(self) -> socket.socket:
-        """A socket of the client that leads to the server."""
+        """Return a socket of the client that leads to the server."""
         if self.transport == "udp":
             client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             client.settimeout(PATIENCE_S)
@@ -112,7 +112,6 @@ class Line:
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
 
     def connect(self) -> None:
-        """Let the client in."""
         if self.transport == "udp":
             self._ends = {"c2s": self.enter(), "s2c": self._listener}
         else:
@@ -124,11 +123,11 @@ class Line:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def end_of(self, direction: Direction) -> socket.socket:
-        """The socket from which a direction comes."""
+        """Return the socket from which a direction comes."""
         return self._ends[direction]
 
     def say(self, direction: Direction, data: bytes) -> None:
-        """Send bytes; the server does so to whoever spoke to it last."""
+        """Send bytes; the server sends them to its latest client."""
         if self.transport == "tcp":
             self._ends[direction].sendall(data)
         elif direction == "c2s":
@@ -137,7 +136,7 @@ class Line:
             self._ends[direction].sendto(data, self._client)
 
     def hear(self, direction: Direction, wanted: Sequence[bytes]) -> None:
-        """Get what comes in a direction: so many datagrams, or so many bytes."""
+        """Receive this many datagrams, or bytes, of a direction."""
         sock = self._ends[OPPOSITE[direction]]
         if self.transport == "udp":
             for _ in wanted:
@@ -155,10 +154,10 @@ class Line:
         self.got[direction].append(data)
 
     def play(self, altered: Mapping[int, Sequence[bytes]], back: Mapping[int, Sequence[bytes]]) -> None:
-        """Play the whole conversation: one speaks on when the other has heard.
+        """Play the whole conversation in lock-step.
 
-        `altered` is what is to be heard in the place of a message, by its number, `back` what its sender is
-        to hear behind it. Over TCP messages that were recorded at once are sent at once.
+        `altered` is the expected replacement of a message, by its number, `back` the answer that its sender
+        should receive. Over TCP messages that were recorded at once are sent at once.
         """
         steps = list(enumerate(conversation(self.protocol)))
         turns = groupby(steps, lambda pair: (pair[1].ts_ns, pair[1].direction))
@@ -172,7 +171,7 @@ class Line:
                     self.hear(OPPOSITE[direction], back.get(at, ()))
 
     def hang_up(self) -> None:
-        """Say no more, in both directions; over TCP get what may come yet."""
+        """Stop sending in both directions; over TCP receive the rest."""
         if self.transport == "tcp":
             for direction in DIRECTIONS:
                 self._ends[direction].shutdown(socket.SHUT_WR)
@@ -182,18 +181,17 @@ class Line:
         self.close()
 
     def close(self) -> None:
-        """Give back the sockets."""
         for end in (*self._ends.values(), self._listener):
             end.close()
 
     @property
     def where(self) -> str:
-        """Rows of the database that are about this server's streams."""
+        """Return rows of the database that are about this server's streams."""
         return f"transport = '{self.transport}' AND server = '{self.server}'"
 
 
 class Relay:
-    """A relay that runs: its process, and what it has said on stderr by now."""
+    """A running relay: its process, and its stderr so far."""
 
     def __init__(self, process: subprocess.Popen[bytes], stderr: Path) -> None:
         self.process = process
@@ -204,7 +202,7 @@ class Relay:
         return self._stderr.read_text()
 
     def end(self) -> None:
-        """Have it end, which it must do well, without a traceback."""
+        """Stop the relay and check that it exits successfully without a traceback."""
         self.process.send_signal(signal.SIGINT)
         assert self.process.wait(PATIENCE_S) == 0, self.said
         assert "Traceback" not in self.said, self.said
@@ -256,7 +254,7 @@ class Alteration(NamedTuple):
 
 
 def alterations(database: Path, line: Line) -> list[Alteration]:
-    """What was done to the messages of a line, in the order in which it was done."""
+    """Return the alterations of a line's messages, in order."""
     found = recorded(database, line)
     query = (
         "SELECT a.direction, a.action, a.rule, a.name, a.original, a.offset, a.length"
@@ -271,7 +269,7 @@ def alterations(database: Path, line: Line) -> list[Alteration]:
 
 
 def recorded(database: Path, line: Line) -> dict[Direction, list[bytes]]:
-    """The pieces of bytes that are recorded of each direction of a line."""
+    """Return the pieces of bytes that are recorded of each direction of a line."""
     found: dict[Direction, list[bytes]] = {"c2s": [], "s2c": []}
     query = (
         "SELECT c.direction, c.data FROM chunks c JOIN streams s ON s.id = c.stream_id"
@@ -283,7 +281,7 @@ def recorded(database: Path, line: Line) -> dict[Direction, list[bytes]]:
 
 
 def blamed(database: Path) -> list[str]:
-    """What `kiebitz check` says against peers."""
+    """Return the errors that `kiebitz check` reports about peers."""
     flaws = kiebitz("check", str(database), "--json").json
     return [f"{flaw['server']}: {flaw['text']}" for flaw in flaws if flaw["severity"] != "note"]
 
@@ -305,7 +303,7 @@ class Case(NamedTuple):
         return conversation(self.protocol)[self.at]
 
     def rule(self, line: Line) -> str:
-        """How the rule is written, about this message of this line."""
+        """Return the rule for this message of this line."""
         place = {1: "1st", 2: "2nd", 3: "3rd"}[self.step.place]
         about = (
             f'msg == "{self.step.name}" and dir == "{self.step.direction}"'
@@ -315,7 +313,7 @@ class Case(NamedTuple):
         return shlex.join((option, about, *values))
 
     def alteration(self, line: Line) -> Alteration:
-        """What is to be recorded of it."""
+        """Return the expected record."""
         direction, sent = self.step.direction, self.step.data
         action = self.option.split()[0].removeprefix("--")
         if self.back:
@@ -327,7 +325,7 @@ class Case(NamedTuple):
 
 
 def rules_of(cases: Sequence[Case], lines: Sequence[Line]) -> list[str]:
-    """The options that alter what the cases say, each on its line."""
+    """Return the options that alter what the cases say, each on its line."""
     return [word for line, case in zip(lines, cases, strict=True) for word in shlex.split(case.rule(line))]
 
 
@@ -353,7 +351,7 @@ def play_all(
 
 
 def assert_as_told(cases: Sequence[Case], lines: Sequence[Line], database: Path) -> None:
-    """Each side got what the case says; that is recorded, and beside it what had been sent."""
+    """Check that each side received what the case expects, and that this and the original are recorded."""
     for case, line in zip(cases, lines, strict=True):
         told: dict[str, list[bytes]] = {"c2s": [], "s2c": []}
         for at, step in enumerate(conversation(case.protocol)):

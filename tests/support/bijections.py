@@ -11,7 +11,7 @@ BEFORE, BEHIND = "Žluťásek ", "-ö"
 
 
 def onwards(handle: IdentifierKind, value: Any) -> Any:
-    """Another name of the same kind; no two have the same."""
+    """Return another name of the same kind; no two have the same."""
     if handle.title == "seat":
         return (value + 1) % 4
     if handle.title == "token":
@@ -22,7 +22,7 @@ def onwards(handle: IdentifierKind, value: Any) -> Any:
 
 
 def back(handle: IdentifierKind, value: Any) -> Any:
-    """The name that `onwards` was given."""
+    """Return the name that `onwards` was given."""
     if handle.title == "seat":
         return (value - 1) % 4
     if handle.title == "token":

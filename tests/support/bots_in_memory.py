@@ -137,7 +137,7 @@ class Hosting(Server):
                         self.place = step
                         return
                     if to != last:
-                        # What is said on several connections is heard in this order.
+                        # Messages on several connections are received in this order.
                         self.breathe()
                         last = to
                     self.said[name] += 1

@@ -42,12 +42,12 @@ ARGUMENTS = (
 )
 
 SOON_S = 20.0
-"""So long something on the page is waited for."""
+"""Time limit in seconds for something to appear on the page."""
 
 _LOOK_MS = 40
 
 _RAN = "ran"
-"""What a hostile text calls on the page, if it can."""
+"""Name of the function that a hostile text would call on the page."""
 
 _WATCHED = f"""
     window.refused = [];
@@ -73,7 +73,7 @@ class Eyes:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """The time in which pages are looked at."""
+        """Yield the time in which pages are looked at."""
         asyncio._set_running_loop(self._loop)
         try:
             yield
@@ -83,7 +83,6 @@ class Eyes:
 
 @pytest.fixture(scope="session")
 def eyes() -> Iterator[Eyes]:
-    """The browser of this process."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium here to look at the page with")
@@ -134,7 +133,7 @@ def look(eyes: Eyes) -> Generator[Look, None, None]:
 
 
 class Sight:
-    """What one sees of a page, and does on it."""
+    """A page in a browser: its content, and actions on it."""
 
     def __init__(self, context: BrowserContext) -> None:
         context.set_default_timeout(SOON_S * 1000)
@@ -178,7 +177,7 @@ class Sight:
             self._faults.append(f"failed: {request.url}: {request.failure}")
 
     def _answer(self, response: Response) -> None:
-        # Where it came from: the console says less.
+        # The console's message lacks the source.
         if response.status >= 400:
             self._faults.append(f"status of {response.status}: {response.url}")
 
@@ -187,7 +186,7 @@ class Sight:
         self._expected.append(re.compile(pattern))
 
     def faults(self) -> list[str]:
-        """All that was wrong and that nobody expected."""
+        """Return all unexpected errors of the page."""
         if not self.page.is_closed():
             self._faults += [
                 f"refused by the policy: {what}" for what in self.tell("window.refused.splice(0)")
@@ -218,39 +217,39 @@ class Sight:
 
     @property
     def seq(self) -> int:
-        """The event one is at, counted from 1."""
+        """Return the event one is at, counted from 1."""
         found = _POSITION.search(self.text("#place"))
         return int(found.group(1)) if found else 0
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """Return the number of events."""
         found = _POSITION.search(self.text("#place"))
         return int(found.group(2)) if found else 0
 
     @property
     def address(self) -> str:
-        """What stands behind `#` in the address."""
+        """The fragment of the address, without `#`."""
         found: str = self.tell("location.hash")
         return found
 
     # What is there.
 
     def tell(self, expression: str, *given: Any) -> Any:
-        """The value of an expression of JavaScript on the page."""
+        """Return the value of an expression of JavaScript on the page."""
         return self.page.evaluate(expression, *given)
 
     def one(self, selector: str) -> Locator:
-        """The element that a selector finds."""
+        """Return the element that a selector finds."""
         return self.page.locator(selector)
 
     def text(self, selector: str) -> str:
-        """What stands in the first such element, seen or not; empty where there is none."""
+        """Return the text of the first matching element, visible or not; empty if there is none."""
         found: str = self.tell("(at) => document.querySelector(at)?.textContent ?? ''", selector)
         return found.strip()
 
     def texts(self, selector: str) -> list[str]:
-        """What stands in all such elements that are laid out."""
+        """Return the texts of all matching elements that are laid out."""
         return [
             text.strip()
             for text in self.tell(
@@ -261,11 +260,11 @@ class Sight:
         ]
 
     def is_seen(self, selector: str) -> bool:
-        """Whether such an element is laid out."""
+        """Return whether such an element is laid out."""
         return bool(self.texts(selector))
 
     def is_alone(self) -> bool:
-        """Whether the table is all that is seen, as on a projector."""
+        """Return whether the table is all that is seen, as on a projector."""
         return not self.is_seen(".head")
 
     def until(self, true: Callable[[], bool], what: str) -> None:
@@ -305,12 +304,12 @@ class Sight:
     # How it looks.
 
     def overflow(self) -> int:
-        """So many pixels the page is wider than its window."""
+        """Return the number of pixels by which the page is wider than its window."""
         found: int = self.tell("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         return found
 
     def violations(self) -> list[str]:
-        """What axe finds that is serious or critical, with the places."""
+        """Return axe's serious and critical violations, with their places."""
         from axe_playwright_python.sync_playwright import Axe
 
         found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
@@ -358,24 +357,23 @@ class Served:
 
     @cached_property
     def address(self) -> str:
-        """The link that shows everything."""
+        """Return the link that shows everything."""
         found = [line for line in self.said if line.startswith("http://")]
         assert found, self.said
         return found[0]
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         port = urlsplit(self.address).port
         assert port is not None
         return port
 
     def at(self, **place: Any) -> str:
-        """The address of a moment; `as_` is `as`."""
+        """Return the address of a moment; `as_` is `as`."""
         return self.address + _hash(place)
 
     def link(self, player: str) -> str:
-        """The next link that is printed, which is this player's."""
+        """Return the next link that is printed, which is this player's."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             name, _, link = line.decode().strip().partition(": ")
@@ -396,7 +394,7 @@ class Served:
 
 @contextmanager
 def served(*arguments: str, port: int = 0) -> Iterator[Served]:
-    """A server for a block."""
+    """Yield a server for a block."""
     server = Served(*arguments, port=port)
     try:
         yield server
@@ -407,5 +405,5 @@ def served(*arguments: str, port: int = 0) -> Iterator[Served]:
 
 
 def file_address(path: Path, **place: Any) -> str:
-    """The address of a file that is opened from the disk."""
+    """Return the address of a file that is opened from the disk."""
     return path.resolve().as_uri() + (_hash(place) if place else "")

@@ -1,4 +1,4 @@
-"""What a row is in a protocol's one table of cases."""
+"""A row of a protocol's table of test cases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The table of flawed Catan conversations: what is sent, and what must be said of it, to the byte.
+"""Table of malformed Catan messages, with the exact bytes of each expected diagnostic.
 
-In the conversation of `catan_talk.py` one message is replaced by one with a flaw. What is wrong in it stands
-between ⟨ and ⟩; everything else in this table is written by hand, too.
+One message of the conversation in `catan_talk.py` is replaced by one with a flaw, which stands between ⟨ and
+⟩.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BREAKS_OFF = "the message ends too early"
 
 
 class Broken(NamedTuple):
-    """A message with one flaw and what must be said of it: `says` is a part of the text."""
+    """A message with one flaw and its expected diagnostic: `says` is a part of the text."""
 
     direction: Direction
     sent: Marked
@@ -54,7 +54,7 @@ class Broken(NamedTuple):
 
     @property
     def replaced(self) -> int:
-        """Which message of the conversation it replaces: the first of the same name, if there is one."""
+        """The message of the conversation to replace: the first of the same name, if there is one."""
         for number, step in enumerate(conversation()):
             if step.direction == self.direction and self.sent.data.startswith(f'{{"{step.name}"'.encode()):
                 return number
@@ -74,12 +74,10 @@ def meant(word: str) -> str:
 
 
 def c2s(text: str, code: str, says: str, expected: str, charset: str = "utf-8") -> Broken:
-    """What a client sends."""
     return Broken("c2s", marked(line(text), charset), code, says, expected)
 
 
 def s2c(text: str, code: str, says: str, expected: str, charset: str = "utf-8") -> Broken:
-    """What a server sends."""
     return Broken("s2c", marked(line(text), charset), code, says, expected)
 
 
@@ -92,12 +90,12 @@ def name_of_server(text: str, says: str) -> Broken:
 
 
 def value(direction: Direction, text: str, says: str, expected: str) -> Broken:
-    """A value that cannot stand where it stands."""
+    """Return a message with an invalid value."""
     return Broken(direction, marked(line(text)), "bad-value", says, expected)
 
 
 def syntax(text: str, says: str, expected: str) -> Broken:
-    """A client's message that is no JSON."""
+    """Return a client's message that is no JSON."""
     return c2s(text, "broken-json", says, expected)
 
 
@@ -536,7 +534,7 @@ HUGE = "x" * (FRAME_LIMIT + 1000)
 
 
 def too_long(direction: Direction, text: str) -> Broken:
-    """A frame that goes on beyond the limit."""
+    """Return a frame longer than the limit."""
     end = "the end of the message"
     return Broken(direction, marked(line(text)), "too-long", "bytes without an end", end)
 
@@ -551,7 +549,7 @@ TOO_LONG = [
 
 
 def of_the_table() -> list[Broken]:
-    """The flawed messages of the table of cases."""
+    """Return the flawed messages of the table of cases."""
     return [
         Broken(case.direction, Marked(case.data, [(offset, length)]), code, "$", "")
         for case in FLAWED

@@ -1,7 +1,8 @@
-"""The one table of Catan's messages: what each says, and what is unusual or wrong in it, to the byte.
+"""Table of Catan's messages with their fields and diagnostics, with the exact bytes of each.
 
-A message is written as it is sent. What a remark is about stands between ⟨ and ⟩: the marks say where it must
-be found and are not sent.
+A message is written as it is sent. The marks ⟨ and ⟩ surround the bytes that a diagnostic is about; they are
+not
+sent.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from kiebitz.dissectors.model import Direction
 
 
 class Marked(NamedTuple):
-    """A text without its marks, and what they stood around, in the order in which they open."""
+    """A text without its marks, and the marked parts, in the order in which they open."""
 
     data: bytes
     places: list[tuple[int, int]]
 
 
 def marked(text: str, charset: str = "utf-8") -> Marked:
-    """The bytes of a text, and offset and length of each marked part of it; "\\udcff" is the byte 0xff."""
+    r"""Return the bytes of a text, and offset and length of each marked part of it; "\udcff" is the byte
+    0xff.
+    """
     data = b""
     places: list[tuple[int, int]] = []
     opened: list[int] = []
@@ -42,24 +45,24 @@ def marked(text: str, charset: str = "utf-8") -> Marked:
 
 
 def line(text: str) -> str:
-    """A text with a line feed at its end."""
+    """Return a text with a line feed at its end."""
     return text if text.rstrip("⟩").endswith("\n") else text + "\n"
 
 
 def case(direction: Direction, name: str | None, text: str, fields: dict[str, Any], *codes: str) -> Case:
-    """A message, the line feed behind it being left out, and a code for each mark."""
+    """Return a message, the line feed behind it being left out, and a code for each mark."""
     data, places = marked(line(text))
     flaws = tuple((code, *place) for code, place in zip(codes, places, strict=True))
     return Case(data, direction, name, fields, flaws)
 
 
 def c2s(name: str, body: str, fields: dict[str, Any] | None = None, *codes: str) -> Case:
-    """What a client sends; its fields are the body's own, if no others are given."""
+    """Return a client's message; its fields are the body's own by default."""
     return case("c2s", name, f'{{"{name}":{body}}}', json.loads(body) if fields is None else fields, *codes)
 
 
 def s2c(name: str, body: str, fields: dict[str, Any] | None = None, *codes: str) -> Case:
-    """What a server sends; its fields are the body's own, if no others are given."""
+    """Return a server's message; its fields are the body's own by default."""
     return case("s2c", name, f'{{"{name}":{body}}}', json.loads(body) if fields is None else fields, *codes)
 
 
@@ -86,7 +89,7 @@ PARTS = {
     "ALL_KINDS": ALL_KINDS,
     "ALL_CARDS": ALL_CARDS,
 }
-"""What a table may call by its name, as in <DORF>."""
+"""Texts that a table refers to by name, as in <DORF>."""
 
 
 def rows(table: str) -> list[Case]:
@@ -212,7 +215,7 @@ s2c Erfindung | {"Spieler":42,"Rohstoffe":2}
         '{"Ort":[{"x":1,"y":2},{"x":1,"y":1}],"Typ":"Holz Hafen"}],"Räuber":{"x":0,"y":0}}}',
     ),
 ]
-"""Each is written as the specification has it, and encodes to the same bytes again."""
+"""Messages in the specification's form, which encode to the same bytes."""
 
 DIALECTS = [
     *rows("""
@@ -246,7 +249,7 @@ c2s Straßenbaukarte ausspielen | [<STRASSE>,<ZWEITE>] | {"Straße 1": <STRASSE>
         {"Spieler": 0, "Straße 1": STRASSE_ORT},
     ),
 ]
-"""Each has a row of its own, as real programs send it; the table of the game makes a note of it."""
+"""Variants that real programs send; each has its own row, and the table of the game adds a note."""
 
 LOOSE = [
     *rows("""
@@ -412,7 +415,7 @@ IGNORED = [
 
 
 def wrong(direction: Direction, text: str, code: str) -> Case:
-    """A message with one thing in it that its row does not allow; the name stands where it always does."""
+    """Return a message with one violation of its row; the name stands at its usual place."""
     name = text.split('"', 2)[1]
     return case(direction, name, text, {}, code)
 
@@ -558,7 +561,7 @@ FLAWED = [
     wrong("c2s", '{"Erfindung":{"Rohstoffe":⟨2⟩}}', "bad-value"),
     wrong("s2c", '{"Erfindung":{"Spieler":1,"Rohstoffe":{"Holz":⟨1.0⟩}}}', "bad-value"),
 ]
-"""Each has one flaw, and whoever sent it is to blame."""
+"""Messages with one flaw each, for which the sender is to blame."""
 
 
 def broken(direction: Direction, text: str, code: str) -> Case:
@@ -589,7 +592,7 @@ NO_MESSAGE = [
     broken("s2c", '{"Willkommen":{"id":0⟨1⟩}}', "broken-json"),
     broken("c2s", '{"W⟨\udcfc⟩rfeln":{}}', "charset"),
 ]
-"""In these no message can be made out; each is an error of its sender."""
+"""Data in which no message can be found; each is an error of its sender."""
 
 UNKNOWN = [
     broken("c2s", '{⟨"Ping"⟩:{}}', "unknown-message"),

@@ -1,4 +1,4 @@
-"""A small island made by hand, and what is true of a game on it, whoever knows it."""
+"""A small handmade island, and the true state of a game on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Spot = tuple[Place, ...]
 Counts = Mapping[str, int]
 
 STEPS = ((1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1), (0, 1))
-"""From a field to those around it, in a circle."""
+"""Steps from a field to its neighbours, clockwise."""
 
 LAND = {
     (0, 0): ("Wüste", 0),
@@ -62,7 +62,7 @@ SEA = sorted({other for place in LAND for other in around(place)} - {*LAND})
 
 @dataclass
 class Truth:
-    """What is true of a game, whoever knows it."""
+    """The true state of a game, independent of any observer."""
 
     hands: dict[int, dict[str, int]]
     cards: dict[int, dict[str, int]]
@@ -73,7 +73,7 @@ class Truth:
     dice: list[int] | None = None
     turn: int | None = None
     rolled: bool = False
-    """Whether the turns have begun."""
+    """True once the turns have begun."""
     longest: int | None = None
     army: int | None = None
     trades: set[int] = field(default_factory=set)
@@ -99,7 +99,7 @@ class Truth:
         return max((longest(end, ()) for road in ours for end in ENDS[road]), default=0)
 
     def dues(self, number: int) -> dict[int, dict[str, int]]:
-        """What a roll yields; of what the bank has too little, nobody gets any."""
+        """Return the resources that a roll yields; if the bank has too few of one, no player receives it."""
         dues: dict[int, dict[str, int]] = {}
         for at, (owner, typ) in self.buildings.items():
             for place in at if typ != "Straße" else ():

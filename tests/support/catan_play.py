@@ -1,6 +1,6 @@
-"""A Catan server that speaks to its clients as the specification says, and keeps beside it what is true.
+"""A Catan server that speaks as specified and keeps the true state.
 
-It does what it is told to do, whether the rules allow it or not.
+It does what a test demands, whether the rules allow it or not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = ("Anna", "Bert", "Cleo", "Dora")
 
 
 class Dialect(NamedTuple):
-    """What servers differ in. `costs` come before or after what they are for."""
+    """Differences between servers. `costs` are sent before or after what they pay for."""
 
     confirms: str = "after"
     costs: str = "before"
@@ -29,13 +29,13 @@ class Dialect(NamedTuple):
     unbekannt: bool = False
     discards_told: bool = True
     thefts_told: bool = True
-    """Whether all are told that something was stolen, or only the two."""
+    """True if all clients learn of a theft, not only the two involved."""
     robber_too: bool = False
-    """Whether a knight is told as a move of the robber, too."""
+    """True if a knight is also reported as a move of the robber."""
 
 
 class Server:
-    """Speaks to its clients, by name; a player's id is his place among them, from 1."""
+    """A server with its clients by name; a player's id is its place among them, from 1."""
 
     def __init__(self, *names: str, dialect: Dialect | None = None, mirrored: bool = False) -> None:
         self.dialect = dialect or Dialect()
@@ -52,10 +52,10 @@ class Server:
         for name in names:
             self.join(name)
 
-    # What is said.
+    # Messages.
 
     def pause(self, ms: float) -> None:
-        """Nobody says anything for so long."""
+        """Let this much time pass."""
         self._pause_ms += ms
 
     def say(self, client: str, direction: Direction, message: Mapping[str, Any] | bytes) -> None:
@@ -77,7 +77,7 @@ class Server:
         shown_to: Collection[int] | None = None,
         told_to: Collection[int] | None = None,
     ) -> None:
-        """The server tells everybody, or some; with its cards hidden, but for those who may see them."""
+        """Send a message to all clients or some; cards are hidden from those who may not see them."""
         for client, player in self.ids.items():
             if told_to is None or player in told_to:
                 is_open = shown_to is None or player in shown_to
@@ -94,7 +94,7 @@ class Server:
         return hidden
 
     def at(self, place: Place) -> dict[str, int]:
-        """A place as it is sent."""
+        """Return a place as it is sent."""
         return {"x": place[0], "y": -place[1] if self.mirrored else place[1]}
 
     def where(self, at: Iterable[Place]) -> list[dict[str, int]]:
@@ -102,7 +102,9 @@ class Server:
 
     @contextmanager
     def asked(self, player: int, name: str, body: Mapping[str, Any]) -> Iterator[None]:
-        """A client asks, what the server does about it is inside, and then it says who is what now."""
+        """Send a client's request, run the block for the server's reaction, then report the changed
+        players.
+        """
         self.ask(player, name, body)
         if self.dialect.confirms == "before":
             self.say(self.names[player], "s2c", {"OK": {}})
@@ -118,11 +120,11 @@ class Server:
         self.say(self.names[player], "s2c", {"Fehler": {"Meldung": why}})
 
     def moment(self) -> None:
-        """What is true now is kept."""
+        """Keep the true state of this moment."""
         self.steps.append(Moment(deepcopy(self.truth), self.games))
 
     def update(self) -> None:
-        """Each player who is another than before is told."""
+        """Report each player that has changed."""
         for player in self.names:
             now = self.spieler(player)
             if now != self._shown.get(player):
@@ -130,7 +132,7 @@ class Server:
                 self.show(player)
 
     def spieler(self, player: int, is_open: bool = True) -> dict[str, Any]:
-        """A player as he is told: openly only to himself."""
+        """Return a player's data: complete only for that player."""
         truth = self.truth
         shown: dict[str, Any] = {"id": player, "Status": self.statuses[player], "Name": self.names[player]}
         if player in self.colours:
@@ -148,7 +150,7 @@ class Server:
         return shown if is_open else self._hidden(shown)
 
     def show(self, player: int, told_to: Collection[int] | None = None) -> None:
-        """Tell of a player."""
+        """Report a player."""
         for client, other in self.ids.items():
             if told_to is None or other in told_to:
                 shown = self.spieler(player, is_open=other == player)
@@ -169,7 +171,7 @@ class Server:
         self.update()
 
     def hang_up(self, name: str) -> None:
-        """A client is gone, and the others are told."""
+        """Disconnect a client and report it to the others."""
         player = self.ids.pop(name)
         self.steps.append(Step(name, "c2s", b""))
         self.statuses[player] = "Verbindung verloren"
@@ -177,7 +179,7 @@ class Server:
         del self.names[player]
 
     def ready(self, player: int, colour: str | None = None) -> None:
-        """A player takes his name and colour, and is ready."""
+        """Set a player's name and colour, and make it ready."""
         colour = colour or FARBEN[(player - 1) % len(FARBEN)]
         with self.asked(player, "Spieler", {"Name": self.names[player], "Farbe": colour}):
             self.colours[player] = colour
@@ -185,7 +187,9 @@ class Server:
             self.statuses[player] = "Wartet auf Spielbeginn"
 
     def start(self, *settled: tuple[int, Spot, Spot], karte: Mapping[str, Any] | None = None) -> Server:
-        """A game begins: all are ready, and each of these builds a village and a road, in this order."""
+        """Return a game begins: all are ready, and each of these builds a village and a road, in this
+        order.
+        """
         for player in self.names:
             self.ready(player)
         self.games += 1
@@ -205,7 +209,7 @@ class Server:
         return self
 
     def settle(self, player: int, village: Spot, road: Spot, gains: Counts | None = None) -> Server:
-        """A player founds a village and a road; `gains` are what is right if they are left out."""
+        """Return a player founds a village and a road; `gains` are what is right if they are left out."""
         self.expect(player, "Dorf bauen")
         with self.asked(player, "Bauen", {"Typ": "Dorf", "Ort": self.where(village)}):
             self.built(player, "Dorf", village)
@@ -228,7 +232,7 @@ class Server:
         return {"Felder": felder, "Gebäude": [], "Häfen": häfen, "Räuber": self.at(self.truth.robber)}
 
     def finish(self, winner: int) -> Server:
-        """Somebody has won."""
+        """Let a player win."""
         text = f"Spieler {self.names.get(winner)} hat das Spiel gewonnen."
         self.tell("Spiel beendet", {"Nachricht": text, "Sieger": winner})
         self.statuses = dict.fromkeys(self.statuses, "Spiel starten")
@@ -238,7 +242,7 @@ class Server:
     # The game. What the truth does not allow is done all the same, and is true then.
 
     def expect(self, player: int, status: str) -> Server:
-        """A player has the turn."""
+        """Return a player has the turn."""
         self.statuses = dict.fromkeys(self.names, "Warten") | {player: status}
         if status not in ("Karten wegen Räuber abgeben", "Warten"):
             self.truth.turn = player
@@ -269,7 +273,7 @@ class Server:
         return self
 
     def roll(self, player: int, dice: Sequence[int], gains: Mapping[int, Counts] | None = None) -> Server:
-        """A player's turn begins; `gains` are what is right if they are left out."""
+        """Return a player's turn begins; `gains` are what is right if they are left out."""
         self.expect(player, "Würfeln")
         with self.asked(player, "Würfeln", {}):
             self.tell("Würfelwurf", {"Spieler": player, "Wurf": list(dice)})
@@ -287,7 +291,7 @@ class Server:
         return self
 
     def discard(self, player: int, counts: Counts) -> Server:
-        """A player gives up cards because of the robber."""
+        """Return a player gives up cards because of the robber."""
         before = dict(self.statuses)
         self.expect(player, "Karten wegen Räuber abgeben")
         with self.asked(player, "Karten abgeben", {"Abgeben": dict(counts)}):
@@ -298,7 +302,7 @@ class Server:
     def robber(
         self, player: int, place: Place, target: int | None = None, stolen: str | None = None
     ) -> Server:
-        """The robber is moved after a 7."""
+        """Return the robber is moved after a 7."""
         body = {"Ort": self.at(place)} | ({} if target is None else {"Ziel": target})
         with self.asked(player, "Räuber versetzen", body):
             self.tell("Räuber versetzt", {"Spieler": player, **body})
@@ -316,7 +320,7 @@ class Server:
         return self
 
     def build(self, player: int, typ: str, at: Spot, costs: Counts | None = None) -> Server:
-        """Somebody builds; `costs` are what is right if they are left out."""
+        """Let a player build; `costs` default to the right ones."""
         with self.asked(player, "Bauen", {"Typ": typ, "Ort": self.where(at)}):
             costs = COSTS[typ] if costs is None else costs
             if self.dialect.costs == "before":
@@ -327,7 +331,7 @@ class Server:
         return self
 
     def built(self, player: int, typ: str, at: Spot) -> Server:
-        """A building stands now."""
+        """Place a building."""
         building = {"Eigentümer": player, "Typ": typ, "Ort": self.where(at)}
         self.truth.buildings[at] = (player, typ)
         self.truth.points[player] += typ != "Straße"
@@ -335,13 +339,13 @@ class Server:
         return self
 
     def longest(self, player: int | None) -> Server:
-        """The longest road changes hands."""
+        """Return the longest road changes hands."""
         before, self.truth.longest = self.truth.longest, player
         self._honour("Längste Handelsstraße", before, player)
         return self
 
     def army(self, player: int) -> Server:
-        """The largest army changes hands."""
+        """Return the largest army changes hands."""
         before, self.truth.army = self.truth.army, player
         self._honour("Größte Rittermacht", before, player)
         return self
@@ -355,7 +359,7 @@ class Server:
         return self
 
     def buy(self, player: int, card: str, costs: Counts | None = None) -> Server:
-        """A development card is bought."""
+        """Return a development card is bought."""
         with self.asked(player, "Entwicklungskarte kaufen", {}):
             costs = COSTS["Karte"] if costs is None else costs
             if self.dialect.costs == "before":
@@ -392,7 +396,7 @@ class Server:
         return self
 
     def give(self, player: int, partner: int, counts: Counts) -> Server:
-        """One whose turn it is gives another something for nothing."""
+        """Return one whose turn it is gives another something for nothing."""
         trade = len(self.steps)
         self.offer(player, trade, counts, {})
         self.accept(partner, trade)
@@ -400,7 +404,7 @@ class Server:
         return self
 
     def rounds(self, numbers: str) -> Server:
-        """The next players roll these numbers; the last of them keeps the turn."""
+        """Return the next players roll these numbers; the last of them keeps the turn."""
         for number in map(int, numbers.split()):
             before = self.truth.turn
             player = 1
@@ -475,7 +479,7 @@ class Server:
     # What is found in it.
 
     def found(self) -> Findings:
-        """What an inspector makes of all that was said, and then the streams end."""
+        """Inspect the messages, then end the streams."""
         return found(self.steps)
 
 

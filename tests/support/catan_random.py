@@ -16,7 +16,7 @@ LUCKY = ((3, 3), (4, 4), (2, 3), (4, 5), (5, 5), (1, 3))
 
 
 class RandomGame:
-    """One server, and game after game on it, with these players."""
+    """A server with game after game of these players."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class RandomGame:
         return self.server.truth
 
     def play(self, turns: int) -> None:
-        """One game of so many turns."""
+        """Play one game with this many turns."""
         rng, server = self.random, self.server
         order = [*server.names]
         rng.shuffle(order)
@@ -80,7 +80,6 @@ class RandomGame:
         return all(self.truth.hands[player][kind] >= count for kind, count in costs.items())
 
     def _some(self, player: int, count: int) -> dict[str, int]:
-        """So many cards of a player's hand."""
         held = [kind for kind, n in self.truth.hands[player].items() for _ in range(n)]
         given = self.random.sample(held, count)
         return {kind: given.count(kind) for kind in given}
@@ -136,7 +135,6 @@ class RandomGame:
         return not self.played and self.truth.cards[player][card] > self.bought[card]
 
     def _robbery(self, player: int) -> tuple[Place, int | None, str | None]:
-        """Where to the robber goes, who is robbed, and of what."""
         truth, rng = self.truth, self.random
         place = rng.choice([place for place in LAND if place != truth.robber])
         targets = [n for n in truth.hands if n != player and any(place in town for town in truth.towns(n))]

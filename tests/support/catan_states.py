@@ -15,7 +15,7 @@ def key(*places: Hex) -> str:
 
 
 def island(slant: int = 1, **part: Any) -> dict[str, Any]:
-    """A game on seven fields whose types are their names, so that each can be found in a picture."""
+    """Return a game on seven fields whose types are their names, so that each can be found in a picture."""
     ring = [(0, 0), (1, 0), (1, -slant), (0, -1), (-1, 0), (-1, slant), (0, 1)]
     fields = [
         {"at": list(place), "type": f"F{number}", "number": 2 + number} for number, place in enumerate(ring)
@@ -31,7 +31,7 @@ def island(slant: int = 1, **part: Any) -> dict[str, Any]:
     }
 
 
-# Whatever a state says.
+# With any state.
 
 _COUNTS = st.integers(-(10**12), 10**12) | st.lists(st.integers(0, 10**6), min_size=2, max_size=2)
 _HAND = st.dictionaries(st.sampled_from(ROHSTOFFE), _COUNTS)
@@ -130,4 +130,4 @@ NO_BOARDS: list[tuple[dict[str, Any] | None, str]] = [
         "the board is too large to be drawn",
     ),
 ]
-"""What a state says of a board that cannot be drawn, None if nothing, and why it cannot."""
+"""States whose board cannot be drawn, None for an empty one, and the reason that is shown."""

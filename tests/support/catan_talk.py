@@ -1,6 +1,6 @@
-"""A small Catan conversation, made up: Anna and her server, from Hallo to the beginning of a second round.
+"""A small Catan conversation: Anna and the server, from Hallo to the beginning of a second round.
 
-Two others play, and she hears what they do. All is as the specification has it, and by the rules.
+Two other players' moves are reported to Anna. All follows the specification and the rules.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ VILLAGES: list[tuple[int, list[Place]]] = [
     (BERTA, [(2, 0), (1, 0), (1, 1)]),
     (ANNA, [(-2, 0), (-1, 0), (-1, -1)]),
 ]
-"""Each with its three fields, in the order in which they are built; its road is between the first two."""
+"""Players with their three fields, in the order in which they are built; the road is between the first
+two.
+"""
 
 
 class Step(NamedTuple):
-    """One message of the conversation."""
+    """A message of the conversation."""
 
     direction: Direction
     name: str

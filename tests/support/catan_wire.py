@@ -1,6 +1,6 @@
-"""What a Catan server and its clients say, as it is captured: whole, from some of them only, mixed or cut.
+"""Messages of a Catan server and its clients as captured: complete, of some clients only, reordered or cut.
 
-A `Moment` among the steps has all that is true once the steps before it are said.
+A `Moment` among the steps has the true state after the steps before it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ MS = 1_000_000
 
 
 class Step(NamedTuple):
-    """What a client and the server say, so many milliseconds after the step before; `lost` on its way.
+    """The messages of a client and the server, milliseconds after the step before; `lost` ones are not
+    captured.
 
-    Nothing at all is the end of the conversation.
+    A step without messages is the end of the conversation.
     """
 
     client: str
@@ -44,14 +45,14 @@ class Step(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """All that is true now; `game` is how many games there have been, 0 before the first."""
+    """The true state; `game` is the number of games so far, 0 before the first."""
 
     truth: Truth
     game: int
 
 
 def items(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) -> Iterator[Item | Moment]:
-    """The steps as they are captured: each client is a stream; only some of them may be `heard`."""
+    """Yield the steps as captured: each client is a stream; only the clients in `heard` are captured."""
     now_ns = MS
     streams: dict[str, Stream] = {}
     count = 0
@@ -84,7 +85,7 @@ def items(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) 
 
 
 def found(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) -> Findings:
-    """What an inspector makes of these steps."""
+    """Return the findings of an inspector."""
     inspector = Inspector(BUILT_IN, Ids())
     for item in items(steps, heard):
         if not isinstance(item, Moment):
@@ -94,10 +95,11 @@ def found(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) 
 
 
 def mixed(steps: Sequence[Step | Moment], rng: random.Random) -> list[Step | Moment]:
-    """The same steps, with what the server tells some clients later than what it tells others.
+    """Delay the server's messages to some clients relative to the others.
 
-    Within a conversation nothing changes its place, a request comes before what comes of it, and everybody
-    has heard everything at each moment.
+    Order within a conversation stays, a request precedes its consequences, and all clients are up to date at
+    each
+    moment.
     """
     waiting = list(steps)
     found: list[Step | Moment] = []
@@ -112,7 +114,7 @@ def mixed(steps: Sequence[Step | Moment], rng: random.Random) -> list[Step | Mom
         step = waiting[place]
         if isinstance(step, Moment) or step.client in skipped:
             place = 0
-        # Pauses are the server's, whoever is told first after them.
+        # Pauses are the server's, whichever client is the first after them.
         first, chosen = waiting[0], waiting[place]
         if not isinstance(first, Moment) and not isinstance(chosen, Moment):
             waiting[0] = first._replace(after_ms=chosen.after_ms)
@@ -125,7 +127,7 @@ def mixed(steps: Sequence[Step | Moment], rng: random.Random) -> list[Step | Mom
 
 
 def told(findings: Findings, kind: str) -> list[dict[str, Any]]:
-    """What the events of this kind say, without what is not known of them."""
+    """Return the data of the events of this kind, without unknown values."""
     return [
         {key: value for key, value in event.data.items() if value is not None}
         for event in findings.events
@@ -134,17 +136,17 @@ def told(findings: Findings, kind: str) -> list[dict[str, Any]]:
 
 
 def wrong(findings: Findings) -> list[Diagnostic]:
-    """All that is more than a note, but for what the network did."""
+    """Return all that is more than a note, but for what the network did."""
     return [flaw for flaw in findings.diagnostics if flaw.severity != "note" and flaw.group != "network"]
 
 
 def games_of(findings: Findings) -> list[Game]:
-    """Each game as it was told last."""
+    """Return each game's last reported state."""
     return list({game.id: game for game in findings.games}.values())
 
 
 def state_of(steps: Sequence[Step | Moment], clients: Collection[str] | None = None) -> State:
-    """The state before the streams end, from all conversations or from those of some clients."""
+    """Return the state before the streams end, from all conversations or from those of some clients."""
     inspector, state = Inspector(BUILT_IN, Ids()), State()
     stream = captured(steps, clients)
     last_ns = stream[-1].ts_ns
@@ -158,7 +160,7 @@ def state_of(steps: Sequence[Step | Moment], clients: Collection[str] | None = N
 
 
 def game_part(state: State) -> dict[str, Any]:
-    """The one game that is on."""
+    """Return the one game that is on."""
     (part,) = state["games"].values()
     assert isinstance(part, dict)
     return part

@@ -61,7 +61,7 @@ class Authority:
 
     @contextmanager
     def serving(self) -> Iterator[ssl.SSLSocket]:
-        """The listening socket of a server with a certificate; `live.accept` takes its connections."""
+        """Yield the listening socket of a server with a certificate; `live.accept` takes its connections."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.server())
         with (

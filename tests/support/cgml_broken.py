@@ -1,4 +1,4 @@
-"""What is wrong in broken CGML messages, to the byte: the flaw's code and place, and nothing else said.
+"""Table of malformed CGML messages, with code and exact place of each flaw.
 
 Written like `cgml_cases.py`. Each is followed by a message that must be read.
 """
@@ -17,14 +17,14 @@ from kiebitz.dissectors.model import Direction
 def broken(
     text: str | bytes, direction: Direction, name: str | None, code: str, at: str | int, length: int
 ) -> Case:
-    """A message with a flaw at the first place of a text in it, or at an offset."""
+    """Return a message with a flaw at the first place of a text in it, or at an offset."""
     data = text if isinstance(text, bytes) else message(text)
     offset = at if isinstance(at, int) else data.index(at.encode())
     return Case(data, direction, name, {}, ((code, offset, length),))
 
 
 def played(card: str, code: str = "bad-card") -> Case:
-    """A client's card with something wrong in it."""
+    """Return a client's card with something wrong in it."""
     text = f'<playcard type="cards" from="hand" to="desk">~  <card>{card}</card>~</playcard>'
     at = card.strip() or "<card>"
     return broken(text, "c2s", "playcard", code, at, len(at.encode()))
@@ -42,9 +42,9 @@ WINER = '<winer playerid="1"><money type="get">4</money></winer>'
 
 
 def rows(table: str) -> list[Case]:
-    """Return the cases of a table, a row each: direction, name or "-", code, message with its flaw marked.
+    """Return the cases of a table, one per row: direction, name or "-", code, message with its flaw marked.
 
-    Parts that are defined above stand there by their names. An indented line continues its row.
+    Names refer to the parts defined above. An indented line continues its row.
     """
     found = []
     for row in rows_of(table):

@@ -1,6 +1,6 @@
-"""The one table of CGML's messages: what each says, and what is wrong with it, to the byte.
+"""Table of CGML's messages with their fields and diagnostics, with the exact bytes of each.
 
-A message is written on one line, with `~` for each line end; the empty line behind it is not written.
+A message is written on one line, with `~` for each line end; the empty line after it is not written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import DIRECTIONS, Direction
 
 
 def message(text: str, line_end: str = "\r\n", charset: str = "utf-8") -> bytes:
-    """A message's bytes, with the empty line behind it."""
+    """Return a message's bytes, with the empty line behind it."""
     return f"{text}~~".replace("~", line_end).encode(charset)
 
 
@@ -32,9 +32,9 @@ TRICK = "<card>A0A</card>~  <card>A09</card>~  <card>A0Q</card>"
 
 
 def rows(table: str) -> list[Case]:
-    """Return the cases of a table, a row each: direction, name and text, and its fields as JSON behind " = ".
+    """Return the cases of a table, one per row: direction, name and text, and its fields as JSON after " = ".
 
-    Parts that are defined above stand there by their names. An indented line continues its row.
+    Names refer to the parts defined above. An indented line continues its row.
     """
     found = []
     for row in rows_of(table):
@@ -217,7 +217,7 @@ def loose(
 PASS = {"type": "answer", "licite": "PASS"}
 ASK = {"type": "ask"}
 LOOSE = [
-    # How XML may be written without a difference in what it says.
+    # Equivalent spellings in XML.
     loose("<playcard type='ask'/>", "s2c", "playcard", ASK),
     loose('<playcard  type = "ask" ></playcard >', "s2c", "playcard", ASK),
     loose(

@@ -1,7 +1,6 @@
-"""A login server, a game server and three players of CGML, who play hands made up at random, by the rules.
+"""A login server, a game server and three players of CGML, who play random hands by the rules.
 
-Every message goes through an inspector as soon as it is said. A test that wants a rule broken says one
-message of its own in between.
+Every message goes through an inspector at once. A test of a rule violation inserts a message of its own.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def cards(codes: Sequence[str | None]) -> str:
 
 
 class Cgml:
-    """Two servers and whoever talks to them. Each message comes a millisecond after the one before."""
+    """Two servers and their clients. Each message is sent a millisecond after the one before."""
 
     def __init__(self, seen: Sequence[int] = PLAYERS) -> None:
         self.inspector = Inspector([CGML], Ids(), {("tcp", LOGIN): CGML, ("tcp", GAME_SERVER): CGML})
@@ -55,21 +54,21 @@ class Cgml:
         self._offsets: dict[tuple[int, Direction], int] = {}
         self._found = Findings()
         self._seen = seen
-        """Whose conversations are in the capture."""
+        """The clients whose conversations are captured."""
 
-    # What is said.
+    # Messages.
 
     def says(self, who: int, text: str, port: int = GAME_SERVER) -> None:
-        """A client says something."""
+        """Send a client's message."""
         self._send(who, "c2s", message(text), port)
 
     def tells(self, whom: int | Sequence[int], text: str, port: int = GAME_SERVER) -> None:
-        """The server says the same to one client or to several."""
+        """Send the same message of the server to one client or several."""
         for one in (whom,) if isinstance(whom, int) else whom:
             self._send(one, "s2c", message(text), port)
 
     def loses(self, who: int, length: int = 100) -> None:
-        """Something that the server said is not in the capture."""
+        """Send a message of the server that is not captured."""
         stream = self.stream(who, GAME_SERVER)
         at = self._offsets.get((stream.id, "s2c"), 0)
         self._offsets[stream.id, "s2c"] = at + length
@@ -121,12 +120,12 @@ class Cgml:
 
     @property
     def flaws(self) -> list[Diagnostic]:
-        """All diagnostics but notes."""
+        """Return all diagnostics but notes."""
         return [flaw for flaw in self.found.diagnostics if flaw.severity != "note"]
 
     @property
     def codes(self) -> list[tuple[str, str, str]]:
-        """What was found wrong, how bad it is and whose doing."""
+        """The diagnostics' codes, severities and origins."""
         return [(flaw.code, flaw.severity, flaw.blame) for flaw in self.flaws if flaw.group != "network"]
 
     @property
@@ -163,7 +162,7 @@ class Cgml:
 
 
 class Hand:
-    """One hand, said step by step: Anna leads, Beda bids first, Anna wins with a seven."""
+    """One hand, step by step: Anna leads, Beda bids first, Anna wins with a seven."""
 
     def __init__(self, table: Cgml, seed: int = 1, contract: str = "7", trumf: str = "r") -> None:
         self.table = table
@@ -268,7 +267,7 @@ class Hand:
         self.table.tells([other for other in PLAYERS if other != who], info)
 
     def trick(self, tell: bool = True) -> None:
-        """One trick, played at random by the rules."""
+        """Play one trick at random by the rules."""
         table: list[str] = []
         order = self.order()
         for who in order:

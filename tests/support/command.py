@@ -23,7 +23,7 @@ ODD = str(CAPTURES / "maexchen-head-odd.pcap")
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended, and what it wrote."""
+    """The exit status and output of a command."""
 
     status: int
     out: str
@@ -52,7 +52,7 @@ def peer_command(peer: str, *options: str, fault: str = "") -> list[str]:
 
 
 def without_session(csv: str) -> str:
-    """An export as CSV without the column that says which session it is of, the third."""
+    """Return a CSV export without its third column, the session."""
     return re.sub(r"^([^,\n]*,[^,\n]*),(?:session|\d+),", r"\1,", csv, flags=re.MULTILINE)
 
 

@@ -94,7 +94,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """A cluster on this machine, all of which is ended after the block."""
+    """Yield a cluster on this machine, and end it after the block."""
     made = Cluster(folder)
     try:
         yield made

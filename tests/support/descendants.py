@@ -14,20 +14,22 @@ _PR_SET_CHILD_SUBREAPER = 36
 _IS_LINUX = sys.platform == "linux"
 
 _STAYING = ("multiprocessing.resource_tracker", "sys.stdin.readline()")
-"""In the command of who stays until this process ends: Python's own tracker, and pytest-xdist's workers."""
+"""Parts of the commands of processes that stay until the end: Python's tracker, and pytest-xdist's
+workers.
+"""
 
 staying: set[int] = set()
 """The processes of fixtures that several tests share."""
 
 
 def adopt() -> None:
-    """From now on whoever descends from this process becomes its child once orphaned, and so is found."""
+    """Make orphaned descendants children of this process, so that they are found."""
     if _IS_LINUX:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def children(process: int | None = None) -> set[int]:
-    """The children of a process, of this one unless it is told; dead ones too that nobody has waited for."""
+    """Return the children of a process, by default this one, including zombies."""
     found: set[int] = set()
     if _IS_LINUX:
         # A thread or the whole process may end meanwhile.
@@ -40,7 +42,7 @@ def children(process: int | None = None) -> set[int]:
 
 
 def ended(process: int) -> bool:
-    """Whether a child has ended; then it is gone for good, if it was an orphan."""
+    """Return whether a child has ended; then it is gone for good, if it was an orphan."""
     try:
         return os.waitpid(process, os.WNOHANG)[0] == process
     except ChildProcessError:
@@ -48,7 +50,7 @@ def ended(process: int) -> bool:
 
 
 def command(process: int) -> str:
-    """What a process runs, as one line; empty if it has ended."""
+    """Return a process's command line; empty if it has ended."""
     with suppress(OSError):
         return Path(f"/proc/{process}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
     return ""

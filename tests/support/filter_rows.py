@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import msgspec
-from closing import closed_afterwards
+from cleanup import close_after_test
 from duckdb import DuckDBPyConnection
 
 from kiebitz.dissectors.filters import Filter, Row, Target
@@ -24,7 +24,7 @@ from kiebitz.storage.filters.sql import register_functions, to_sql
 
 @dataclass
 class Session:
-    """What one session holds; a diagnostic's id is its place in the list, counted from `first_diagnostic`."""
+    """The rows of a session; a diagnostic's id is its index, counted from `first_diagnostic`."""
 
     id: int
     started_ns: int
@@ -37,7 +37,7 @@ class Session:
     names: dict[int, str] = field(default_factory=dict)
 
     def rows(self, target: Target) -> list[tuple[int, Row]]:
-        """Each live row of a kind with its id."""
+        """Return each live row of a kind with its id."""
         if target == "messages":
             return [(message.id, self._message_row(message)) for message in self.messages]
         if target == "events":
@@ -85,8 +85,8 @@ class Session:
 
 
 def database(*sessions: Session) -> sqlite3.Connection:
-    """A database in memory that holds these sessions and knows the filters' functions."""
-    connection = closed_afterwards(open_for_writing(schema.MEMORY))
+    """Return a database in memory that holds these sessions and knows the filters' functions."""
+    connection = close_after_test(open_for_writing(schema.MEMORY))
     schema.create_indexes(connection)
     names = {stream: name for session in sessions for stream, name in session.names.items()}
     register_functions(connection, names.get)
@@ -96,7 +96,9 @@ def database(*sessions: Session) -> sqlite3.Connection:
 
 
 def corpus(database: sqlite3.Connection) -> DuckDBPyConnection:
-    """The same rows in tables as those of a corpus, in which each session is of a capture of its own."""
+    """Return the same rows in tables as those of a corpus, in which each session is of a capture of its
+    own.
+    """
     engine = duckdb.connect(":memory:")
     FilterFunctions(engine)
     for table, columns in COLUMNS.items():
@@ -131,11 +133,11 @@ _PARTED: dict[str, tuple[dict[str, str], str]] = {
     "messages": _OF_STREAM,
     "diagnostics": _OF_STREAM,
 }
-"""Table -> what its files are parted by and where that stands, and how it is reached."""
+"""Table -> its partition columns with their source, and its join."""
 
 
 def gathered(compiled: Filter, target: Target, engine: DuckDBPyConnection) -> list[int]:
-    """The ids of the rows of a corpus that pass."""
+    """Return the ids of the rows of a corpus that pass."""
     condition, parameters = to_sql(compiled, target, FROM_ONE, DUCKDB)
     alias = target[0]
     query = f"SELECT {alias}.id FROM {target} AS {alias} WHERE {condition} ORDER BY {alias}.id"
@@ -143,7 +145,7 @@ def gathered(compiled: Filter, target: Target, engine: DuckDBPyConnection) -> li
 
 
 def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> list[int]:
-    """The ids of the stored rows that pass."""
+    """Return the ids of the stored rows that pass."""
     condition, parameters = to_sql(compiled, target, FROM_ONE)
     alias = target[0]
     query = f"SELECT {alias}.id FROM {target} AS {alias} WHERE {condition} ORDER BY {alias}.id"
@@ -151,7 +153,7 @@ def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> 
 
 
 def live(compiled: Filter, target: Target, *sessions: Session) -> list[int]:
-    """The ids of the live rows that pass."""
+    """Return the ids of the live rows that pass."""
     passes = compiled.predicate(target, FROM_ONE)
     return sorted(number for session in sessions for number, row in session.rows(target) if passes(row))
 

@@ -23,7 +23,7 @@ _HOLE = re.compile(rb"\[(\d+) bytes missing in capture file\]\0\Z")
 
 
 def talks(items: Iterable[Item]) -> list[Talk]:
-    """What was said in each stream, with holes told as tshark tells them."""
+    """Return the data of each stream, with gaps in tshark's notation."""
     said: dict[Stream, dict[Direction, bytearray]] = {}
     for item in items:
         both = said.setdefault(item.stream, {"c2s": bytearray(), "s2c": bytearray()})
@@ -46,7 +46,7 @@ def talks(items: Iterable[Item]) -> list[Talk]:
 
 
 def followed(path: Path) -> list[Talk]:
-    """The same as tshark tells it."""
+    """Return the same from tshark."""
     tshark = shutil.which("tshark")
     if tshark is None:
         pytest.skip("tshark is not installed")

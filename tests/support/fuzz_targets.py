@@ -1,4 +1,4 @@
-"""What is fuzzed, and watched meanwhile."""
+"""Fuzz targets, with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from mutated import Choices
 from mutated_captures import spoilt_gzip, spoilt_packets, spoilt_pcap, spoilt_pcapng, spoilt_zstd
 from mutated_traffic import Spoilt
+from mutation import Choices
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import Inspector
@@ -30,13 +30,13 @@ Target = Callable[[bytes], object]
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Fail what goes on for too long, instead of waiting for it."""
+    """Fail if the block takes too long."""
 
     def give_up(*_: object) -> None:
         raise TimeoutError(f"this input took longer than {PATIENCE_S} s")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    # The test's own ceiling goes on afterwards, a little later.
+    # Restart the test's own timeout afterwards.
     ceiling_s, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
     try:
         yield
@@ -63,7 +63,9 @@ def dissector_target(dissector: Dissector) -> Target:
 
 
 def read_packets(packets: Iterable[RawPacket]) -> None:
-    """From packets to findings: fragments, datagrams, TCP's reassembly, recognition."""
+    """Run the whole path from packets to findings: fragments, datagrams, TCP reassembly, protocol
+    detection.
+    """
     decoder = PacketDecoder()
     udp_items: list[Item] = []
     tcp_items: list[Item] = []
@@ -94,7 +96,7 @@ def read_packets(packets: Iterable[RawPacket]) -> None:
 
 
 def read_capture(data: bytes) -> None:
-    """A capture file as it is imported. What is no capture says so."""
+    """Import a capture file, or check the error that it is none."""
     try:
         capture = open_capture(io.BytesIO(data))
     except CaptureError:

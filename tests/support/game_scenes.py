@@ -23,7 +23,7 @@ def view(game: str, state: dict[str, Any], events: list[Event] | None = None) ->
 
 
 def said(line: Line) -> str:
-    """A line in words."""
+    """Return a line in words."""
     found = ""
     for element in line:
         match element:
@@ -45,7 +45,7 @@ def story(made: View) -> list[str]:
 
 
 def maexchen(*names: str, **part: Any) -> dict[str, Any]:
-    """A round of these players that is on."""
+    """Return a round of these players that is on."""
     return {
         "players": {name: {"spectator": False} for name in names},
         "games": {"7": {"phase": "started", "round": 3, "players": [*names], **part}},
@@ -53,7 +53,9 @@ def maexchen(*names: str, **part: Any) -> dict[str, Any]:
 
 
 def schafkopf(**part: Any) -> dict[str, Any]:
-    """A round that has been seen from its beginning, before its first card; None takes a part of it away."""
+    """Return a round that has been seen from its beginning, before its first card; None takes a part of it
+    away.
+    """
     known = {
         "round": 3,
         "phase": "playing",
@@ -84,7 +86,7 @@ ON_TABLE = {"1": "HERZ SAU", "2": "HERZ NEUN", "3": "EICHEL UNTER", "0": "HERZ K
 
 
 def okey(names: list[str] = NAMES, **part: Any) -> dict[str, Any]:
-    """A game in which it is Bert's turn and nobody's rack was seen; None takes a part of it away."""
+    """Return a game at Bert's turn with unknown racks; None removes a part of it."""
     known = {
         "lobby": 5,
         "seats": {str(seat): {"name": name, "tiles": 14} for seat, name in enumerate(names)},
@@ -100,7 +102,7 @@ def okey(names: list[str] = NAMES, **part: Any) -> dict[str, Any]:
 
 
 def cgml(**part: Any) -> dict[str, Any]:
-    """A hand in which Bára (2) plays; None takes a part of it away."""
+    """Return a hand in which Bára (2) plays; None takes a part of it away."""
     known = {
         "group": "4",
         "hand": 3,

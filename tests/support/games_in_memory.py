@@ -13,14 +13,14 @@ from kiebitz.dissectors.registry import dissector_of
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 SEATS = {"maexchen": 3, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}
 GAMES = {"maexchen": 6, "schafkopf": 4, "catan": 1, "okey": 2, "cgml": 6}
-"""So many show most of what can happen."""
+"""Number of games that shows most behaviour, by protocol."""
 
 PATIENCE_S = 30.0
-"""Of the bench's own time; nobody waits for it."""
+"""Time limit in seconds of the bench's simulated clock."""
 
 
 def server_of(protocol: str, fault: str = "", games: int = 0, seed: int = 1, players: int = 0) -> Server:
-    """A server; with a fault, if one is named."""
+    """Return a server; with a fault, if one is named."""
     server = PEERS[f"{protocol}-server"](
         Setup(fault=fault, seed=seed, games=games, players=players, points=5)
     )
@@ -42,7 +42,7 @@ def seated(
     seed: int = 1,
     games: int | None = None,
 ) -> Bench:
-    """A table where everybody has sat down. Bert has the fault `berts`, or what he says is spoilt."""
+    """Return a table with all players seated. Bert has the fault `berts`, or its messages are spoilt."""
     seats = SEATS[protocol]
     count = GAMES[protocol] if games is None else games
     bench = Bench(server_of(protocol, fault, count, seed, seats))
@@ -61,14 +61,14 @@ def played(
     seed: int = 1,
     seconds: float = PATIENCE_S,
 ) -> Bench:
-    """A table where all that could be played was played."""
+    """Return a table where all that could be played was played."""
     bench = seated(protocol, fault, berts, spoils, seed)
     bench.run(seconds)
     return bench
 
 
 def flaws(protocol: str, bench: Bench) -> list[Diagnostic]:
-    """What Kiebitz finds wrong."""
+    """Return Kiebitz's diagnostics."""
     dissector = dissector_of(protocol)
     assert isinstance(dissector, Dissector)
     return bench.findings(dissector).diagnostics

@@ -75,7 +75,7 @@ def held_message(
     waited_s: float = 0.0,
     **more: Any,
 ) -> HeldMessage:
-    """A message that waits; what is not said of it follows from its bytes."""
+    """Return a held message; values that are not given follow from its bytes."""
     dissector = dissector_of(protocol)
     assert dissector is not None
     decoded = dissector.codec.decode(data, direction)
@@ -122,7 +122,7 @@ class Follower(ControlClient):
 
 
 class Relay:
-    """What a relay has of it: a loop in a thread, an engine, and the socket beside a database."""
+    """A relay's event loop in a thread, an engine, and the socket next to a database."""
 
     def __init__(self, engine: MadeUp, spool: JournalFolder, session: Callable[[], str]) -> None:
         self.engine = engine
@@ -151,7 +151,7 @@ class Relay:
         self._begun.wait(10)
 
     def end(self) -> None:
-        """As when the relay ends."""
+        """End the relay."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join(10)
@@ -166,13 +166,13 @@ class Relay:
         self.do(hold)
 
     def do(self, deed: Callable[[], object]) -> None:
-        """Have something done on its loop, as by itself."""
+        """Run a function on the relay's loop."""
         self._loop.call_soon_threadsafe(deed)
 
 
 @contextmanager
 def holding(database: Path | str, session: int = 1, engine: MadeUp | None = None) -> Iterator[Relay]:
-    """A relay that records into a database, and holds messages."""
+    """Yield a relay that records into a database, and holds messages."""
     spool = JournalFolder(Path(database).absolute())
     try:
         relay = Relay(engine or MadeUp(), spool, lambda: f"{database}:{session}")

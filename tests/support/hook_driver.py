@@ -1,4 +1,4 @@
-"""A hook's process that is driven without a relay: what it is asked, what it answers, what it has told."""
+"""A hook's process driven without a relay: its requests, answers and notices."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class Hooked:
     def says(
         self, frame: bytes, direction: Direction = "s2c", number: int = 1
     ) -> list[tuple[Direction, bytes, int, bool]] | None:
-        """What is to be passed on for a message: which way, what, after how many ms, if it is the same."""
+        """Return what to forward for a message: direction, bytes, delay in ms, and whether it is
+        unchanged.
+        """
         ticket = self.asked(frame, direction, number)
         if ticket is None:
             return None
@@ -68,14 +70,14 @@ class Hooked:
         self.process.passed_on(number, direction, self._now_ns, offset, frame)
 
     def misses(self, length: int, direction: Direction = "s2c", number: int = 1) -> None:
-        """Bytes are passed on of which the hook is not told."""
+        """Forward bytes without calling the hook."""
         self._offsets[number, direction] = self._offsets.get((number, direction), 0) + length
 
     def until_answered(self, ticket: int) -> None:
         self.until(lambda: ticket in self.answers)
 
     def until(self, true: Callable[[], bool]) -> None:
-        """Let the loop run until something has happened."""
+        """Run the loop until a condition holds."""
 
         async def wait() -> None:
             while not true():
@@ -86,7 +88,7 @@ class Hooked:
 
 @contextmanager
 def hooked(folder: Path, source: str, *, is_forced: bool = False, name: str = "hooks.py") -> Iterator[Hooked]:
-    """A hook made of this source, with stream 1 open; it is left at the end."""
+    """Yield a hook made of this source, with stream 1 open; it is left at the end."""
     path = folder / name
     path.write_text(source)
     told: list[str] = []

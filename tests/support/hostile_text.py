@@ -30,7 +30,7 @@ PLAYERS = {
 
 
 def spelt(name: str, protocol: str) -> str:
-    """A name as it stands in a message; of what cannot stand there the rest."""
+    """Return a name as encoded in a message, without characters that cannot be."""
     if protocol == "catan":
         return json.dumps(name)[1:-1]
     if protocol == "cgml":
@@ -41,12 +41,12 @@ def spelt(name: str, protocol: str) -> str:
 
 
 def is_harmless(text: str) -> bool:
-    """Whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
+    """Return whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
     return all(letter.isprintable() or letter in "\n\t" for letter in text) and "\u0301" * 9 not in text
 
 
 class Terminal(io.TextIOWrapper):
-    """Says that it is one."""
+    """A text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -67,7 +67,7 @@ RICHS_OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
 
 
 CODES = re.compile(RICHS_OWN.pattern + r"|\x1b\[\?1049[hl]|\x1b\[H|\x1b\[\d+A")
-"""What rich writes itself, on a whole screen, too."""
+"""Control sequences that rich writes itself, also on a whole screen."""
 WORDS = {"protocol", "transport", "direction", "severity", "kind", "action"}
 """Columns without whose words a database is read no further, or as one of an unknown protocol."""
 CAPTURES_OF = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT
-from stored import stored
+from imported_databases import database_of
 from tcp_segments import items_of_packets
 
 from kiebitz.cli.options.session import open_session
@@ -22,14 +22,15 @@ CAPTURES = ROOT / "captures"
 
 
 def items_of(name: str, lost: Callable[[int], bool] = lambda number: False) -> list[Item]:
-    """All items of a capture's TCP connections, without the packets that are lost (by number, from 0)."""
+    """Return all items of a capture's TCP connections, without the packets that are lost (by number, from
+    0).
+    """
     with open_capture(str(CAPTURES / name)) as capture:
         packets = [packet for number, packet in enumerate(capture) if not lost(number)]
     return items_of_packets(packets, server_ports({}, "tcp"))
 
 
 def inspected(items: Iterable[Item]) -> Findings:
-    """What is found in these items."""
     inspector = Inspector(BUILT_IN, Ids())
     for item in items:
         inspector.feed(item)
@@ -38,12 +39,12 @@ def inspected(items: Iterable[Item]) -> Findings:
 
 
 def errors(found: Findings) -> list[Diagnostic]:
-    """The diagnostics that are errors."""
+    """Return the diagnostics that are errors."""
     return [flaw for flaw in found.diagnostics if flaw.severity == "error"]
 
 
 def bytewise(items: Iterable[Item]) -> Iterator[Item]:
-    """The same, a byte at a time."""
+    """Yield the same, a byte at a time."""
     for item in items:
         if isinstance(item, Chunk):
             for at in range(len(item.data)):
@@ -54,7 +55,7 @@ def bytewise(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def joined(items: Iterable[Item]) -> Iterator[Item]:
-    """The same, with what follows in one direction joined as long as the other side is silent."""
+    """Yield the same, with what follows in one direction joined as long as the other side is silent."""
     held: Chunk | None = None
     for item in items:
         if (
@@ -74,7 +75,7 @@ def joined(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def told(found: Findings) -> list[list[Any]]:
-    """All that was found but the times."""
+    """Return all that was found but the times."""
     messages = [(m.stream.client, m.direction, m.name, m.fields, m.offset, m.length) for m in found.messages]
     events = [(event.kind, event.actor, event.data, event.changes) for event in found.events]
     wrong = [(d.code, d.offset, d.length, d.text) for d in found.diagnostics]
@@ -82,7 +83,7 @@ def told(found: Findings) -> list[list[Any]]:
 
 
 def from_then_on(items: Sequence[Item], begin: int) -> list[Item]:
-    """The items from number `begin` on, as of a capture that began there."""
+    """Return the items from number `begin` on, as of a capture that began there."""
     seen: set[tuple[Stream, Direction]] = set()
     late: list[Item] = []
     for item in items[begin:]:
@@ -96,7 +97,7 @@ def from_then_on(items: Sequence[Item], begin: int) -> list[Item]:
 
 
 def holed(items: Iterable[Item], first: int) -> list[Item]:
-    """The items without every 61st segment, from number `first` on: gaps stand in their places."""
+    """Replace every 61st segment, from number `first` on, by a gap."""
     return [
         Gap(item.stream, item.direction, item.ts_ns, item.offset, len(item.data))
         if isinstance(item, Chunk) and number % 61 == first
@@ -114,8 +115,8 @@ class Said(NamedTuple):
 
 
 def messages_of(name: str) -> list[Said]:
-    """All messages of a capture, each once, whether sound or not."""
-    connection = closed_afterwards(open_session(stored(name)).connection)
+    """Return all messages of a capture, each once, whether sound or not."""
+    connection = close_after_test(open_session(database_of(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
         "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"

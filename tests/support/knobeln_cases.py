@@ -1,4 +1,4 @@
-"""The one table of Knobeln datagrams: what each says, and what is wrong with it, to the byte."""
+"""Table of Knobeln datagrams with their fields and diagnostics, with the exact bytes of each."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ FLAWED = [
     Case(b"WURF alice", "s2c", "WURF", {"name": "alice"}, (("missing-field", 10, 0),)),
     Case("WURF Jörg sechs".encode(), "s2c", "WURF", {"name": "Jörg"}, (("bad-number", 11, 5),)),
 ]
-"""Each has one flaw, and whoever sent it is to blame."""
+"""Messages with one flaw each, for which the sender is to blame."""

@@ -11,7 +11,7 @@ from processes_and_rows import KIEBITZ, PATIENCE_S
 
 @contextmanager
 def playing(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A replay that serves; it is to end by itself in the block, or to be waited for."""
+    """Yield a replay that serves; it is to end by itself in the block, or to be waited for."""
     process = subprocess.Popen(
         [*KIEBITZ, "replay", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -26,6 +26,6 @@ def playing(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """How a replay that serves has ended: its status, what it showed, and what it said."""
+    """Return exit status, stdout and stderr of a replay that serves."""
     out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err

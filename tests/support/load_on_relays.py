@@ -20,7 +20,7 @@ from kiebitz.dissectors.model import Transport
 
 CLIENTS = 4
 LENGTH = 100
-"""Of each message (bytes). No line ends in them: a recogniser of lines would take its time."""
+"""Length of each message in bytes, without line ends: detection of lines would cost time."""
 
 
 class Seen:
@@ -56,7 +56,7 @@ class Load:
             self._start(self._serve_tcp)
 
     def begin(self) -> None:
-        """Let the clients play, as soon as somebody listens."""
+        """Start the clients as soon as the relay listens."""
         for _ in range(CLIENTS):
             self._start(self._play)
 
@@ -125,7 +125,7 @@ class Load:
                     times.append(time.monotonic())
                     if self._pause_s:
                         time.sleep(self._pause_s)
-            # Nobody listens yet, or any more.
+            # The relay does not listen yet, or no longer.
             time.sleep(0.01)
 
 
@@ -136,7 +136,7 @@ def _messages(connection: socket.socket) -> Iterator[bytes]:
 
 
 class Killed(NamedTuple):
-    """What one kill has cost: messages forwarded, lost, and the age (seconds) of the oldest lost one."""
+    """The result of a kill: forwarded and lost messages, and the age (seconds) of the oldest lost one."""
 
     forwarded: int
     lost: int
@@ -146,7 +146,7 @@ class Killed(NamedTuple):
 
 @contextmanager
 def group(*command: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program with a process group of its own, which is killed after the block."""
+    """Yield a program with a process group of its own, which is killed after the block."""
     process = subprocess.Popen([*KIEBITZ, *command], start_new_session=True, stderr=subprocess.DEVNULL)
     try:
         yield process
@@ -204,7 +204,7 @@ def kill_under_load(
 
 
 def recorded_numbers(database: Path, transport: Transport) -> dict[tuple[int, str], list[int]]:
-    """The numbers of the recorded messages, by the client's port and direction."""
+    """Return the numbers of the recorded messages, by the client's port and direction."""
     found: dict[tuple[int, str], list[bytes]] = {}
     query = "SELECT client, direction, data FROM chunks c JOIN streams s ON s.id = stream_id ORDER BY c.id"
     for client, direction, data in rows(database, query):
@@ -219,7 +219,7 @@ def recorded_numbers(database: Path, transport: Transport) -> dict[tuple[int, st
 
 
 def cost(load: Load, killed_at: float, database: Path) -> Killed:
-    """Compare what was forwarded with what is recorded, each direction of which is whole up to its end."""
+    """Compare the forwarded bytes with the recorded ones; each recorded direction is a prefix."""
     recorded = recorded_numbers(database, load.transport)
     forwarded = lost = 0
     oldest_s = 0.0

@@ -1,4 +1,4 @@
-"""The one table of Mäxchen datagrams: what each says, and what is wrong with it, to the byte."""
+"""Table of Mäxchen datagrams with their fields and diagnostics, with the exact bytes of each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SOUND = [
     Case(_text("SCORE;alice:1,bob:-2"), "s2c", "SCORE", {"scores": {"alice": 1, "bob": -2}}),
     Case(_text("SCORE;"), "s2c", "SCORE", {"scores": {}}),
 ]
-"""Each is written by a conforming peer of some revision, and encodes to the same bytes again."""
+"""Messages of a conforming peer of some revision, which encode to the same bytes."""
 
 LOOSE = [
     Case(_text("JOIN;TOK;extra"), "c2s", "JOIN", {"token": TOKEN}, (("surplus-fields", 41, 6),)),
@@ -115,4 +115,4 @@ FLAWED = [
     Case(b"SCORE;alice", "s2c", "SCORE", {}, (("bad-score", 6, 5),)),
     Case(_text("ROUND STARTING;x;TOK"), "s2c", "ROUND STARTING", {}, (("bad-number", 15, 1),)),
 ]
-"""Each has one flaw, and whoever sent it is to blame."""
+"""Messages with one flaw each, for which the sender is to blame."""

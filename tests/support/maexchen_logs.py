@@ -1,4 +1,4 @@
-"""The events that a Mäxchen server's own log tells of, for tests that compare them with what was recorded."""
+"""Events in a Mäxchen server's own log, for comparison with the recorded ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from closing import closed_afterwards
+from cleanup import close_after_test
 from command import ROOT
 
 from kiebitz.proxy.capture.files import open_capture
@@ -29,9 +29,9 @@ class Told(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What a log tells: what the server says, in order, and before how many of these who has joined.
+    """The server's messages, in order, and the number of messages before each player joined.
 
-    `late` has the tokens of those who wanted to join when the round had started or was called off.
+    `late` has the tokens of players who tried to join after the round had started or was cancelled.
     """
 
     told: list[Told]
@@ -40,7 +40,7 @@ class Log(NamedTuple):
 
 
 def read_log(lines: Iterable[str]) -> Log:
-    """What the log of a server (newest dialect or fork) tells, one event for all copies of a message."""
+    """Read the log of a server (newest dialect or fork), one event for all copies of a message."""
     log = Log([], [], [])
     names: dict[str, str] = {}
     asked: dict[str, str] = {}
@@ -115,4 +115,4 @@ def record(traffic: Iterable[RawPacket]) -> sqlite3.Connection:
     recording = PacketRecording(recorder, {})
     recording.take(traffic)
     recording.close()
-    return closed_afterwards(recorder.connection)
+    return close_after_test(recorder.connection)

@@ -19,15 +19,15 @@ from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats, rank
 Address = tuple[str, int]
 
 ANSWER_WINDOW_S = 2.0
-"""So long an answer is waited for, from those who have not joined yet, too."""
+"""Time limit in seconds for an answer, also from players who have not joined."""
 
 JOIN_WINDOW_S = 0.1
-"""So long others may join at least."""
+"""Minimum time in seconds for others to join."""
 
 
 @dataclass
 class Log:
-    """What one end sent to and got from each address, in order."""
+    """An end's messages to and from each address, in order."""
 
     sent: dict[Address, list[bytes]] = field(default_factory=dict)
     received: dict[Address, list[bytes]] = field(default_factory=dict)
@@ -41,9 +41,9 @@ def _socket_at(address: Address) -> socket.socket:
 
 
 class Server(threading.Thread):
-    """Plays `rounds` rounds with whoever registers, once `expected` players are there.
+    """A server that plays `rounds` rounds once `expected` players have registered.
 
-    It always has the same luck, but for the rolls, counted from 1, that have `other_dice`.
+    Its dice are always the same, but for the rolls, counted from 1, that have `other_dice`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Server(threading.Thread):
             self._receive(deadline)
         for number in range(1, self._rounds + 1):
             self._round(number)
-        # What is still under way is heard before the end.
+        # Receive what is still in flight.
         end = time.monotonic() + 0.3
         while self._receive(end) is not None:
             pass
@@ -92,7 +92,7 @@ class Server(threading.Thread):
         time.sleep(0.004)
 
     def _receive(self, deadline: float) -> tuple[list[str], Address] | None:
-        """The next readable message; registrations are dealt with here. None when the time is up."""
+        """Return the next readable message; registrations are dealt with here. None when the time is up."""
         while (left := deadline - time.monotonic()) > 0:
             self.socket.settimeout(left)
             try:
@@ -217,7 +217,7 @@ class Player(threading.Thread):
             try:
                 data, sender = self.socket.recvfrom(65_535)
             except TimeoutError:
-                # What has come before is heard in any case.
+                # Receive what has arrived.
                 if self._over.is_set():
                     return
                 continue
@@ -268,7 +268,7 @@ NAMES = ("alice", "bob", "carl", "bluff", "kaos")
 
 
 def players_of(port: int) -> list[Player]:
-    """All who play, through `port`: one bluffs, and one babbles."""
+    """Return all who play, through `port`: one bluffs, and one babbles."""
     return [
         Player(name, ("127.0.0.1", port), bluffs=name == "bluff", babbles=name == "kaos") for name in NAMES
     ]

@@ -22,7 +22,7 @@ from kiebitz.storage.recording.recorder import Recorder
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 SEATS = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}
 GAMES = {"maexchen": 4, "schafkopf": 1, "catan": 1, "okey": 1, "cgml": 2}
-"""So many reach most messages, and make a small file."""
+"""Number of games that reaches most messages in a small file."""
 
 
 def sample_path(protocol: str) -> Path:
@@ -30,7 +30,7 @@ def sample_path(protocol: str) -> Path:
 
 
 def played(protocol: str) -> Bench:
-    """The game of a sample."""
+    """Return the game of a sample."""
     seats = SEATS[protocol]
     server = PEERS[f"{protocol}-server"](Setup(games=GAMES[protocol], players=seats, points=5))
     assert isinstance(server, Server)

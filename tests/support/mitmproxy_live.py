@@ -1,4 +1,4 @@
-"""What the tests of mitmproxy's modes share: a game over TCP, and who speaks it."""
+"""A game over TCP for the tests of mitmproxy's modes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from imported_databases import database_of
 from maexchen_programs import Player
 from networks import SERVER, at
 from processes_and_rows import (
@@ -25,7 +26,6 @@ from processes_and_rows import (
 )
 from python_socks.sync import Proxy
 from schafkopf_script import Script
-from stored import stored
 
 from kiebitz.cli.options.session import open_database
 from kiebitz.dissectors.model import Direction, Transport
@@ -33,7 +33,7 @@ from kiebitz.proxy.relay.endpoints import endpoint_text
 
 
 def game(*players: str) -> list[Said]:
-    """A game of Schafkopf; its server speaks first."""
+    """Return a game of Schafkopf; its server speaks first."""
     script = Script(11, players)
     for modus in ("SAUSPIELherz", "HOCHZEIT", "SOLOgrasDU"):
         script.round(modus)
@@ -43,7 +43,7 @@ def game(*players: str) -> list[Said]:
 
 @contextmanager
 def listening(host: str = "127.0.0.1") -> Iterator[socket.socket]:
-    """A game server's listening socket."""
+    """Yield a game server's listening socket."""
     with socket.socket() as listener:
         listener.bind((host, 0))
         listener.listen(4096)
@@ -52,12 +52,12 @@ def listening(host: str = "127.0.0.1") -> Iterator[socket.socket]:
 
 
 def by_socks(port: int, server: tuple[str, int]) -> socket.socket:
-    """A connection to `server` by way of the SOCKS proxy on a port of this machine."""
+    """Return a connection to `server` by way of the SOCKS proxy on a port of this machine."""
     return Proxy.from_url(f"socks5://127.0.0.1:{port}").connect(*server, timeout=PATIENCE_S)
 
 
 def assert_recorded(database: Path, players: Sequence[Player]) -> None:
-    """Each player has a stream, with every datagram that he sent and got."""
+    """Check that each player has a stream with all its datagrams."""
     for player in players:
         client = endpoint_text(player.address)
         recorded: dict[str, list[bytes]] = {"c2s": [], "s2c": []}
@@ -80,7 +80,7 @@ def relayed_plainly(database: Path, said: list[Said], bytewise: bool = False) ->
 
 
 class Sent(NamedTuple):
-    """What was sent at once."""
+    """Data sent at once."""
 
     direction: Direction
     ts_ns: int
@@ -88,8 +88,8 @@ class Sent(NamedTuple):
 
 
 def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
-    """What a stream of a capture carried, and its messages: direction, name, offset and length."""
-    connection = open_database(stored(name))
+    """Return a captured stream's data, and its messages: direction, name, offset and length."""
+    connection = open_database(database_of(name))
     with closing(connection):
         query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
         sent = [Sent(*row) for row in connection.execute(query, (stream,))]
@@ -116,7 +116,7 @@ def with_tls(client: socket.socket, trusted: Path) -> socket.socket:
 
 
 def mitmproxys(folder: Path) -> Path:
-    """The certificate that clients of mitmproxy trust."""
+    """Return the certificate that clients of mitmproxy trust."""
     return folder / "keys" / "mitmproxy-ca-cert.pem"
 
 
@@ -125,7 +125,9 @@ DEVICE = f"kiebitz{os.getpid()}"
 
 @contextmanager
 def tunnel(machine: str, folder: Path, configuration: dict[str, str]) -> Iterator[str]:
-    """All that the machine sends to the server goes to the relay through WireGuard; its address inside."""
+    """Yield all that the machine sends to the server goes to the relay through WireGuard; its address
+    inside.
+    """
     peer = "".join(f"{name} = {configuration[name]}\n" for name in ("PublicKey", "AllowedIPs", "Endpoint"))
     path = folder / "peer.conf"
     path.write_text(f"[Interface]\nPrivateKey = {configuration['PrivateKey']}\n[Peer]\n{peer}")

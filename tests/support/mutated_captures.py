@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 from inspected_captures import CAPTURES
-from mutated import Choices, mutated
+from mutation import Choices, mutate
 from zstd_data import zstd_compressed
 
 from kiebitz.proxy.capture.files import open_capture
@@ -50,7 +50,7 @@ def spoilt_packets(choices: Choices) -> list[RawPacket]:
             if kind < 6:
                 data = _other_header(linktype, data, choices)
             elif kind == 6:
-                data = mutated(data, choices, [packet[2] for packet in recorded[:PACKETS]])
+                data = mutate(data, choices, [packet[2] for packet in recorded[:PACKETS]])
             elif kind == 7:
                 data = data[: choices.below(len(data) + 1)]
             elif kind == 8:
@@ -68,12 +68,14 @@ def spoilt_packets(choices: Choices) -> list[RawPacket]:
 
 
 def _other_header(linktype: int, data: bytes, choices: Choices) -> bytes:
-    """A packet with one field of its headers changed: a bit of any, or numbers and flags of TCP by little."""
+    """Return a packet with one field of its headers changed: a bit of any, or numbers and flags of TCP by
+    little.
+    """
     link = _LINK_HEADER.get(linktype, 0)
     changed = bytearray(data)
     kind = choices.below(4)
     if kind == 0 and len(data) >= link + 38:
-        # Sequence or acknowledgment number, just beside, half way round, or anywhere.
+        # Change a sequence or acknowledgment number a little, by half the range, or at random.
         place = link + 24 + 4 * choices.below(2)
         (number,) = struct.unpack_from(">I", data, place)
         number += choices.of((1, -1, 100, -100, 1 << 31, -(1 << 31), choices.below(1 << 32)))
@@ -90,7 +92,7 @@ def _other_header(linktype: int, data: bytes, choices: Choices) -> bytes:
 
 
 def spoilt_pcap(choices: Choices) -> bytes:
-    """A pcap file of such packets, whose records may be spoilt as well."""
+    """Return a pcap file of such packets, whose records may be spoilt as well."""
     order = choices.of("<>")
     nano = choices.one_in(2)
     magic = 0xA1B23C4D if nano else 0xA1B2C3D4
@@ -110,7 +112,9 @@ def _split(ts_ns: int, nano: bool) -> tuple[int, int]:
 
 
 def spoilt_pcapng(choices: Choices) -> bytes:
-    """A pcapng file of such packets, with all kinds of blocks that hold packets, and some that do not."""
+    """Return a pcapng file of such packets, with all kinds of blocks that hold packets, and some that do
+    not.
+    """
     order = choices.of("<>")
     packets = spoilt_packets(choices)
     blocks = [_interface(order, packets[0][1] if packets else 1, choices)]
@@ -170,14 +174,14 @@ def _section(order: str, choices: Choices) -> bytes:
 
 
 def _spoilt_file(header: bytes, records: list[bytes], choices: Choices) -> bytes:
-    """A file of records: one of them changed, twice, lost or moved, or bytes changed anywhere."""
+    """Return a file of records: one of them changed, twice, lost or moved, or bytes changed anywhere."""
     while records and choices.one_in(3):
         at = choices.below(len(records))
         match choices.below(5):
             case 0:
-                records[at] = mutated(records[at], choices, records)
+                records[at] = mutate(records[at], choices, records)
             case 1:
-                # The lengths stand in the first bytes of a record or block.
+                # Lengths are in the first bytes of a record or block.
                 place = choices.below(min(20, len(records[at])) or 1)
                 records[at] = records[at][:place] + bytes([choices.below(256)]) + records[at][place + 1 :]
             case 2:
@@ -187,17 +191,17 @@ def _spoilt_file(header: bytes, records: list[bytes], choices: Choices) -> bytes
             case _:
                 records.append(records.pop(at))
     if choices.one_in(8):
-        header = mutated(header, choices, records or [b""])
+        header = mutate(header, choices, records or [b""])
     return header + b"".join(records)
 
 
 def spoilt_gzip(choices: Choices) -> bytes:
-    """A capture in gzip, in one member or several, whose bytes may be spoilt."""
+    """Return a capture in gzip, in one member or several, whose bytes may be spoilt."""
     return _compressed(choices, lambda data: gzip.compress(data, 1, mtime=0))
 
 
 def spoilt_zstd(choices: Choices) -> bytes:
-    """The same in zstd."""
+    """Return the same in zstd."""
     return _compressed(choices, zstd_compressed)
 
 

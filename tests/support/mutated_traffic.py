@@ -1,4 +1,4 @@
-"""Recorded conversations with something spoilt: messages changed, lost, said twice or by somebody else."""
+"""Mutated conversations: messages changed, lost, repeated, or sent by another client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from altered_sessions import Recorded, Said, recorded
-from mutated import Choices, mutated
+from mutation import Choices, mutate
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import DecodeAs
@@ -45,16 +45,15 @@ LONGEST = 400
 """Messages of one input."""
 
 REASONS = ("closed", "reset", "idle", "end")
-"""How a connection ends here."""
+"""Reasons for the end of a connection."""
 
 _SECOND = 1_000_000_000
 JUMPS_NS = (_SECOND // 10, 3 * _SECOND, 400 * _SECOND, -_SECOND, -400 * _SECOND)
-"""By how much a clock is put on or back."""
+"""Steps of a clock in ns, in either direction."""
 
 
 @cache
 def _conversations(protocol: str) -> tuple[list[Recorded], list[bytes]]:
-    """What is recorded of a protocol, and all that is said in it, each once."""
     known = [recorded(name) for name in CORPUS[protocol]]
     return known, [*{said.data: None for one in known for said in one.said}]
 
@@ -66,9 +65,9 @@ def servers_of(dissector: Dissector) -> set[tuple[Transport, int]]:
 
 
 class Spoilt:
-    """Items that come of a recorded conversation, for as long as there are choices.
+    """Items from a recorded conversation, while there are choices left.
 
-    `forced` says what its servers speak; without it that has to be recognised. Streams have the numbers from
+    `forced` is the protocol of its servers; without it, it is detected. Streams have the numbers from
     `first_stream` to `last_stream`, and may be left open unless all are to be `ended`.
     """
 
@@ -108,12 +107,11 @@ class Spoilt:
         return Stream(self.last_stream, like.transport, like.client, like.server, like.opened_ns)
 
     def _spoil(self, said: Said) -> None:
-        """Say something else than was recorded here, or say it otherwise."""
         choices = self._choices
         stream = self._streams[said.stream]
         match choices.below(16):
             case 0:
-                return  # it is lost, and nobody knows
+                return  # lost without a gap
             case 1:
                 self._say(said, said.data)
             case 2:
@@ -136,9 +134,9 @@ class Spoilt:
             case 8:
                 self._shift_ns += choices.of(JUMPS_NS)
             case 9:
-                self._say(said, mutated(said.data, choices, self._others))
+                self._say(said, mutate(said.data, choices, self._others))
             case _:
-                said = replace(said, data=mutated(said.data, choices, self._others))
+                said = replace(said, data=mutate(said.data, choices, self._others))
         self._say(said, said.data)
 
     def _say(self, said: Said, data: bytes) -> None:

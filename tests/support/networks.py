@@ -25,7 +25,7 @@ from command import kiebitz
 CLIENT = {4: "198.51.100.2", 6: "2001:db8:1::2"}
 GATEWAY_INSIDE = {4: "198.51.100.1", 6: "2001:db8:1::1"}
 GATEWAY = {4: "203.0.113.1", 6: "2001:db8:2::1"}
-"""As the server sees it."""
+"""The client's address at the server."""
 SERVER = {4: "203.0.113.2", 6: "2001:db8:2::2"}
 
 _PREFIX = {4: 24, 6: 64}
@@ -42,7 +42,7 @@ class Network(NamedTuple):
 
 
 def skip_unless_possible(*tools: str) -> None:
-    """Skip the test where there is no right to make namespaces, or a tool is not installed."""
+    """Skip the test without the right to make namespaces, or if a tool is not installed."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
     for tool in ("ip", *tools):
@@ -52,7 +52,7 @@ def skip_unless_possible(*tools: str) -> None:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Three machines in a row. Each forgets all its rules with its namespace."""
+    """Yield three machines in a row. Each forgets all its rules with its namespace."""
     number = f"{os.getpid()}-{next(_numbers)}"
     made = Network(*(f"kiebitz-{number}-{name}" for name in Network._fields))
     try:
@@ -79,7 +79,7 @@ def _join(
     _ip("-n", one, "link", "add", device, "type", "veth", "peer", "name", there, "netns", other)
     for namespace, name, own in ((one, device, addresses), (other, there, their_addresses)):
         for version, address in own.items():
-            # Nobody else can have it: it need not be looked for.
+            # The address is ours alone, so no search is needed.
             flags = ["nodad"] if version == 6 else []
             _ip("-n", namespace, "address", "add", f"{address}/{_PREFIX[version]}", "dev", name, *flags)
         _ip("-n", namespace, "link", "set", name, "up")
@@ -97,7 +97,7 @@ def _ip(*arguments: str) -> None:
 
 
 def at(namespace: str, *command: str) -> list[str]:
-    """A command that runs on one of the machines."""
+    """Return a command that runs on one of the machines."""
     return ["ip", "netns", "exec", namespace, *command]
 
 
@@ -122,13 +122,13 @@ PORT = 9001
 
 
 def printed_rules(*options: str) -> dict[str, str]:
-    """The pieces of shell script that --print-rules prints, by their titles."""
+    """Return the pieces of shell script that --print-rules prints, by their titles."""
     pieces = kiebitz("relay", "--print-rules", *options).out.split("\n\n# ")[1:]
     return {title: script for title, _, script in (piece.partition("\n") for piece in pieces)}
 
 
 def firewall(machine: str) -> str:
-    """All rules of a machine, and how it finds its way."""
+    """Return all rules of a machine, and how it finds its way."""
     commands = ("nft list ruleset", "ip -4 rule", "ip -6 rule", "ip -4 route show table all")
     return "".join(
         subprocess.run(at(machine, *command.split()), capture_output=True, text=True, check=True).stdout
@@ -138,7 +138,7 @@ def firewall(machine: str) -> str:
 
 @contextmanager
 def redirecting(machine: str, way: str, *options: str, spoilt: tuple[str, str] = ("", "")) -> Iterator[None]:
-    """The printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
+    """Yield the printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
     scripts = printed_rules(*options)
     subprocess.run(at(machine, "sh", "-e", "-c", scripts[way].replace(*spoilt)), check=True)
     try:

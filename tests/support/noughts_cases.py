@@ -1,4 +1,4 @@
-"""The one table of lines of noughts and crosses: what each says, and what is wrong with it, to the byte."""
+"""Table of lines of noughts and crosses with fields and diagnostics, with the exact bytes of each."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ FLAWED = [
     Case(b"MARK alice\r\n", "s2c", "MARK", {"name": "alice"}, (("missing-field", 10, 0),)),
     Case("MARK Jörg fünf\r\n".encode(), "s2c", "MARK", {"name": "Jörg"}, (("bad-field", 11, 5),)),
 ]
-"""Each has one flaw, and whoever sent it is to blame."""
+"""Messages with one flaw each, for which the sender is to blame."""

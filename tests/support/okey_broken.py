@@ -1,6 +1,6 @@
-"""The table of flawed Okey conversations: what is sent, and what must be said of it, to the byte.
+"""Table of malformed Okey conversations, with the exact bytes of each expected diagnostic.
 
-A conversation is a made-up game of four, in either dialect, in which one line is replaced, or more is said.
+A conversation is an artificial game of four, in either dialect, with one line replaced or added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLIENTS = ("ada", "ben", "cem", "dilek")
 
 @cache
 def script(head: bool) -> Script:
-    """A game in which ada begins, and wins in the end."""
+    """Return a game in which ada begins, and wins in the end."""
     made = next(
         each
         for seed in range(100)
@@ -50,9 +50,9 @@ class Place(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A conversation with one flaw and what must be said of it.
+    """A conversation with one flaw and its expected diagnostic.
 
-    The message at `place` is replaced by `data`, or, if `by` is a side, it says `data` after that message.
+    The message at `place` is replaced by `data`, or, if `by` is a side, it sends `data` after that message.
     """
 
     title: str
@@ -73,7 +73,7 @@ class Broken(NamedTuple):
 
 @cache
 def where(place: Place, head: bool) -> int:
-    """The number of a step."""
+    """Return the number of a step."""
     found = [
         number
         for number, step in enumerate(script(head).steps)
@@ -86,7 +86,7 @@ def step(place: Place, head: bool = False) -> Step:
     return script(head).steps[where(place, head)]
 
 
-# Where a client can say something to no effect: before he plays, and in the game.
+# Places where a client's message has no effect: before the game, and in it.
 LOGGED_IN = Place("s2c", "+LOGI")
 IN_LOBBY = Place("s2c", "+JLOB")
 IN_GAME = Place("c2s", "+STRT")
@@ -96,7 +96,7 @@ LATER_PUT = Place("c2s", "PUTT", 1)
 
 
 def of_the_table() -> Iterator[Broken]:
-    """The flawed lines of the table of cases, said beside what is right; and what real servers take."""
+    """Yield the flawed lines of the table of cases, added to sound ones; and the tolerated ones."""
     for severity, cases in (("error", FLAWED), ("note", LOOSE)):
         for case in cases:
             ((code, offset, length),) = case.flaws
@@ -119,7 +119,7 @@ def line(text: str) -> bytes:
 
 
 def out_of_order(head: bool) -> Iterator[Broken]:
-    """What may not be asked for now."""
+    """Yield requests that are not allowed at their time."""
 
     def broken(
         title: str, place: Place, text: str, code: str, expected: str, severity: Severity = "error"
@@ -148,7 +148,7 @@ def out_of_order(head: bool) -> Iterator[Broken]:
 
 
 def your_turn(head: bool) -> Place:
-    """The first status that tells ada that it is her turn again."""
+    """Return the place of the first status with ada's next turn."""
     number = [
         each.fields["currentplayeridx"]
         for each in script(head).steps
@@ -170,7 +170,7 @@ def unasked_answers() -> Iterator[Broken]:
 
 
 def wrong_puts(head: bool) -> Iterator[Broken]:
-    """What breaks the rules of a put, by whose hand is known."""
+    """Yield violations of the rules of a put, for a known rack."""
     sent = step(FIRST_PUT, head)
     tile: str = sent.fields["tile"]
     deck: list[str | None] = sent.fields["deck"]
@@ -204,7 +204,7 @@ def wrong_puts(head: bool) -> Iterator[Broken]:
     yield broken("a deck with a tile less", tile, without, "wrong-deck", fewer, "")
     kept = [*deck[:empty], tile, *deck[empty + 1 :]]
     case = broken("a deck that still has the tile", tile, kept, "wrong-deck", tile, "")
-    # It is told at the last of them: the others are held.
+    # Reported at the last of them: the others are held.
     data = case.data
     at = data.rindex(f" {tile} ".encode()) + 1 if f" {tile} ".encode() in data[12:] else data.index(b'"') + 1
     yield case._replace(offset=at)
@@ -212,7 +212,7 @@ def wrong_puts(head: bool) -> Iterator[Broken]:
 
 
 def wrong_deals() -> Iterator[Broken]:
-    """What a server deals against the rules."""
+    """Yield deals of a server against the rules."""
     place = Place("s2c", "STRT")
     deck = [*map(str, step(place).fields["startdeck"])]
     second = Place("s2c", "STRT", client="ben")

@@ -1,6 +1,6 @@
-"""The one table of Okey's messages: what each line says, and what is unusual or wrong in it, to the byte.
+"""Table of Okey's messages with their fields and diagnostics, with the exact bytes of each.
 
-What a remark is about stands between ⟨ and ⟩: the marks say where it must be found and are not sent.
+The marks ⟨ and ⟩ surround the bytes that a diagnostic is about; they are not sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kiebitz.dissectors.model import Direction
 
 
 def case(direction: Direction, line: str, fields: dict[str, Any], *codes: str, name: str | None = "") -> Case:
-    """A line, CRLF being left out; its name is its first word, unless another is given."""
+    """Return a line, CRLF being left out; its name is its first word, unless another is given."""
     places: list[tuple[int, int]] = []
     opened: list[int] = []
     data = b""
@@ -140,7 +140,7 @@ SEED = [
     c2s("WINC"),
     s2c(f'+WINC "{_QUOTED} "', {"deck": _DECK}),
 ]
-"""What the specification has, as its own programs write it."""
+"""The specification's messages, as its own programs write them."""
 
 HEAD = [
     s2c(r'+LPLA "istref boran%"', {"playerlist": ["istref", "boran"]}),
@@ -184,7 +184,7 @@ HEAD = [
         {"exchangestacks": [None] * 4, "currentplayeridx": 0},
     ),
 ]
-"""What the last dialect's programs write."""
+"""Messages of the last dialect's programs."""
 
 LOOSE = [
     c2s("LOGI ⟨" + "x" * 31 + "⟩", {"nickname": "x" * 31}, "loose-nickname"),
@@ -207,7 +207,7 @@ LOOSE = [
     c2s("CATC b lf-only⟨\n⟩", text("lf-only"), "line-end"),
     c2s("CATC b cr-only⟨\r⟩", text("cr-only"), "line-end"),
 ]
-"""What real servers take all the same."""
+"""Deviations that real servers accept."""
 
 FLAWED = [
     c2s("⟨FOOO⟩", {}, "unknown-message", name=None),

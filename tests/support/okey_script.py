@@ -1,6 +1,6 @@
-"""A made-up Okey server and its clients: whole games in both dialects, with what happened in them.
+"""A simulated Okey server and its clients: whole games in both dialects, with the expected events.
 
-What it says is written with the codec's own quoting; who is told what, and in which order, is the point here.
+Messages are written with the codec's own quoting; recipients and order are what is tested here.
 `okey_cases.py` and the recorded captures show the bytes.
 """
 
@@ -20,7 +20,7 @@ SERVER_STACKS = 4
 
 
 class Step(NamedTuple):
-    """One message of one client's conversation."""
+    """A message of one client's conversation."""
 
     client: str
     direction: Direction
@@ -40,7 +40,7 @@ class Move(NamedTuple):
 
 
 class Table:
-    """One lobby: its players, their decks, and the stacks."""
+    """A lobby: its players, their decks, and the stacks."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -139,7 +139,9 @@ class Script:
             self._deal_to(table, seat)
 
     def race(self, table: Table) -> None:
-        """Two threads deal at once; the second deal counts, whoever hears of which first."""
+        """Let two threads deal at once; the second deal counts, in whichever order the clients receive
+        them.
+        """
         deals = []
         for _ in range(2):
             begin = len(self.steps)
@@ -184,7 +186,7 @@ class Script:
         """The player whose turn it is draws, from either stack."""
         seat, name = table.turn, self.name_at(table)
         own = table.stacks[seat]
-        # Of two alike on a stack nobody else sees which stack was drawn from.
+        # With equal tiles on both stacks, other players cannot see from which one was drawn.
         stack = "e" if own and own[-1:] != own[-2:-1] and self.chance(0.5) else "m"
         self.client(name, "DRAW", drawstack=stack)
         tile = own.pop() if stack == "e" else table.main.pop()
@@ -198,7 +200,6 @@ class Script:
         self._status(table, [one for one in self.visibility(table) if one not in before])
 
     def put(self, table: Table, tile: str | None = None, won: bool = False) -> None:
-        """He puts a tile."""
         seat, name = table.turn, self.name_at(table)
         deck = table.decks[seat]
         tile = tile if tile is not None else self.random.choice(deck)
@@ -224,14 +225,14 @@ class Script:
         self._status(table, [one for one in self.visibility(table) if one not in before])
 
     def play(self, table: Table, turns: int) -> None:
-        """So many turns; who begins only puts."""
+        """Play this many turns; the first player only puts."""
         for _ in range(turns):
             if len(table.decks[table.turn]) == 14:
                 self.draw(table)
             self.put(table)
 
     def win(self, table: Table) -> None:
-        """Whose turn it is cheats himself to a win."""
+        """Let the player whose turn it is win by cheating."""
         seat, name = table.turn, self.name_at(table)
         if len(table.decks[seat]) == 14:
             self.draw(table)
@@ -246,7 +247,7 @@ class Script:
         self.put(table, "0:BLACK", won=True)
 
     def empty(self, table: Table) -> None:
-        """The main stack is empty when somebody wants to draw."""
+        """Let a player draw from the empty main stack."""
         name = self.name_at(table)
         self.client(name, "DRAW", drawstack="m")
         self.server(name, "+DRAW", tile=None)
@@ -255,7 +256,7 @@ class Script:
         table.playing = False
 
     def leave(self, name: str) -> None:
-        """He leaves his lobby: only the last dialect can do that."""
+        """Leave the lobby, which only the last dialect allows."""
         table = self.at.pop(name)
         self.client(name, "LLOB")
         table.players = [None if other == name else other for other in table.players]

@@ -54,7 +54,7 @@ class Talk:
 
 
 def heard(steps: Iterable[Step], clients: Callable[[str], bool] = lambda client: True) -> Findings:
-    """What is found in the conversations of some clients."""
+    """Inspect the conversations of some clients."""
     talk = Talk()
     for step in steps:
         if clients(step.client):
@@ -67,7 +67,7 @@ def events_of(found: Findings, *kinds: str) -> list[Event]:
 
 
 def moves_of(found: Findings) -> list[Move]:
-    """The draws and puts that were found, with their lobbies."""
+    """Return the draws and puts that were found, with their lobbies."""
     lobbies = {game.id: int(game.label.removeprefix("lobby ")) for game in found.games}
     moves = []
     for event in events_of(found, "drew", "put"):

@@ -9,18 +9,18 @@ from command import kiebitz, peer_command
 from processes_and_rows import free_port
 
 WINDOW_S = 0.3
-"""So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
+"""The Mäxchen server's time limit for an answer in seconds, slightly above the specification's."""
 
 
 def server(port: int, fault: str = "", protocol: str = "maexchen") -> str:
-    """The shell command of a server with a planted fault."""
+    """Return the shell command of a server with a planted fault."""
     players = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}[protocol]
     options = ["--port", str(port), "--players", str(players), "--points", "5", "--window", str(WINDOW_S)]
     return shlex.join(peer_command(f"{protocol}-server", *options, fault=fault))
 
 
 def probed(*only: str, fault: str = "", protocol: str = "maexchen", more: tuple[str, ...] = ()) -> Any:
-    """The results of cases at a server."""
+    """Return the results of cases at a server."""
     port = free_port("udp" if protocol == "maexchen" else "tcp")
     arguments = ["probe", "server", str(port), "-d", protocol, "--restart", server(port, fault, protocol)]
     arguments += [word for pattern in only for word in ("--only", pattern)]

@@ -1,4 +1,4 @@
-"""By which cases of `kiebitz probe` the faults planted in `peers/` are found, and why some are not.
+"""The test cases of `kiebitz probe` that find the faults planted in `peers/`, and the faults that none finds.
 
 In a row's `cases` a word without `*` is tried and may find the fault; one with `*` names others that find it,
 too, where they are tried. The row's program fails no other case.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tables import rows_of
 
 PLAYED = ("game", "*/said")
-"""What is looked at in a game without anything odd."""
+"""The cases of a game without anything unusual."""
 
 CONTROLS = {
     "maexchen-server": "REGISTER/whole JOIN/whole ROLL/whole ANNOUNCE/spelling/surplus-field"
@@ -34,7 +34,7 @@ CONTROLS = {
     "cgml-player": "newgame/whole licite.ask/bytewise playcard.ask/whole round/cut/close"
     " connect/game/left-out unknown-message empty",
 }
-"""By program cases of different kinds which each row tries, besides those that are to find its fault."""
+"""Program -> cases of different kinds that each row tries in addition to those that should find its fault."""
 
 
 class Found(NamedTuple):
@@ -44,11 +44,11 @@ class Found(NamedTuple):
     fault: str
     cases: str
     alone: bool = False
-    """Whether it keeps other cases from their places: then they would only be waited for."""
+    """True if the fault keeps other cases from their setup, so that they would time out."""
 
     @property
     def is_in_play(self) -> bool:
-        """Whether it shows in a game in which nothing odd is done."""
+        """Return whether it shows in a game in which nothing odd is done."""
         return all(case == "game" or case.endswith("/said") for case in self.cases.split())
 
 
@@ -277,4 +277,4 @@ NOT_FOUND: dict[str, dict[str, str]] = {
         "shouts": _DIALECT,
     },
 }
-"""By program the faults that no case finds, and why."""
+"""Program -> the faults that no case finds, with the reason."""

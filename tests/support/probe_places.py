@@ -1,4 +1,6 @@
-"""Recorded games as places for cases of `kiebitz probe`, and what the table says of one thing done there."""
+"""Recorded games as setups of cases of `kiebitz probe`, and the table's diagnostics for one changed
+message.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from closing import closed_afterwards
-from stored import stored
+from cleanup import close_after_test
+from imported_databases import database_of
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Situation, TargetRole
@@ -40,8 +42,8 @@ class Place(NamedTuple):
 
 @cache
 def lines_of(name: str) -> tuple[Line, ...]:
-    """The messages of a capture, in the order in which they came."""
-    connection = closed_afterwards(open_session(stored(name)).connection)
+    """Return the messages of a capture, in the order in which they came."""
+    connection = close_after_test(open_session(database_of(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
         "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"
@@ -77,7 +79,7 @@ class Told:
         """The state of each server's table."""
 
     def says(self, line: Line) -> list[Diagnostic]:
-        """What is to be said of the next line."""
+        """Return the expected diagnostics of the next line."""
         key = (line.stream.id, line.direction)
         offset = self._ends.get(key, 0)
         self._ends[key] = offset + len(line.frame)
@@ -85,7 +87,7 @@ class Told:
         return self._take(self._inspector.drain())
 
     def ends(self) -> list[Diagnostic]:
-        """What is to be said when nothing more comes."""
+        """Return the expected diagnostics at the end."""
         self._inspector.finish()
         return self._take(self._inspector.drain())
 
@@ -98,7 +100,7 @@ class Told:
 
 @cache
 def places_of(name: str, role: TargetRole) -> tuple[Place, ...]:
-    """The places of a capture at which a program of a role is sent something."""
+    """Return the places of a capture at which a program of a role is sent something."""
     return tuple(_places(lines_of(name), INPUT_DIRECTION[role]))
 
 
@@ -152,9 +154,12 @@ def _copy(state: State) -> State:
 def judged_with(
     lines: Sequence[Line], number: int, frame: bytes, further: int, answer: bytes | None = None
 ) -> list[Diagnostic]:
-    """What the table says of lines of which another frame stands in place of one, and its copies in other
-    conversations; nothing of what it says before, and only of so many lines behind it. An `answer` of the
-    peer comes right after it."""
+    """Return the table's diagnostics if another frame replaces a line and its copies in other conversations.
+
+    Only those for that line and a limited number of later ones are returned. An `answer` of the peer follows
+    it
+    at once.
+    """
     line = lines[number]
     told = Told(line.dissector)
     for each in lines[:number]:

@@ -23,17 +23,17 @@ from kiebitz.services.probing.recorded_samples import script_in
 
 STEP_S = 0.05
 MOST_STEPS = 100
-"""So often a server is waited for."""
+"""Maximum number of waits for a server."""
 
 
 @cache
 def sample(protocol: str) -> Script:
-    """The game of a protocol that comes with Kiebitz."""
+    """Return the game of a protocol that comes with Kiebitz."""
     return script_in(str(sample_path(protocol)))
 
 
 def bench_of(protocol: str, seed: int = 1, fault: str = "") -> Bench:
-    """A server of the kind that has played the sample; of another seed it plays another game."""
+    """Return a server of the kind that has played the sample; of another seed it plays another game."""
     server = PEERS[f"{protocol}-server"](Setup(fault=fault, seed=seed, players=SEATS[protocol], points=5))
     assert isinstance(server, Server)
     return Bench(server)
@@ -47,10 +47,12 @@ class Walk:
         self._bench = bench
         self._seats: dict[int, Seat] = {}
         self._told: dict[int, int] = {}
-        """By connection how much of what was heard the way knows."""
+        """Number of received messages that the path knows, by connection."""
 
     def go(self, seconds: float = 150) -> InjectionPoint | None:
-        """Go to the next place, or, after the acts, on to their end, for so long of the bench's time."""
+        """Go to the next injection point, or, after the acts, to their end, within this much simulated
+        time.
+        """
         steps = 0
         end = self._bench.now + seconds
         for action in self.route.actions():
@@ -78,12 +80,11 @@ class Walk:
         return self.route.point
 
     def say(self, connection: int, data: bytes) -> None:
-        """Say something on a connection."""
+        """Send on a connection."""
         self._bench.say(self._seats[connection], data)
         self._tell()
 
     def _tell(self) -> bool:
-        """Tell the way what was heard since; whether there was anything."""
         was_any = False
         for number, seat in self._seats.items():
             while self._told[number] < len(seat.heard):

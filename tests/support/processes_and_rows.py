@@ -1,4 +1,4 @@
-"""What the tests of the whole way share: programs that run beside them, and what a database tells."""
+"""Processes that run alongside a test, and queries of their databases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from kiebitz.dissectors.model import Direction, Transport
 
 PATIENCE_S = 60.0
-"""So long a peer is waited for."""
+"""Time limit in seconds for a peer."""
 
 KIEBITZ = [sys.executable, "-m", "kiebitz"]
 
@@ -38,10 +38,10 @@ _later = islice(_in_turn, os.getpid() % 1_900, None)
 
 
 def free_port(transport: Transport) -> int:
-    """A port of the loopback that nobody listens on.
+    """Return a free port of the loopback interface.
 
-    Each worker has ports of its own, in turn, and none that the system gives to whoever asks for any: so
-    nobody takes it before it is used.
+    Each worker has a range of its own outside of the ephemeral ports, so that no other process takes the port
+    before it is used.
     """
     kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
     for port in _later:
@@ -53,7 +53,7 @@ def free_port(transport: Transport) -> int:
 
 @contextmanager
 def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that is told to end after the block, and must do so well."""
+    """Run a program; after the block, stop it and check that it exits successfully."""
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -76,9 +76,11 @@ def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def child_of(process: int) -> int:
-    """The one process that a command of ours has started: a relay's recorder, an import's inspector."""
+    """Return the only process that a `kiebitz` command has started: a relay's recorder, an import's
+    inspector.
+    """
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    # Python's own resource tracker is there beside it where a process is started anew.
+    # With the spawn method, Python's resource tracker is a second child.
     (child,) = [pid for pid in children if "resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_text()]
     return int(child)
 
@@ -107,7 +109,7 @@ def rows(database: Path, query: str) -> list[Any]:
 
 
 def story(database: Path) -> dict[str, Any]:
-    """All that was found, but for times and for the clients' ports, which a relay changes."""
+    """Return all that was found, but for times and for the clients' ports, which a relay changes."""
     streams = [row[0] for row in rows(database, "SELECT id FROM streams ORDER BY id")]
     return {
         "messages": [
@@ -180,13 +182,13 @@ def _until_all_is_captured(file: Path) -> None:
     """Wait until tcpdump, which may be late, has written a packet of no conversation that is sent now."""
     mark = secrets.token_bytes(16)
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
-        # An echo request without its checksum: nobody answers.
+        # An echo request without a checksum, which is not answered.
         sock.sendto(bytes((8, *bytes(7))) + mark, ("127.0.0.1", 0))
     until(lambda: mark in file.read_bytes(), "tcpdump has written all that came")
 
 
 def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dict[str, Path]:
-    """The databases of a game over TCP, both of whose sides are spoken here."""
+    """Return the databases of a game over TCP, both of whose sides are spoken here."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -201,7 +203,7 @@ def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dic
 
 
 class Said(NamedTuple):
-    """What a client, or the server to him, says over TCP."""
+    """Data that a client, or its server, sends over TCP."""
 
     client: str
     direction: Direction
@@ -214,8 +216,10 @@ def speak(
     connect: Callable[[], socket.socket],
     bytewise: bool = False,
 ) -> None:
-    """Speak both sides of all conversations: each client by a connection of his own, each server by what
-    `listener` accepts then. Each says on when it was heard."""
+    """Send all conversations over real connections, from new client sockets to those that `listener` accepts.
+
+    Each message is sent after the one before was received.
+    """
     with ExitStack() as ending:
         # With TLS both ends must be awake at once.
         beside = ending.enter_context(ThreadPoolExecutor(1))
@@ -237,7 +241,7 @@ def speak(
             assert receive(receiver, len(data)) == data
         for client, server in servers.items():
             if isinstance(server, ssl.SSLSocket):
-                # With TLS nobody can end only his own direction.
+                # With TLS a half-close is impossible.
                 server.close()
             else:
                 server.shutdown(socket.SHUT_WR)
@@ -247,7 +251,7 @@ def speak(
 
 
 def accept(listener: socket.socket) -> socket.socket:
-    """The next connection, which waits for nothing for long; with TLS the greeting is over."""
+    """Return the next connection, which waits for nothing for long; with TLS the greeting is over."""
     accepted, _ = listener.accept()
     accepted.settimeout(PATIENCE_S)
     if isinstance(accepted, ssl.SSLSocket):

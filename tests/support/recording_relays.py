@@ -57,7 +57,7 @@ class Echo:
         self.wait_for("listening on")
 
     def wait_for(self, words: str) -> None:
-        """Read what the relay says until these words come."""
+        """Read the relay's output until these words appear."""
         assert self.relay.stderr is not None
         while words not in self.said:
             line = self.relay.stderr.readline()
@@ -72,7 +72,7 @@ class Echo:
         assert self.client.recv(65_535) == data
 
     def recorder(self) -> int:
-        """The process id of the recorder."""
+        """Return the process id of the recorder."""
         return child_of(self.relay.pid)
 
     def kill_recorder(self) -> None:
@@ -137,7 +137,7 @@ def full(disk: Path) -> Iterator[None]:
 
 
 def round_trips(echo: Echo, first: int, count: int) -> list[bytes]:
-    """So many, numbered; what is to be recorded of them."""
+    """Send this many numbered messages; return the expected recording."""
     said = [b"REGISTER;player%d" % number for number in range(first, first + count)]
     for data in said:
         echo.round_trip(data)
@@ -145,6 +145,6 @@ def round_trips(echo: Echo, first: int, count: int) -> list[bytes]:
 
 
 def connected(port: int, listener: socket.socket, opened: ExitStack) -> tuple[socket.socket, socket.socket]:
-    """Both ends of a connection through the relay."""
+    """Return both ends of a connection through the relay."""
     client = opened.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
     return client, opened.enter_context(accept(listener))

@@ -20,7 +20,7 @@ class Class:
         self._players: list[socket.socket] = []
 
     def register(self, name: str, port: int | None = None) -> None:
-        """Let somebody register, and be answered."""
+        """Register a player and answer it."""
         player = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._players.append(player)
         player.settimeout(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""A recording that goes on from database to database: what all of them hold, beside an undivided one."""
+"""A rotated recording: the content of all its databases, compared with an undivided one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from made_sessions import START_NS
+from session_factory import START_NS
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Item, Stream
@@ -27,14 +27,14 @@ ONCE = {
     "events": "id, table_id, game_id, seq, ts_ns, kind, actor, data, changes",
     "diagnostics": "stream_id, direction, message_id, ts_ns, severity, grp, code, text, offset, length",
 }
-"""What is in exactly one of the databases."""
+"""Tables whose rows are in exactly one of the databases."""
 
 AT_LAST = {
     "streams": "id, protocol, transport, client, server, opened_ns, closed_ns, close_reason",
     "tables": "id, protocol, server",
     "games": "id, table_id, protocol, label, started_ns, ended_ns, result",
 }
-"""What may be in several; the last one has it as it was in the end."""
+"""Tables whose rows may be in several databases; the last one has the final values."""
 
 
 def timeline_of(connection: sqlite3.Connection) -> Timeline:
@@ -43,7 +43,7 @@ def timeline_of(connection: sqlite3.Connection) -> Timeline:
 
 
 def told(*connections: sqlite3.Connection) -> dict[str, Any]:
-    """All that is told in some databases, in order."""
+    """Return the content of some databases, in order."""
     found: dict[str, Any] = {}
     for table, columns in ONCE.items():
         query = f"SELECT {columns} FROM {table} ORDER BY id"
@@ -56,7 +56,7 @@ def told(*connections: sqlite3.Connection) -> dict[str, Any]:
 
 
 def undivided(timelines: Sequence[Timeline]) -> sqlite3.Connection:
-    """What the bytes of all databases give when they are recorded into one."""
+    """Record the bytes of all databases into one."""
     first = timelines[0].session
     recorder = Recorder(MEMORY, "relay", first.source, name=first.name, started_ns=first.started_ns)
     streams: dict[int, Stream] = {}
@@ -74,7 +74,7 @@ def states(timeline: Timeline, moment: Position) -> dict[int, State]:
 
 
 def assert_well_divided(paths: Sequence[Path]) -> None:
-    """Together the databases tell what one would; each by itself has the states of all its moments."""
+    """Check that all databases together equal one, and that each has the states at all its positions."""
     connections = [open_existing(str(path)) for path in paths]
     timelines = [timeline_of(connection) for connection in connections]
     with closing(undivided(timelines)) as whole:

@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import Transport
 
 
 class Relay:
-    """A relay on `port`; what it says comes to `said`."""
+    """A relay on `port`; its output is collected in `said`."""
 
     def __init__(self, transport: Transport, server_port: int, database: Path, *options: str) -> None:
         self.port = free_port(transport)

@@ -1,7 +1,7 @@
-"""The table of flawed Schafkopf conversations: what is sent, and what must be said of it, to the byte.
+"""Table of malformed Schafkopf conversations, with the exact bytes of each expected diagnostic.
 
-A conversation is a made-up round of four clients in which one thing is changed: a message is replaced, or
-bytes are put in. Many of the flaws are made from the grammar, each slip in each message; the others by hand.
+A conversation is an artificial round of four clients with one change: a message is replaced, or bytes are
+inserted. Many of the flaws are derived from the grammar, each for each message; the others are handmade.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ END = '"!END"'
 
 
 class Place(NamedTuple):
-    """One of the messages of Anna's conversation: the `number`th of this name, a MODEL's by its flag."""
+    """A message of Anna's conversation: the `number`th of this name, a MODEL's by its flag."""
 
     direction: Direction
     name: str
@@ -39,10 +39,10 @@ class Place(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A conversation with one flaw and what must be said of it.
+    """A conversation with one flaw and its expected diagnostic.
 
-    The message at `place` is replaced by `data`, or, if `by` is a side, it says `data` after that message.
-    `swallowed` are the messages after it, in its direction, that cannot be read any more.
+    The message at `place` is replaced by `data`, or, if `by` is a side, it sends `data` after that message.
+    `swallowed` are the later messages of its direction that become unreadable.
     """
 
     title: str
@@ -78,7 +78,7 @@ def script(rounds: str) -> list[Step]:
 
 
 def steps_of(place: Place) -> list[Step]:
-    """The conversation in which a place is."""
+    """Return the conversation in which a place is."""
     return script(place.rounds)
 
 
@@ -88,7 +88,7 @@ def label(step: Step) -> str:
 
 @cache
 def where(place: Place) -> int:
-    """The number of a step."""
+    """Return the number of a step."""
     found = [
         number
         for number, step in enumerate(steps_of(place))
@@ -98,7 +98,6 @@ def where(place: Place) -> int:
 
 
 def sound(place: Place) -> bytes:
-    """The bytes that stand at a place."""
     return steps_of(place)[where(place)].data
 
 
@@ -142,7 +141,7 @@ def joined(*lines: str) -> bytes:
 
 
 def slips_of_fields(place: Place) -> Iterator[Broken]:
-    """Each line of the fields is wrong, or missing."""
+    """Yield each line of the fields is wrong, or missing."""
     flag, *body, end = lines_of(place)
     kinds = terminals(row_of(place))
     for number, kind in enumerate(kinds):
@@ -175,7 +174,7 @@ def slips_of_flag(place: Place) -> Iterator[Broken]:
         data = joined(wrong, *rest)
         yield Broken(title + repr(wrong), place, data, "unknown-flag", 0, len(wrong), ANY_FLAG)
     if rest[0] not in ("§", "!END"):
-        # The empty name is no text that tells a Paket.
+        # The empty name does not identify a Paket.
         data = joined(*rest)
         yield Broken(title + "missing", place, data, "stray-lines", 0, len(rest[0].encode()), ANY_FLAG)
     bom = b"\xef\xbb\xbf" + sound(place)
@@ -195,7 +194,7 @@ def slips_of_end(place: Place) -> Iterator[Broken]:
 
 
 def harmless(place: Place) -> Iterator[Broken]:
-    """What real peers pass over, and what is a note therefore."""
+    """Yield deviations that real peers tolerate, which are notes therefore."""
     data = sound(place)
     *lines, end = lines_of(place)
     title = f"{place.direction} {place.name}, "
@@ -215,7 +214,7 @@ def harmless(place: Place) -> Iterator[Broken]:
 
 
 def first_bad(lines: list[str]) -> int:
-    """Which of a MODEL's lines of cards cannot stand where it stands, or their number."""
+    """Return the index of a MODEL's first invalid line of cards, or their number."""
     for number, line in enumerate(lines[:MODEL_LINES]):
         if number % 2 == 0 and line not in FARBE.replace('"', "").split(" ")[2::2]:
             return number
@@ -227,7 +226,7 @@ def first_bad(lines: list[str]) -> int:
 
 
 def wrong_model(title: str, place: Place, lines: list[str]) -> Broken:
-    """A MODEL of which some line is too much, or is missing, or is wrong."""
+    """Return a MODEL with a line too many, missing, or wrong."""
     flags = lines_of(place)[:2]
     bad = first_bad(lines)
     data = joined(*flags, *lines)
@@ -310,7 +309,7 @@ HUGE = b"x" * 5_000_000
 
 
 def flawed_place(direction: Direction, name: str | None) -> Place | None:
-    """Where a case of the table can stand in a conversation."""
+    """Return a case's place in a conversation, if it has one."""
     for place in (*PLACES, *MODELS[2:]):
         if (place.direction, place.name.partition(" ")[0]) == (direction, name):
             return place
@@ -318,7 +317,7 @@ def flawed_place(direction: Direction, name: str | None) -> Place | None:
 
 
 def of_the_table() -> Iterator[Broken]:
-    """The flawed Pakete of the table of cases, in a conversation."""
+    """Yield the flawed Pakete of the table of cases, in a conversation."""
     for case in FLAWED:
         place = flawed_place(case.direction, case.name)
         ((code, offset, length),) = case.flaws
@@ -328,7 +327,7 @@ def of_the_table() -> Iterator[Broken]:
 
 
 def replaced(place: Place, number: int, line: bytes) -> tuple[bytes, int]:
-    """A message with another line, and where that begins."""
+    """Return a message with another line, and where that begins."""
     lines = sound(place).splitlines(keepends=True)
     return b"".join([*lines[:number], line, *lines[number + 1 :]]), len(b"".join(lines[:number]))
 
@@ -358,7 +357,7 @@ def too_long() -> Iterator[Broken]:
 
 def by_hand() -> Iterator[Broken]:
     knock, bid, play = sound(KNOCK), sound(BID), sound(PLAY)
-    # Answers that nobody asked for.
+    # Answers without a question.
     early = Place("s2c", "KONTO")
     asked = "to be asked first"
     yield Broken(
@@ -417,7 +416,7 @@ def by_hand() -> Iterator[Broken]:
     yield Broken("a thousand of them", DRAN, b"0\n" * 1000, "stray-lines", 0, 1, ANY_FLAG, by="s2c")
     yield Broken("an empty line", DRAN, b"\n", "empty-line", 0, 0, None, "note", by="s2c")
     yield Broken("!END without more", NAME, b"!END\n", "stray-end", 0, 4, None, "note", by="c2s")
-    # Flags that nobody knows.
+    # Unknown flags.
     for text in ("!CHAT|hallo|!END", "!PING|!END", "!GEKLOPFT|JA|JA|JA|JA|!END", "!CHAT"):
         data = paket(text)
         flag = text.partition("|")[0]

@@ -1,4 +1,4 @@
-"""The one table of Schafkopf's Pakete: what each says, and what is wrong with it, to the byte.
+"""Table of Schafkopf's Pakete with their fields and diagnostics, with the exact bytes of each.
 
 A Paket is written as on the protocol's page, with `|` for each line end.
 """
@@ -11,7 +11,7 @@ from cases import Case
 
 
 def paket(text: str, line_end: str = "\n", charset: str = "utf-8") -> bytes:
-    """A Paket's bytes."""
+    """Return a Paket's bytes."""
     return "".join(line + line_end for line in text.split("|")).encode(charset)
 
 
@@ -24,7 +24,7 @@ FIRST_THREE = f"HERZ|SAU|GRAS|OBER|SCHELLEN|NEUN|§|§|§|§|§|§|{NO_CARDS}|{N
 
 
 def shown(flag: str) -> dict[str, Any]:
-    """The fields of a MODEL with `CARDS`."""
+    """Return the fields of a MODEL with `CARDS`."""
     return {
         "flag": flag,
         "spielerhand": ["EICHEL OBER", "GRAS UNTER", "HERZ SAU", "SCHELLEN ZEHN", "EICHEL KONIG", None],
@@ -34,7 +34,7 @@ def shown(flag: str) -> dict[str, Any]:
 
 
 def three(flag: str) -> dict[str, Any]:
-    """The fields of a MODEL with `FIRST_THREE`."""
+    """Return the fields of a MODEL with `FIRST_THREE`."""
     hand = ["HERZ SAU", "GRAS OBER", "SCHELLEN NEUN", None, None, None]
     return {"flag": flag, "spielerhand": hand, "tisch": [None] * 4, "letzter_stich": [None] * 4}
 
@@ -103,7 +103,7 @@ SOUND = [
     Case(paket("!BEENDEN|!END"), "c2s", "BEENDEN", {}),
     Case(paket("!BEENDEN|§|!END"), "c2s", "BEENDEN", {"nichts": "§"}),
 ]
-"""Each is written by a conforming peer of some release, and encodes to the same bytes again."""
+"""Messages of a conforming peer of some release, which encode to the same bytes."""
 
 _TWICE = "Â§"
 
@@ -276,7 +276,7 @@ FLAWED = [
     Case(_replaced("!SPIEL", "!UPDATE"), "c2s", "MODEL", {}, (("bad-field", 7, 7),)),
     Case(_replaced("!SPIEL", "!ERSTE3"), "c2s", "MODEL", {}, (("bad-field", 7, 7),)),
 ]
-"""Each has one flaw, and whoever sent it is to blame. What is before the flaw is told."""
+"""Messages with one flaw each, for which the sender is to blame. Fields before the flaw are decoded."""
 
 NO_PAKET = [
     Case(paket("!DRNA|0|!END"), "s2c", None, {}, (("unknown-flag", 0, 5),)),
@@ -295,7 +295,7 @@ NO_PAKET = [
     Case(paket("NEIN|!END"), "c2s", None, {}, (("stray-lines", 0, 4),)),
     Case(paket("§"), "c2s", None, {}, (("stray-lines", 0, 2),)),
 ]
-"""Nobody can tell for sure what these are; each is an error of its sender."""
+"""Unrecognizable messages; each is an error of its sender."""
 
 UNKNOWN = [
     Case(paket("!CHAT|hallo|!END"), "c2s", None, {}, (("unknown-flag", 0, 5),)),

@@ -1,7 +1,8 @@
-"""Rounds of Schafkopf made up at random, as a server and its clients would speak them, and what happened.
+"""Random rounds of Schafkopf, as a server and its clients would play them, and the expected events.
 
-The script is a list of steps: who says what to whom, in the order in which it is said. It can be fed to an
-inspector, or spoken over real sockets. What happened is kept beside it, for comparing.
+The script is a list of steps: sender, receiver and message, in order. It can be passed to an inspector, or
+sent
+over real sockets.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Step(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """What releases differ in."""
+    """Differences between releases."""
 
     turns: bool = True
     updates: bool = True
@@ -85,7 +86,7 @@ class Script:
         }
 
     def round(self, modus: str | None = None) -> dict[str, Any]:
-        """One more round, of this Modus (or one at random); NICHTS and SI are not played."""
+        """Return one more round, of this Modus (or one at random); NICHTS and SI are not played."""
         rng = self.random
         modus = modus or rng.choice(MODI)
         first = len(self.rounds) % len(self.players)

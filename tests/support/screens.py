@@ -1,4 +1,4 @@
-"""What stands on a real terminal, as a terminal's own program shows it: pyte reads what a command writes."""
+"""The screen of a real terminal: pyte interprets the output of a command."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Filled(OnTerminal):
 
     @property
     def screen(self) -> str:
-        """What is seen, line by line."""
+        """The visible text."""
         # A code that is not whole yet waits for the rest.
         upto = len(self.written) if (begun := _BEGUN.search(self.written)) is None else begun.start()
         self._stream.feed(_UNKNOWN.sub(b"", self.written[self._fed : upto]))
@@ -53,12 +53,12 @@ class Filled(OnTerminal):
         return self.screen
 
     def resize(self, columns: int, rows: int) -> None:
-        """Make the terminal another size, of which the kernel tells who is in the foreground."""
+        """Resize the terminal; the kernel signals the foreground process."""
         self._pyte.resize(rows, columns)
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def is_as_it_was(self) -> bool:
-        """Whether the terminal was given back: its modes, its screen, its cursor, its mouse."""
+        """Return whether the terminal was given back: its modes, its screen, its cursor, its mouse."""
         modes = {b"1049": b"l", b"25": b"h", b"1000": b"l", b"1003": b"l", b"1006": b"l", b"2004": b"l"}
         for mode, last in modes.items():
             on, off = (self.written.rfind(b"\x1b[?" + mode + end) for end in (b"h", b"l"))
@@ -67,13 +67,13 @@ class Filled(OnTerminal):
         return termios.tcgetattr(self.terminal) == self.before
 
     def typed(self) -> int:
-        """How many bytes were typed that nobody has read."""
+        """Return the number of typed bytes that are not read yet."""
         found = struct.unpack("i", fcntl.ioctl(self.terminal, termios.FIONREAD, bytes(4)))[0]
         assert isinstance(found, int)
         return found
 
     def for_a_while(self, seconds: float = 0.3) -> str:
-        """Read on for so long; gives the screen."""
+        """Read for this long; return the screen."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._read(end + 1)

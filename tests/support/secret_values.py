@@ -26,7 +26,7 @@ PLAYERS = {
 
 
 def spoilt(value: Any) -> Any:
-    """A value with every text in it overwritten."""
+    """Return a value with every text in it overwritten."""
     if isinstance(value, dict):
         return {key: spoilt(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def spoilt(value: Any) -> Any:
 
 
 def without_others(state: Any, player: str) -> Any:
-    """A state in which what is private to others is overwritten."""
+    """Return a state in which what is private to others is overwritten."""
     if isinstance(state, list):
         return [without_others(item, player) for item in state]
     if not isinstance(state, dict):
@@ -49,7 +49,7 @@ def without_others(state: Any, player: str) -> Any:
 
 
 def with_secrets(database: Path, player: str) -> None:
-    """Overwrite what the player was not told, in a database that was just imported."""
+    """Overwrite the values hidden from a player in a database that was just imported."""
     with closing(open_existing(str(database))) as connection:
         timeline = Timeline(connection, sessions(connection)[-1])
         visibility = Visibility(timeline)
@@ -76,7 +76,7 @@ def with_secrets(database: Path, player: str) -> None:
                 (json.dumps(state), table, seq),
             )
         for event in events:
-            # Of events that were not seen nothing is known, but what a later one tells whole.
+            # Unseen events are unknown, except for what a later one contains completely.
             changes = [
                 [path, spoilt(value)]
                 if (event.id in hidden and path[0] not in told_whole)

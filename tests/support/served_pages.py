@@ -20,13 +20,13 @@ from command import spawn
 from processes_and_rows import PATIENCE_S, until
 
 QUICK_S = 10.0
-"""So long an answer is waited for."""
+"""Time limit in seconds for an answer."""
 
 Query = str | int | None
 
 
 class Answer(NamedTuple):
-    """What the server has answered."""
+    """An answer of the server."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,13 +38,13 @@ class Answer(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Why there is no other answer."""
+        """The error message."""
         error: str = self.json["error"]
         return error
 
 
 def target(path: str, query: Mapping[str, Query]) -> str:
-    """A path with its parameters; `as_` stands for `as`, and None leaves one out."""
+    """Return a path with parameters; `as_` stands for `as`, and None omits one."""
     given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
     asked = urlencode(given, errors="surrogatepass")
     return f"/{path}{'?' if asked and '?' not in path else '&' if asked else ''}{asked}"
@@ -79,7 +79,7 @@ class Serving:
         return "".join(self._said[1][0])
 
     def ready(self) -> Self:
-        """Wait until it says where it is."""
+        """Wait for the server's address."""
         until(lambda: "Ctrl-C ends it" in self.out + self.err or self.is_over, "it says where it is")
         assert not self.is_over, self.err
         return self
@@ -90,7 +90,7 @@ class Serving:
 
     @property
     def address(self) -> str:
-        """The first link, which shows everything."""
+        """Return the first link, which shows everything."""
         found = re.search(r"^http://\S+", self.out + self.err, re.MULTILINE)
         assert found is not None, self.out + self.err
         return found.group()
@@ -107,11 +107,11 @@ class Serving:
 
     @property
     def key(self) -> str | None:
-        """The key of the first link."""
+        """Return the key of the first link."""
         return key_of(self.address)
 
     def links(self) -> dict[str, str]:
-        """The keys of the players' links, by name."""
+        """Return the keys of the players' links, by name."""
         return {
             name: key_of(link) or ""
             for name, link in re.findall(r"^  (.*): (http://\S+)$", self.out, re.MULTILINE)
@@ -131,7 +131,7 @@ class Serving:
             connection.close()
 
     def well(self, path: str, **query: Query) -> Any:
-        """What is answered in JSON, well."""
+        """Return the JSON of a successful answer."""
         answer = self.get(path, None, "GET", **query)
         assert answer.status == 200, answer
         return answer.json
@@ -149,7 +149,7 @@ class Serving:
         return Live(self, target("api/live", query), headers or {})
 
     def end(self, how: signal.Signals = signal.SIGINT, patience_s: float = QUICK_S) -> int:
-        """Tell it to end; the exit status."""
+        """Stop the server and return the exit status."""
         if not self.is_over:
             self.process.send_signal(how)
         try:
@@ -165,25 +165,25 @@ class Serving:
             thread.join(QUICK_S)
 
     def memory(self) -> int:
-        """How much of it is in memory (bytes)."""
+        """Return the resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
         assert found is not None
         return int(found.group(1)) * 1024
 
     def sockets(self) -> int:
-        """How many files and sockets it has open."""
+        """Return the number of open files and sockets."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
 
 def key_of(link: str) -> str | None:
-    """The key that stands in a link."""
+    """Return a link's key."""
     return parse_qs(urlsplit(link).query).get("key", [None])[0]
 
 
 @contextmanager
 def serving(*arguments: str, **options: Any) -> Iterator[Serving]:
-    """A server at a port of its own, for a block; it must end well when it is told to."""
+    """Run a server at a port of its own; after the block, stop it and check that it exits successfully."""
     server = Serving(*arguments, "--port", "0", **options)
     try:
         yield server.ready()
@@ -207,7 +207,7 @@ class Told(NamedTuple):
 
 
 class Live:
-    """An event stream. Events are read when they are asked for: until then nobody reads."""
+    """An event stream, which is read only when events are requested."""
 
     def __init__(
         self, server: Serving, path: str, headers: Mapping[str, str], buffer: int | None = None
@@ -249,7 +249,7 @@ class Live:
         return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}
 
     def next(self, patience_s: float = QUICK_S) -> Told | None:
-        """The next event; None where none has come by then, or the stream is over."""
+        """Return the next event; None where none has come by then, or the stream is over."""
         end = time.monotonic() + patience_s
         while True:
             while b"\n\n" in self._text:
@@ -292,7 +292,6 @@ class Live:
         return True
 
     def _take(self, piece: bytes) -> None:
-        """Take bytes that have come out of their chunks."""
         self._bytes += piece
         while (chunk := re.match(rb"([0-9a-fA-F]+)\r\n", self._bytes)) is not None:
             length, begin = int(chunk.group(1), 16), chunk.end()
@@ -304,7 +303,7 @@ class Live:
                 self.is_over = True
 
     def body(self) -> bytes:
-        """What is answered where it is no stream."""
+        """Return the body of an answer that is no stream."""
         while len(self._bytes) < int(self.headers.get("content-length", 0)):
             piece = self._sock.recv(65_536)
             assert piece, self._bytes
@@ -312,7 +311,7 @@ class Live:
         return self._bytes
 
     def events(self, count: int, patience_s: float = QUICK_S) -> list[dict[str, Any]]:
-        """So many events of tables, or those that have come by then."""
+        """Return this many table events, or those received by the timeout."""
         found: list[dict[str, Any]] = []
         end = time.monotonic() + patience_s
         while len(found) < count:
@@ -324,7 +323,7 @@ class Live:
         return found
 
     def of_kind(self, kind: str, patience_s: float = QUICK_S) -> Any:
-        """The data of the next event of this kind; those of others are passed over."""
+        """Return the data of the next event of this kind; those of others are passed over."""
         end = time.monotonic() + patience_s
         while (told := self.next(end - time.monotonic())) is not None:
             if told.kind == kind:
@@ -333,7 +332,7 @@ class Live:
 
 
 def own_address() -> str:
-    """An address of this machine by which others get here."""
+    """Return an address of this machine by which others get here."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # Nothing is sent.

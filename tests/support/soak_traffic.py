@@ -1,4 +1,4 @@
-"""Traffic that goes on for as long as it is asked to: an endless game, and clients who come and go."""
+"""Endless traffic: a game without end, and clients that come and go."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ipaddress import IPv4Address
 from processes_and_rows import PATIENCE_S
 
 Turn = tuple[list[bytes], bytes]
-"""What a server tells a player, all at once, and what he answers."""
+"""A server's messages to a player, sent at once, and the player's answer."""
 
 
 def maexchen_rounds() -> Iterator[Turn]:
-    """Mäxchen as alice hears it, round after round, each with tokens and dice of its own."""
+    """Yield rounds of Mäxchen from alice's perspective, each with its own tokens and dice."""
     scores = {"alice": 0, "bob": 0}
     over: list[bytes] = []
     number = 0
@@ -55,7 +55,7 @@ class MaexchenTalk:
         self._turns = maexchen_rounds()
 
     def go_on(self, messages: int) -> int:
-        """Play until so many messages more were sent, or a few beyond; how many there are then."""
+        """Play until at least this many more messages were sent; return their total number."""
         end = self.messages + messages
         player, server = self._player, self._server
         while self.messages < end:
@@ -74,10 +74,10 @@ class MaexchenTalk:
 
 
 def udp_client(server: socket.socket, port: int, number: int) -> int:
-    """A player who registers and is heard no more; how many messages that were."""
+    """Register a player that then falls silent; return the number of messages."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as player:
         player.settimeout(PATIENCE_S)
-        # An address of his own: a port that comes again would be a conversation that goes on.
+        # A new port each time: a reused one would continue a conversation.
         player.bind((str(IPv4Address("127.1.0.0") + number), 0))
         player.connect(("127.0.0.1", port))
         request = b"REGISTER;player-%d" % number
@@ -90,7 +90,7 @@ def udp_client(server: socket.socket, port: int, number: int) -> int:
 
 
 def tcp_client(listener: socket.socket, port: int, number: int) -> int:
-    """Somebody who logs in at an Okey server and out again; how many messages that were."""
+    """Log in to and out of an Okey server; return the number of messages."""
     name = b"player-%d" % number
     spoken = ((b"LOGI %b" % name, b"+LOGI %b" % name), (b"PING", b"+PING"), (b"LOGO", b"+LOGO"))
     with ExitStack() as ending:

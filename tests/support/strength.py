@@ -1,8 +1,9 @@
-"""How much is done in which run: a few of what is repeated in `make test`, all of it in `make test-all`.
+"""Extent of a run: `make test` runs a part of what is repeated, `make test-all` all of it.
 
-`make test-all` gives pytest the option `--full`. Nothing is left out for good: of a property `make test` has
-fewer inputs, and of tables that are multiplied with one another (every capture in every way) a few rows. The
-campaigns of hours (`make soak`, `make fuzz`) are apart from both.
+`make test-all` passes the option `--full` to pytest. `make test` has fewer inputs of each property, and a few
+rows of tables that are products (every capture in every mode). The campaigns of hours (`make soak`, `make
+fuzz`)
+are separate.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 T = TypeVar("T")
 
 _LESS = 12
-"""Of so many inputs of a property `make test` makes up one."""
+"""Divisor of the number of a property's inputs in `make test`."""
 
 _LEAST = 5
 """But no fewer than this."""
@@ -23,7 +24,7 @@ _LEAST = 5
 _is_full = False
 
 CEILING_S = {False: 240, True: 1200}
-"""Where a test is ended that takes longer, by whether the run is a full one; far above all that they take."""
+"""Timeout of a test in seconds, by whether the run is a full one; far above normal durations."""
 
 GAMES = {
     "maexchen": "maexchen-head-tiny.pcap",
@@ -39,13 +40,13 @@ CAPTURES = frozenset(GAMES.values())
 
 
 def choose(full: bool) -> None:
-    """Say which run this is, before any test is imported."""
+    """Set the kind of run, before any test is imported."""
     global _is_full
     _is_full = full
 
 
 def times(full: int, quick: int | None = None) -> int:
-    """How often something is repeated: `full` times in a full run, else `quick` times, or a twelfth."""
+    """Return the number of repetitions: `full` in a full run, else `quick`, or a twelfth."""
     if _is_full:
         return full
     return quick if quick is not None else min(full, max(full // _LESS, _LEAST))
@@ -54,7 +55,7 @@ def times(full: int, quick: int | None = None) -> int:
 def a_few(
     rows: Iterable[T], quick: Collection[T] | Callable[[T], bool], name: Callable[[T], str] | None = None
 ) -> list[Any]:
-    """Rows of a table for `parametrize`, of which `make test` has those in `quick` alone.
+    """Return rows for `parametrize`, in `make test` only those in `quick`.
 
     A plain tuple has a value for each argument. `name` gives a row's name, where pytest's own will not do.
     """
@@ -71,5 +72,5 @@ def a_few(
 
 
 def few_captures(names: Iterable[str]) -> list[Any]:
-    """Captures for `parametrize`, of which `make test` has some of each protocol."""
+    """Return captures for `parametrize`, in `make test` some of each protocol."""
     return a_few(names, CAPTURES)

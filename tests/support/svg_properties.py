@@ -1,4 +1,4 @@
-"""What must hold of any drawing, and the drawings of a recorded game, for the tests of all games."""
+"""Properties of all drawings, and the drawings of a recorded game."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from xml.etree import ElementTree
 
-from stored import stored
+from imported_databases import database_of
 
 import kiebitz
 from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
@@ -23,14 +23,14 @@ SMALLEST = 24
 MOST_PIECES = 110
 
 _LETTER = 0.5
-"""How wide a letter is at least, on the average, in parts of its height."""
+"""Minimum average width of a letter, relative to its height."""
 
 _SLACK = 2.5
-"""By so much an outline may lie outside of the sheet, as half of its width does."""
+"""Maximum distance of an outline beyond the sheet: half of its width lies outside."""
 
 Point = tuple[float, float]
 Matrix = tuple[float, float, float, float, float, float]
-"""As SVG writes it: x' = a x + c y + e, y' = b x + d y + f."""
+"""The matrix in SVG's order: x' = a x + c y + e, y' = b x + d y + f."""
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _STEP = re.compile(r"([MmLlHhVvCcSsQqTtAaZz])([^MmLlHhVvCcSsQqTtAaZz]*)")
@@ -38,7 +38,7 @@ _TAKES = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "A": 7
 
 
 def check(drawing: Drawing) -> None:
-    """Whatever is drawn: few sound pieces inside of the sheet, texts that are harmless and large enough."""
+    """Check a drawing: few sound elements inside the sheet, and harmless texts that are large enough."""
     assert (drawing.width, drawing.height) in SIZES.values()
     assert 0 < len(drawing.pieces) <= MOST_PIECES
     assert {piece.name for piece in drawing.pieces} == drawing.fragments.keys()
@@ -53,13 +53,15 @@ def check(drawing: Drawing) -> None:
 
 
 def texts(drawing: Drawing) -> list[str]:
-    """All texts of a drawing, in the order in which they were put."""
+    """Return all texts of a drawing, in the order in which they were put."""
     return [text for piece in drawing.pieces for text in _texts(drawing.fragments[piece.name])]
 
 
 def drawings(capture: str, shape: Shape, player: str | None = None, every: int = 1) -> Iterator[Drawing]:
-    """A recorded session after each event, or one of so many, and the last; over a player's shoulder."""
-    session = kiebitz.open(stored(capture))
+    """Yield the drawings of a session after each event, or every n-th, and the last; from a player's
+    perspective.
+    """
+    session = kiebitz.open(database_of(capture))
     timeline = session.timeline
     onlooker = Onlooker(timeline, player)
     for table in timeline.tables():
@@ -110,7 +112,7 @@ def _look(
 
 
 def _text(element: ElementTree.Element, matrix: Matrix, inherited: dict[str, str]) -> list[Point]:
-    """The corners of a text; that it can be read, on light paper and on dark, is seen here."""
+    """Return the corners of a text; that it can be read, on light paper and on dark, is seen here."""
     text = element.text or ""
     assert text.isprintable(), text
     assert len(element) == 0
@@ -151,7 +153,7 @@ def _polygon(element: ElementTree.Element) -> list[Point]:
 
 
 def _path(element: ElementTree.Element) -> list[Point]:
-    """The ends of a path's steps, and the points that pull at its curves: it never leaves these."""
+    """Return the ends of a path's steps, and the points that pull at its curves: it never leaves these."""
     found = []
     at = start = (0.0, 0.0)
     for letter, written in _STEP.findall(element.get("d", "")):

@@ -1,4 +1,4 @@
-"""Feeds a table with scripted datagrams and tells what came of them, without sockets, files or clocks."""
+"""Driver that passes scripted datagrams to a table, without sockets, files or clocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Play:
         self._send(name, "c2s", text, after_ms)
 
     def server(self, names: str, text: str, after_ms: float = 1) -> None:
-        """The server sends a copy to each of the clients, whose names stand with blanks between them."""
+        """Send a copy of a message to each of the clients, whose names are separated by blanks."""
         for name in names.split():
             self._send(name, "s2c", text, after_ms)
             after_ms = 0.1
@@ -53,7 +53,7 @@ class Play:
         self.server(" ".join(players), f"ROUND STARTED;{number};{','.join(players)}", after_ms=250)
 
     def turn(self, everybody: str, name: str, rolled: str, announced: str, token: str) -> None:
-        """One whole turn: question, roll, announcement."""
+        """Play one whole turn: question, roll, announcement."""
         self.server(name, f"YOUR TURN;{token}-turn")
         self.client(name, f"ROLL;{token}-turn")
         self.server(everybody, f"PLAYER ROLLS;{name}")
@@ -80,12 +80,12 @@ class Play:
 
     @property
     def told(self) -> list[str]:
-        """The events as sentences."""
+        """Return the events as sentences."""
         return [MAEXCHEN.presentation.describe(event) for event in self.events]
 
     @property
     def flaws(self) -> list[Diagnostic]:
-        """All diagnostics but notes, with the last verdicts."""
+        """Return all diagnostics but notes, with the last verdicts."""
         self.inspector.finish()
         return [flaw for flaw in self._drain().diagnostics if flaw.severity != "note"]
 
@@ -95,7 +95,7 @@ class Play:
 
     @property
     def games(self) -> list[Game]:
-        """Each game as it was told last."""
+        """Each game's last reported state."""
         return list({game.id: game for game in self._drain().games}.values())
 
     @property

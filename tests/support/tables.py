@@ -1,4 +1,4 @@
-"""Tables of text that stand in tests: a row is a line, and goes on in the indented lines below it."""
+"""Text tables in tests: a row is a line, and continues in the indented lines below it."""
 
 from __future__ import annotations
 

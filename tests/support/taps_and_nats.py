@@ -1,4 +1,4 @@
-"""What the tests of taps share: a real nats-server that can be killed, a way to it that can be cut, taps."""
+"""Test bench for taps: a real nats-server that can be killed, a network that can be cut, taps."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SUBJECT = "class"
 COMMAND = [sys.executable, "-m", "kiebitz"]
 
 GAMES = ("maexchen-head-tiny.pcap", "okey-head-tiny.pcap.gz", "cgml-tiny.pcap.gz")
-"""Captures of three servers, each of which one tap records."""
+"""Captures of three servers, each recorded by one tap."""
 
 
 def needs_nats() -> None:
-    """Skip the test where there is no nats-server, or no client for it."""
+    """Skip the test without nats-server or its client."""
     if shutil.which("nats-server") is None:
         pytest.skip("nats-server is not installed")
     pytest.importorskip("nats", reason="nats-py is not installed")
@@ -75,7 +75,7 @@ class Server:
 
 @contextmanager
 def server(folder: Path, extra: str = "") -> Iterator[Server]:
-    """A server for a block."""
+    """Yield a server for a block."""
     one = Server(folder, extra)
     one.start()
     try:
@@ -85,7 +85,7 @@ def server(folder: Path, extra: str = "") -> Iterator[Server]:
 
 
 class Network:
-    """A way to a port of this machine, which can be cut: then nothing passes, and nobody is told."""
+    """A connection to a local port that can be cut without notice to either side."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -102,7 +102,7 @@ class Network:
         self._is_whole.clear()
 
     def mend(self) -> None:
-        """It is there again; what was on its way is lost, and connections with it."""
+        """Restore the network; data in flight and connections are lost."""
         self._close_all()
         self._is_whole.set()
 
@@ -157,7 +157,7 @@ class Network:
 
 @contextmanager
 def network(port: int) -> Iterator[Network]:
-    """A way that is whole at first."""
+    """Yield a way that is whole at first."""
     one = Network(port)
     try:
         yield one
@@ -166,7 +166,7 @@ def network(port: int) -> Iterator[Network]:
 
 
 def packets_of(name: str) -> list[RawPacket]:
-    """The packets of a recorded capture."""
+    """Return the packets of a recorded capture."""
     with open_capture(str(CAPTURES / name)) as capture:
         return list(capture)
 
@@ -181,7 +181,7 @@ def as_pcap(packets: Iterable[RawPacket], with_head: bool = True) -> bytes:
 
 
 class Program:
-    """A command of ours that runs beside the test; what it says goes into a file."""
+    """A `kiebitz` command that runs alongside the test; its output goes into a file."""
 
     def __init__(self, log: Path, *arguments: str, stdin: int | None = None) -> None:
         self._log = log
@@ -208,7 +208,7 @@ class Program:
         return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
-        """All its processes at once, with no time to do anything."""
+        """Kill all its processes at once."""
         with suppress(ProcessLookupError):
             subprocess.run(["pkill", "-9", "-s", str(self.process.pid)], check=False)
         self.process.kill()
@@ -238,7 +238,7 @@ class Tap(Program):
         self._has_begun = True
 
     def finish(self) -> None:
-        """Nothing more comes: it ends by itself, and well."""
+        """Close the input and check that the tap exits successfully."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         assert self.process.wait(PATIENCE_S) == 0, self.said
@@ -257,7 +257,7 @@ def place_at(port: int) -> str:
 
 
 def count(database: Path, table: str) -> int:
-    """How many rows a table has, also while it is being written."""
+    """Return a table's number of rows, also while it is being written."""
     try:
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             found: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -267,13 +267,13 @@ def count(database: Path, table: str) -> int:
 
 
 def until_recorded(database: Path, chunks: int) -> None:
-    """Wait until so many rows of bytes are there; a moment more would show any that come twice."""
+    """Wait until this many rows of bytes exist, and a moment more, which would show duplicates."""
     until(lambda: count(database, "chunks") >= chunks, f"{chunks} pieces of bytes are recorded")
     time.sleep(0.1)
 
 
 def runs_heard(port: int) -> set[str]:
-    """The runs of which something was published."""
+    """Return the runs of which something was published."""
 
     async def look(jetstream: Any) -> set[str]:
         found = set()
@@ -289,7 +289,7 @@ def runs_heard(port: int) -> set[str]:
 
 
 def publish(port: int, messages: Iterable[tuple[str, bytes]], **options: Any) -> None:
-    """Publish messages, each under a subject, as anybody may who is let in."""
+    """Publish messages by subject, as any admitted client may."""
 
     async def send(jetstream: Any) -> None:
         for subject, data in messages:
@@ -322,13 +322,13 @@ class Lab:
         self.collector = collect(folder, way.port, self.database)
 
     def give(self, part: int, of: int) -> None:
-        """Give each tap the next part of its game."""
+        """Pass the next part of its game to each tap."""
         for tap, packets in zip(self.taps, self.packets, strict=True):
             size = -(-len(packets) // of)
             tap.give(packets[part * size : (part + 1) * size])
 
     def in_one_place(self) -> Path:
-        """The database of one program that has recorded all three."""
+        """Return the database of one program that has recorded all three."""
         capture = self.folder / "all.pcap"
         capture.write_bytes(as_pcap(sorted(packet for packets in self.packets for packet in packets)))
         database = self.folder / "one.db"

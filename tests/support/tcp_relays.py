@@ -29,7 +29,7 @@ NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 @contextmanager
 def serving(family: socket.AddressFamily = V4, port: int = 0) -> Iterator[socket.socket]:
-    """A listening socket; the tests play the server themselves."""
+    """Yield a listening socket; the tests play the server themselves."""
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.settimeout(SECONDS)
@@ -54,7 +54,7 @@ def connect(relay: Running, family: socket.AddressFamily = V4) -> socket.socket:
 def connected(
     relay: Running, server: socket.socket, family: socket.AddressFamily = V4
 ) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A client's socket and the server's, with the relay between them."""
+    """Yield a client's socket and the server's, with the relay between them."""
     with connect(relay, family) as client:
         there, _ = server.accept()
         with there:
@@ -63,7 +63,7 @@ def connected(
 
 
 def receive(sock: socket.socket, count: int) -> bytes:
-    """So many bytes, or what came before the end."""
+    """Receive this many bytes, or all before the end."""
     data = b""
     while len(data) < count and (piece := sock.recv(count - len(data))):
         data += piece

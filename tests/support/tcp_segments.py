@@ -27,11 +27,11 @@ ISN = {"c": 1000, "s": 4_294_967_290}
 _FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32}
 
 Sent = tuple[int, Segment]
-"""When a segment came (ns), and the segment."""
+"""A segment with its time of arrival (ns)."""
 
 
 def packed(endpoint: str) -> tuple[bytes, bytes]:
-    """Address and port as they stand in packets."""
+    """Return address and port as packed in packets."""
     host, _, port = endpoint.rpartition(":")
     return socket.inet_aton(host), struct.pack(">H", int(port))
 
@@ -57,10 +57,10 @@ def sent(
     client: str = CLIENT,
     server: str = SERVER,
 ) -> Sent:
-    """A segment of the client or the server at a time (milliseconds).
+    """Return a segment of the client or the server at a time (milliseconds).
 
-    `at` is the offset of its first byte, `ack` the offset of the other side's byte that it expects. A SYN
-    stands before offset 0.
+    `at` is the offset of its first byte, `ack` the offset of the other side's next byte. A SYN stands before
+    offset 0.
     """
     other = "s" if who == "c" else "c"
     seq = (ISN[who] if isn is None else isn) + 1 + at - ("S" in flags)
@@ -98,7 +98,7 @@ def segments_of(text: str) -> list[Sent]:
 
 
 def cases(table: str, end_ms: int = 0) -> list[tuple[str, list[Sent], list[str]]]:
-    """Return the cases of a table: a title, and indented its segments and, behind "=>", what is told."""
+    """Return the cases of a table: a title, and indented its segments and, after "=>", the expected items."""
     found = []
     for case in re.split(r"\n(?! )", table.strip()):
         title, body = re.sub(r"\n +", " ", case.replace("\n", "\r", 1)).split("\r")
@@ -109,7 +109,7 @@ def cases(table: str, end_ms: int = 0) -> list[tuple[str, list[Sent], list[str]]
 
 
 def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) -> list[Item]:
-    """What comes of captured packets, where content does not tell who is the server."""
+    """Return the items of captured packets, if the server is not detected by content."""
     decoder = PacketDecoder()
     conversations = SegmentReorderer(TcpFlows(itertools.count(1), lambda *_: None, frozenset(ports)))
     items: list[Item] = []
@@ -124,7 +124,7 @@ def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) ->
 
 
 def told(items: Iterable[Item]) -> list[str]:
-    """Items in words: stream, direction, offset and what there is; the time in milliseconds for an End."""
+    """Describe items: stream, direction, offset and content; the time in milliseconds for an End."""
     lines = []
     for item in items:
         number = item.stream.id
@@ -140,9 +140,9 @@ def told(items: Iterable[Item]) -> list[str]:
 
 
 def check_order(items: Iterable[Item]) -> dict[tuple[int, Direction], int]:
-    """What holds for the items of any capture: in order per direction, nothing twice, each stream ends once.
+    """Check items of any capture: in order per direction, no duplicates, each stream ends once.
 
-    Gives the number of bytes of each direction, with those of gaps of known length, which may be gigabytes.
+    Returns the number of bytes of each direction, including gaps of known length, which may be gigabytes.
     """
     said: dict[tuple[int, Direction], int] = {}
     ended = set()
@@ -169,7 +169,7 @@ def check_order(items: Iterable[Item]) -> dict[tuple[int, Direction], int]:
 
 
 def packet(segment: Segment) -> bytes:
-    """The segment in an IPv4 packet, without sums, as a sending machine sees it."""
+    """Return the segment in an IPv4 packet, without sums, as a sending machine sees it."""
     header = struct.pack(">IIHHHH", segment.seq, segment.ack, 0x5000 | segment.flags, segment.window, 0, 0)
     content = segment.flow[8:] + header + segment.payload
     total = 20 + len(content) + segment.missing
@@ -187,7 +187,7 @@ def write_pcap(path: Path, segments: Iterable[Sent]) -> None:
 
 
 def plain(item: Item) -> tuple[object, ...]:
-    """An item as a value: its kind, its stream's id and all its fields."""
+    """Return an item as a value: its kind, its stream's id and all its fields."""
     fields = (getattr(item, name) for name in item.__struct_fields__ if name != "stream")
     return type(item).__name__, item.stream.id, *fields
 

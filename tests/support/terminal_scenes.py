@@ -1,4 +1,4 @@
-"""Draws scenes as they would stand on a terminal, and makes the events that are part of them."""
+"""Scenes drawn for a terminal, and their events."""
 
 from __future__ import annotations
 

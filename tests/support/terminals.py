@@ -1,4 +1,4 @@
-"""Runs the real command on a pseudo-terminal of a given size, which nothing can tell from a real one."""
+"""Runs a command on a pseudo-terminal of a given size."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PATIENCE_S = 60.0
 
 
 def unstyled(text: str) -> str:
-    """A text without its colours."""
+    """Return a text without its colours."""
     return _STYLE.sub("", text)
 
 
 class OnTerminal:
-    """A command whose stdin, stdout and stderr are a terminal of so many columns and rows.
+    """A command whose stdin, stdout and stderr are a terminal of this many columns and rows.
 
-    `written` is all that it has written. The terminal stays open when the command has ended.
+    `written` is its output. The terminal stays open when the command has ended.
     """
 
     def __init__(self, *arguments: str, columns: int = 80, rows: int = 24, **environment: str) -> None:
@@ -90,7 +90,7 @@ class OnTerminal:
 
     @property
     def lines(self) -> list[str]:
-        """What stands on the terminal, line by line, without colours."""
+        """The terminal's lines, without colours."""
         return unstyled(self.written.decode()).replace("\r\n", "\n").splitlines()
 
     def _read(self, deadline: float) -> None:

@@ -24,7 +24,7 @@ from kiebitz.proxy.relay.tcp import TcpRelay
 from kiebitz.proxy.relay.udp import UdpRelay
 
 SECONDS = 60.0
-"""How long anything may take before a test fails."""
+"""Time limit in seconds."""
 V4, V6 = socket.AF_INET, socket.AF_INET6
 HOSTS = {V4: "127.0.0.1", V6: "::1"}
 
@@ -131,7 +131,7 @@ def relaying(
 
 
 def to(server: Echo, family: socket.AddressFamily = V4) -> Reverse:
-    """A mode that relays to `server` and listens on any port of `family`."""
+    """Return a mode that relays to `server` and listens on any port of `family`."""
     return Reverse("udp", HOSTS[server.socket.family], server.port, HOSTS[family], 0)
 
 

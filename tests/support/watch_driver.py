@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from command import CAPTURES
-from stored import stored
+from imported_databases import database_of
 from textual.pilot import Pilot
 
 from kiebitz.cli.options.session import open_session
@@ -31,11 +31,11 @@ _NAMES = {
     '"': "quotation_mark",
     "?": "question_mark",
 }
-"""What Textual calls keys that are no letters."""
+"""Textual's names of keys that are no letters."""
 
 
 class Sight:
-    """The application as somebody has it before them."""
+    """The running application."""
 
     def __init__(self, pilot: Pilot[Any], app: WatchApp) -> None:
         self.pilot = pilot
@@ -47,30 +47,30 @@ class Sight:
 
     @property
     def place(self) -> int:
-        """Which event of the course one is at, from 1."""
+        """Return which event of the course one is at, from 1."""
         course = self.viewer.course
         assert course is not None
         return course.place + 1
 
     @property
     def lines(self) -> list[str]:
-        """What stands on the screen, line by line, without colours."""
+        """The screen's lines, without colours."""
         strips = self.app.screen._compositor.render_strips(self.app.size)
         return [strip.text.rstrip() for strip in strips]
 
     @property
     def text(self) -> str:
-        """The same in one."""
+        """Return the same in one."""
         return "\n".join(self.lines)
 
     @property
     def status(self) -> str:
-        """The lines above the keys that say how it goes."""
+        """Return the lines above the keys that say how it goes."""
         region = self.app.query_one("#status").region
         return "\n".join(self.lines[region.y : region.bottom])
 
     def rows(self, pane: str) -> list[str]:
-        """All rows of a pane, whether they are in sight or not."""
+        """Return all rows of a pane, whether they are in sight or not."""
         rows = self.app.query_one(f"#{pane}", Listing).rows
         return [line.plain for line in rows.lines(0, len(rows))]
 
@@ -117,8 +117,8 @@ def watch(
     said: Said | None = None,
     hands: ControlClient | None = None,
 ) -> WatchApp:
-    """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
-    path = session if "/" in session and Path(session).parent != CAPTURES else stored(Path(session).name)
+    """Run the application on a capture or a database, with the script alongside."""
+    path = session if "/" in session and Path(session).parent != CAPTURES else database_of(Path(session).name)
     timeline = open_session(path)
     viewer = viewer_of(timeline, path, player, compile_optional_filter(wanted), game, pace or Pace())
     app = WatchApp(viewer, said, hands)

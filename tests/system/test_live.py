@@ -38,7 +38,7 @@ def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
     return found
 
 
-def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path) -> None:
+def test_relay_sniff_and_tcpdump_record_the_same(tmp_path: Path) -> None:
     server = Server(expected=len(NAMES), rounds=6)
     port = free_port("udp")
     mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"

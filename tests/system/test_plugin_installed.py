@@ -76,7 +76,6 @@ class Environment:
         self.run("python", "-m", "pip", "install", *quiet, *alone, str(source))
 
     def _borrow(self, folder: Path) -> None:
-        """See what is installed beside the tests, pip too, but no Kiebitz and no plug-in."""
         folder.mkdir()
         for scheme in ("purelib", "platlib"):
             for entry in Path(sysconfig.get_path(scheme)).iterdir():
@@ -86,19 +85,18 @@ class Environment:
 
 
 def _plain_environment() -> dict[str, str]:
-    """The variables of a user who has set nothing for Python and pip."""
+    """Return the variables of a user who has set nothing for Python and pip."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
 
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment with Kiebitz and the plug-in; building them leaves nothing in the checkout."""
     sources = tmp_path_factory.mktemp("sources")
     no_caches = shutil.ignore_patterns("__pycache__")
     for folder in ("kiebitz", *ROOMS):
         shutil.copytree(ROOT / folder, sources / "kiebitz" / folder, symlinks=True, ignore=no_caches)
     for room in ROOMS:
-        # As git checks links out where there are none: core.symlinks=false, usual on Windows.
+        # As git checks out links without support for them: core.symlinks=false, usual on Windows.
         link = sources / "kiebitz" / "kiebitz" / room
         target = link.readlink()
         link.unlink()
@@ -114,7 +112,6 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.fixture(scope="module")
 def database(fresh: Environment) -> str:
-    """A captured game, imported."""
     packets = []
     for number, (sender, receiver, data) in enumerate(GAME):
         packet = IP(src=sender[0], dst=receiver[0]) / UDP(sport=sender[1], dport=receiver[1]) / data
@@ -126,7 +123,7 @@ def database(fresh: Environment) -> str:
     return "game.db"
 
 
-def test_what_runs_is_the_installed_copy_and_has_every_file(fresh: Environment) -> None:
+def test_the_installed_copy_runs_and_is_complete(fresh: Environment) -> None:
     program = "import kiebitz; print(kiebitz.__file__)"
     # Isolated: the folder that it runs in does not count.
     found = fresh.run("python", "-I", "-c", program).stdout.strip()
@@ -197,7 +194,7 @@ def test_its_reference_is_printed(fresh: Environment) -> None:
         assert text in reference
 
 
-def test_a_capture_is_told_as_a_game(fresh: Environment, database: str) -> None:
+def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> None:
     assert [row["sentence"] for row in fresh.json("events", database)] == TOLD
     (table,) = fresh.json("state", database)
     assert table["protocol"] == "knobeln"
@@ -207,7 +204,7 @@ def test_a_capture_is_told_as_a_game(fresh: Environment, database: str) -> None:
     assert '"alice": 6' in fresh.run("kiebitz", "state", database).stdout
 
 
-def test_a_flaw_is_told_at_its_byte(fresh: Environment, database: str) -> None:
+def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str) -> None:
     (flaw,) = fresh.json("check", database, status=3)
     assert (flaw["code"], flaw["blame"], flaw["clause"]) == ("bad-number", "server", "Spiel")
     assert (flaw["offset_in_msg"], flaw["length"], flaw["bytes"]) == (9, 4, "eins")

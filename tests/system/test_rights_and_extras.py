@@ -1,5 +1,3 @@
-"""Rights under sudo, Python's -E, and extras that are not installed: what the command does and says."""
-
 from __future__ import annotations
 
 import json
@@ -72,7 +70,7 @@ def test_files_made_under_sudo_belong_to_the_caller(arguments: list[str], made: 
 @as_root
 @needs_setpriv
 @pytest.mark.parametrize("command", ["relay", "sniff"])
-def test_a_recording_under_sudo_goes_on_as_the_caller(command: str, tmp_path: Path) -> None:
+def test_a_recording_under_sudo_continues_as_the_caller(command: str, tmp_path: Path) -> None:
     (tmp_path / "setpriv").write_text(
         '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done\necho "$HOME ${SUDO_UID-}"\n'
     )
@@ -147,7 +145,7 @@ def test_without_rights_complete_commands_are_printed(tmp_path: Path) -> None:
         ({"SUDO_UID": "1000", "SUDO_GID": "100"}, (1000, 100)),
     ],
 )
-def test_who_called_sudo(
+def test_the_caller_of_sudo(
     environment: dict[str, str], expected: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SUDO_UID", "SUDO_GID"):
@@ -220,7 +218,7 @@ def test_a_missing_extra_is_named_with_its_command(
     command = done.err.splitlines()[-1].strip()
     assert command.startswith(RECEIPTS[receipt])
     (extras,) = re.findall(r"\[([a-z,]+)\]", command)
-    # Those that are there are kept.
+    # Existing ones are kept.
     assert set(extras.split(",")) == EXTRAS.keys() - {"test"}
 
 

@@ -1,7 +1,8 @@
-"""Recording goes on for ever: ten million messages on one connection, 100,000 clients who come and go.
+"""Soak test: ten million messages on one connection, 100,000 clients that come and go.
 
-The short ones run with all other tests, the long ones by `make soak`; they differ in numbers only. Each ends
-with a table of what was measured. Nothing in it is a time that a test could fail by.
+The short runs are part of all tests, the long ones of `make soak`; only their numbers differ. Each ends with
+a
+table of what was measured. No test fails by a duration.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from typing import NamedTuple
 
 import pytest
 from processes_and_rows import PATIENCE_S, free_port, until
+from relay_processes import HAS_PROC, Size, Watched, watched_relay
 from rich.console import Console
 from rich.table import Table
 from soak_traffic import MaexchenTalk, tcp_client, udp_client
 from udp_relays import eventually, relaying
-from watched import HAS_PROC, Size, Watched, watched_relay
 
 from kiebitz.dissectors.model import End, Transport
 from kiebitz.proxy.relay import tcp as relay_tcp
@@ -39,25 +40,20 @@ pytestmark = HAS_PROC
 
 STEPS = 20
 WARM_AFTER = 4
-"""After so many steps neither process should need more memory than it has."""
 
 MAY_GROW_KIB = 8 << 10
-"""So much more may be in use at the end: what allocators and SQLite's cache come and go with."""
 
 LATE_S = 300.0
-"""So long the recorder may take for what waits."""
 
 
 def counts(short: int, long: int) -> pytest.MarkDecorator:
-    """The test's `count`: one that takes seconds, and one that takes minutes."""
+    """Return the test's `count`: one that takes seconds, and one that takes minutes."""
     return pytest.mark.parametrize(
         "count", [pytest.param(short, id="short"), pytest.param(long, id="long", marks=pytest.mark.soak)]
     )
 
 
 class Sample(NamedTuple):
-    """What was there after so many messages, all of them recorded."""
-
     messages: int
     seconds: float
     forwarder: Size
@@ -66,9 +62,9 @@ class Sample(NamedTuple):
 
 
 def soak(relay: Watched, step: Callable[[], int]) -> list[Sample]:
-    """Take all steps, each of which tells how many messages were sent so far; measure before and after each.
+    """Run all steps, each of which returns the number of messages so far; measure before and after each.
 
-    Whenever all is recorded nothing waits but the segment of the journal that is being written.
+    Once all is recorded, only the journal's current segment remains.
     """
     samples = [_sample(relay, 0, 0.0)]
     begun = time.monotonic()
@@ -128,7 +124,6 @@ def report(title: str, samples: list[Sample], database: Path, name: str) -> None
 
 
 def recorded(database: Path) -> tuple[int, int, int]:
-    """How many streams, chunks and messages a database has."""
     with closing(sqlite3.connect(database)) as connection:
         found = [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -138,7 +133,7 @@ def recorded(database: Path) -> tuple[int, int, int]:
 
 
 def serving(transport: Transport) -> socket.socket:
-    """A server's socket."""
+    """Return a server's socket."""
     server = socket.socket(socket.AF_INET, socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 0))
     server.settimeout(PATIENCE_S)
@@ -200,7 +195,6 @@ def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -
 
 @pytest.fixture
 def uncollected() -> Iterator[None]:
-    """Objects that hold each other stay where they are."""
     gc.collect()
     gc.disable()
     yield
@@ -208,7 +202,6 @@ def uncollected() -> Iterator[None]:
 
 
 def relays_objects() -> int:
-    """How many objects of the relays' own there are."""
     modules = (relay_tcp.__name__, relay_udp.__name__)
     return sum(type(found).__module__ in modules for found in gc.get_objects())
 

@@ -11,10 +11,10 @@ from game_scenes import cgml as marias
 from game_scenes import schafkopf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
 from screens import ASCII, Filled
-from stored import stored
 from strength import times
 from wcwidth import wcswidth
 
@@ -41,7 +41,7 @@ LEGENDS = "♣ Eichel ♠ Gras ♥ Herz ♦ Schellen", "♣ žaludy ♠ zelené 
         ({"TERM": "xterm-256color", "WT_SESSION": "1-2-3"}, True),
         ({"TERM": "xterm-256color", "KONSOLE_VERSION": "230804"}, True),
         ({"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}, True),
-        # Nobody says that these have a font for it.
+        # Fonts may lack these.
         ({}, False),
         ({"TERM": "xterm"}, False),
         ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False),
@@ -66,7 +66,7 @@ def test_emoji_are_for_terminals_that_are_known_to_draw_them(
     assert emoji.are_drawn(surroundings) is drawn
 
 
-def test_whoever_reckons_finds_the_same_widths() -> None:
+def test_all_width_functions_agree() -> None:
     assert {cell_len(sign) for sign in OWN_SUITS.suits} == {2}
     assert {wcswidth(sign) for sign in OWN_SUITS.suits} == {2}
     assert {cell_len(sign) for sign in UNICODE.suits} == {1}
@@ -76,13 +76,12 @@ def test_whoever_reckons_finds_the_same_widths() -> None:
 
 
 def on_stored(command: tuple[str, ...]) -> tuple[str, ...]:
-    """A command on a capture, as one on the database of it."""
+    """Return a command on a capture, as one on the database of it."""
     name, capture, *options = command
-    return name, stored(capture), *options
+    return name, database_of(capture), *options
 
 
 def table_rows(screen: Filled) -> int:
-    """How many rows of the terminal have both edges of the table in their columns."""
     rows = screen._pyte.buffer
     return sum({rows[y][17].data, rows[y][62].data} <= {*"│╭╮╰╯"} for y in range(24))
 
@@ -95,7 +94,7 @@ def table_rows(screen: Filled) -> int:
         (WATCHED, 12, ("🌰A", "🍃7", "♥ Q"), LEGENDS[1]),
     ],
 )
-def test_own_suits_stand_in_the_same_table(
+def test_own_suits_pseudonym_the_same_table(
     command: tuple[str, ...], rows: int, own: tuple[str, ...], legend: str
 ) -> None:
     looks: list[tuple[dict[str, str], tuple[str, ...], str]] = [
@@ -104,13 +103,12 @@ def test_own_suits_stand_in_the_same_table(
     ]
     for surroundings, signs, others in looks:
         with Filled(*on_stored(command), columns=80, rows=24, **surroundings) as screen:
-            # What pyte shows of a wide letter is the letter alone; it stands in two columns nevertheless.
+            # pyte shows a wide letter alone, though it occupies two columns.
             seen = screen.until(partial(is_whole, screen, rows, signs))
             assert all(sign not in seen for sign in others)
 
 
 def is_whole(screen: Filled, rows: int, signs: tuple[str, ...], seen: str) -> bool:
-    """Whether so many rows of the table and all these signs are seen."""
     return table_rows(screen) == rows and all(sign in seen for sign in signs)
 
 
@@ -135,7 +133,7 @@ def test_a_list_of_forty_columns_has_its_legend() -> None:
         screen.ended()
 
 
-def test_nobody_knows_who_reads_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_of_a_pipe_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in GNOME.items():
         monkeypatch.setenv(name, value)
     for command in (SCHAFKOPF, MARIAS):

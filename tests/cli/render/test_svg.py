@@ -1,5 +1,3 @@
-"""Drawings as files: `--svg`, documents that stand alone, and rows where nobody has drawn a protocol."""
-
 from __future__ import annotations
 
 import os
@@ -11,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command import TINY, kiebitz
-from stored import stored
+from imported_databases import database_of
 from svg_properties import SHAPES, check, texts
 from terminal_scenes import drawn
 
@@ -33,13 +31,13 @@ MOMENTS = {
 
 def written(protocol: str, path: Path) -> ElementTree.Element:
     capture, *options = MOMENTS[protocol]
-    done = kiebitz("state", stored(capture), *options, "--svg", str(path))
+    done = kiebitz("state", database_of(capture), *options, "--svg", str(path))
     assert (done.status, done.err) == (0, "")
     return ElementTree.parse(path).getroot()
 
 
 @pytest.mark.parametrize("protocol", MOMENTS)
-def test_a_document_stands_alone(protocol: str, tmp_path: Path) -> None:
+def test_a_document_is_self_contained(protocol: str, tmp_path: Path) -> None:
     path = tmp_path / "x.svg"
     root = written(protocol, path)
     title, caption, *words = [text.text or "" for text in root.iter(f"{SVG}text")]
@@ -73,7 +71,7 @@ def test_a_documents_lines_are_safe_and_each_piece_is_in_its_place() -> None:
     assert groups[0].attrib["transform"] == f"translate({drawing.pieces[0].x:g} {drawing.pieces[0].y + 64:g})"
 
 
-# The rows of a protocol that nobody has drawn.
+# The rows of a protocol without a view.
 
 
 def plain(state: dict[str, Any], shape: Shape = "wide") -> Drawing:
@@ -83,14 +81,14 @@ def plain(state: dict[str, Any], shape: Shape = "wide") -> Drawing:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_all_words_stand_where_a_terminal_has_them(shape: Shape) -> None:
+def test_all_words_are_at_the_terminal_s_positions(shape: Shape) -> None:
     state = {"players": {"anna": {"points": 3, "日本": "two words"}, "bert": {}}, "turn": "anna"}
     drawing = plain(state, shape)
     rows = []
     for piece in drawing.pieces:
         row = ""
         for word in ElementTree.fromstring(drawing.fragments[piece.name]):
-            # Viewers disagree over blanks: there are none.
+            # Viewers treat blanks differently, so none are used.
             assert word.text is not None
             assert word.text.split() == [word.text]
             cell = round((piece.x + float(word.attrib["x"])) / 15.7)
@@ -105,7 +103,7 @@ def test_all_words_stand_where_a_terminal_has_them(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize(("shape", "room"), [("wide", 23), ("tall", 32)])
-def test_rows_for_which_there_is_no_room_are_told(shape: Shape, room: int) -> None:
+def test_rows_for_which_there_is_no_room_are_reported(shape: Shape, room: int) -> None:
     state = {f"key{number}": number for number in range(50)}
     drawing = plain(state, shape)
     assert len(drawing.pieces) == room

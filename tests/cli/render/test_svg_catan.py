@@ -1,5 +1,3 @@
-"""Drawings of a Catan table: what stands where, whose it is, what is hidden, and whatever a state says."""
-
 from __future__ import annotations
 
 import re
@@ -33,7 +31,6 @@ def drawing(state: dict[str, Any], shape: Shape = "wide", events: list[Event] | 
 
 
 def places(drawn: Drawing, text: str) -> list[tuple[float, float]]:
-    """Where a text is drawn."""
     return [
         (piece.x + float(element.get("x", 0)), piece.y + float(element.get("y", 0)))
         for piece in drawn.pieces
@@ -43,7 +40,6 @@ def places(drawn: Drawing, text: str) -> list[tuple[float, float]]:
 
 
 def filled(drawn: Drawing, colour: str) -> list[tuple[str, float, float]]:
-    """The shapes of a colour: what they are, and where their pieces stand."""
     return [
         (element.tag, piece.x, piece.y)
         for piece in drawn.pieces
@@ -78,9 +74,7 @@ def test_fields_lie_as_on_the_board(slant: int, shape: Shape) -> None:
 
 @EACH
 @pytest.mark.parametrize("kind", ["Dorf", "Stadt", "Straße"])
-def test_a_building_stands_between_its_fields_in_its_players_colour_and_letter(
-    kind: str, shape: Shape
-) -> None:
+def test_a_building_is_between_its_fields_in_its_players_colour_and_letter(kind: str, shape: Shape) -> None:
     around = {"F0": (0, 0), "F1": (1, 0)} | ({} if kind == "Straße" else {"F6": (0, 1)})
     without = drawing(island(), shape)
     seen = drawing(island(buildings={key(*around.values()): {"owner": 1, "type": kind}}), shape)
@@ -90,7 +84,7 @@ def test_a_building_stands_between_its_fields_in_its_players_colour_and_letter(
     assert ">A</text>" in seen.fragments[new]
     fields = [places(seen, field)[0] for field in around]
     assert built.x == pytest.approx(sum(x for x, _ in fields) / len(fields), abs=1)
-    # The name of a field stands above its middle.
+    # A field's name is above its middle.
     assert 0 < built.y - sum(y for _, y in fields) / len(fields) < 60
 
 
@@ -103,7 +97,7 @@ def test_kinds_of_buildings_have_different_shapes() -> None:
     assert len(village - city) >= 1
 
 
-def test_what_is_no_place_on_the_board_is_not_drawn() -> None:
+def test_invalid_board_positions_are_not_drawn() -> None:
     buildings = {
         key((9, 9), (10, 9)): {"owner": 1, "type": "Straße"},
         key((0, 0), (1, 0)): {"owner": 1, "type": "Dorf"},
@@ -119,7 +113,7 @@ def test_chips_of_the_number_rolled_are_lit_but_not_the_robbers() -> None:
     assert len(filled(drawing(island(dice=[6, 6])), LIT)) == 0
 
 
-def test_what_was_built_since_the_last_roll_is_marked() -> None:
+def test_buildings_since_the_last_roll_are_marked() -> None:
     road = ((0, 0), (1, 0))
     state = island(buildings={key(*road): {"owner": 1, "type": "Straße"}}, robber=[0, 1])
     built = event(1, "built", place=[{"x": x, "y": y} for x, y in road], player=1, type="Straße")
@@ -207,7 +201,7 @@ def test_hidden_counts_are_marked(shape: Shape) -> None:
     assert "2 hidden cards, ? points, 7 resources: hidden" in said(seen)
 
 
-def test_a_players_drawing_has_nobody_elses_hand() -> None:
+def test_a_players_drawing_has_no_other_hand() -> None:
     for capture, player in ((GAME, "AssortedPets (AI)"), ("catan-infrarot-game2-3p.pcap.gz", "nobody")):
         for seen in drawings(capture, "wide", player, every=97):
             hands = [line for line in seen.words if " resources: " in line and player not in line]
@@ -215,7 +209,7 @@ def test_a_players_drawing_has_nobody_elses_hand() -> None:
 
 
 @EACH
-def test_what_is_said_of_players(shape: Shape) -> None:
+def test_statements_about_players(shape: Shape) -> None:
     state = island(turn=1, phase="Bauen", longest_road=1, largest_army=2)
     players = state["games"]["7"]["players"]
     players["1"] |= {"status": "Bauen", "knights": 1, "points": 1}
@@ -292,7 +286,7 @@ def test_the_games_of_five_servers_fit() -> None:
             check(drawn)
 
 
-# Whatever the state says.
+# With any state.
 
 
 @settings(deadline=None, max_examples=times(100))

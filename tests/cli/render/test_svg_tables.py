@@ -1,5 +1,3 @@
-"""Drawings of tables as SVG: what is seen and said on both sheets, marks, any number of players."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -107,12 +105,11 @@ def test_maexchen(shape: Shape) -> None:
 
 
 def marked(made: Drawing, colour: str, name: str) -> bool:
-    """Whether the plate of a player has an edge of this colour."""
     return any(f"k-s-{colour}" in part and f">{name}</text>" in part for part in made.fragments.values())
 
 
 @EACH
-def test_what_became_of_a_round_stays(shape: Shape) -> None:
+def test_a_round_s_result_remains_visible(shape: Shape) -> None:
     events = [
         event(1, "announced", name="anna", dice="6,5"),
         event(2, "actual_dice", dice="4,1"),
@@ -145,7 +142,7 @@ def test_what_became_of_a_round_stays(shape: Shape) -> None:
         ("cgml", {}, {"nobody is here yet"}),
     ],
 )
-def test_nobody_plays(game: str, state: dict[str, Any], seen: set[str], shape: Shape) -> None:
+def test_no_players(game: str, state: dict[str, Any], seen: set[str], shape: Shape) -> None:
     assert seen <= {*texts(drawing(game, state, shape))}
 
 
@@ -168,7 +165,7 @@ def test_every_piece_has_a_fragment_of_its_own(game: str, states: list[dict[str,
     assert len({tuple(drawing(game, state).fragments) for state in states}) == len(states)
 
 
-def test_dice_of_each_roll_can_be_told_apart() -> None:
+def test_dice_of_each_roll_are_distinct() -> None:
     rolls = [(high, low) for high in range(1, 7) for low in range(1, high + 1)]
     dice = [Dice(faces, "open") for faces in rolls] + [Dice(faces, "secret") for faces in rolls]
     assert len({thrown(each, 1.0).name for each in dice}) == 42
@@ -190,7 +187,7 @@ def test_a_rack_has_its_gaps() -> None:
 
 
 @pytest.mark.parametrize("game", ["schafkopf", "maexchen"])
-def test_who_is_to_move_has_an_arrow_and_no_colour_alone(game: str) -> None:
+def test_the_next_player_has_an_arrow_and_not_colour_alone(game: str) -> None:
     state = schafkopf(turn="Bert") if game == "schafkopf" else maexchen("Anna", "Bert", turn="Bert")
     made = drawing(game, state)
     plates = [part for part in made.fragments.values() if ">Bert</text>" in part]
@@ -198,7 +195,7 @@ def test_who_is_to_move_has_an_arrow_and_no_colour_alone(game: str) -> None:
     assert len(arrows) == 1
 
 
-def test_too_many_cards_are_told() -> None:
+def test_too_many_cards_are_reported() -> None:
     for shape in SHAPES:
         private = {name: {"hand": ["HERZ SAU"] * 30} for name in SEATS}
         made = drawing("schafkopf", schafkopf(private=private), shape)
@@ -206,7 +203,7 @@ def test_too_many_cards_are_told() -> None:
 
 
 @EACH
-def test_points_and_doings_have_room_beside_each_other(shape: Shape) -> None:
+def test_points_and_doings_have_room_next_to_each_other(shape: Shape) -> None:
     names = [f"p{number}" for number in range(8)]
     bluff = {"announced": {"name": "p0", "dice": "2,1"}, "private": {"p0": {"dice": "3,1", "bluff": True}}}
     state = maexchen(*names, turn="p1", seer="p1", **bluff) | {"scores": dict.fromkeys(names, 1000)}

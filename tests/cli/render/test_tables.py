@@ -1,5 +1,3 @@
-"""What holds of the pictures of every game, as text and as SVG, whatever a state says."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -16,8 +14,8 @@ from game_scenes import (
     played,
     schafkopf,
 )
+from invalid_states import HOSTILE_NAMES, invalid_state
 from rich.cells import cell_len
-from spoilt_states import HOSTILE_NAMES, spoilt
 from strength import a_few, times
 from svg_properties import SHAPES, check, drawings
 from terminal_scenes import drawn, event
@@ -69,10 +67,10 @@ EVENTS = {
     "cgml": [event(1, "result", winners=[1], money={"1": 3}), event(2, "played", player=3)],
 }
 CAPTURES = {
-    "maexchen": ("maexchen-head-port4711.pcap", "kaos", 7),
-    "schafkopf": ("schafkopf-1.3-2humans.pcap", "Bärbel", 23),
+    "maexchen": ("maexchen-head-port4711.pcap", "kaos", 15),
+    "schafkopf": ("schafkopf-1.3-2humans.pcap", "Bärbel", 40),
     "okey": ("okey-head-game-win.pcap.gz", "robin", 5),
-    "cgml": ("cgml-hands.pcap.gz", "6533", 60),
+    "cgml": ("cgml-hands.pcap.gz", "6533", 120),
 }
 """A session of each game, one of its players, and every how many events it is drawn in a quick run."""
 
@@ -96,13 +94,15 @@ def draw_everywhere(game: str, state: dict[str, Any], events: list[Event]) -> No
 @GAMES
 @pytest.mark.parametrize("seed", range(times(400, 20)))
 def test_spoilt_states(game: str, seed: int) -> None:
-    events = [event(each.id, each.kind, **spoilt(each.data, seed, 1)) for each in EVENTS[game][seed % 2 :]]
-    draw_everywhere(game, spoilt(STATES[game], seed), events)
-    draw_everywhere(game, spoilt(STATES[game], seed) | {"games": {}}, events)
+    events = [
+        event(each.id, each.kind, **invalid_state(each.data, seed, 1)) for each in EVENTS[game][seed % 2 :]
+    ]
+    draw_everywhere(game, invalid_state(STATES[game], seed), events)
+    draw_everywhere(game, invalid_state(STATES[game], seed) | {"games": {}}, events)
 
 
 def renamed(value: Any, name: str, other: str) -> Any:
-    """A state or an event's data with another name wherever it has this one."""
+    """Return a state or an event's data with another name wherever it has this one."""
     if isinstance(value, dict):
         return {renamed(key, name, other): renamed(part, name, other) for key, part in value.items()}
     if isinstance(value, list):

@@ -14,9 +14,10 @@ from command import ROOT, kiebitz
 from game_scenes import CGML_TRICK, DECK, NAMES, cgml, maexchen, okey, played, schafkopf
 from hypothesis import given
 from hypothesis import strategies as st
+from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
-from stored import stored
+from strength import times
 from terminal_scenes import drawn, event
 
 from kiebitz.cli.options.session import open_session
@@ -45,11 +46,11 @@ TABLES = {
     "cgml-between-hands": (HANDS, "--at", "0.3238s"),
     "maexchen-between-rounds": ("maexchen-head-port4711.pcap", "--at", "#70"),
 }
-"""By the name of its snapshot: the options of `kiebitz state`."""
+"""Snapshot name -> options of `kiebitz state`."""
 
 
 def picture(game: str, state: dict[str, Any], events: list[Event] | None = None, **how: Any) -> str:
-    """A picture without the blanks at the ends of its lines: some are the edges of a hand."""
+    """Return a picture without the blanks at the ends of its lines: some are the edges of a hand."""
     return "\n".join(map(str.rstrip, drawn(state, events, protocol=game, **how).split("\n")))
 
 
@@ -60,7 +61,7 @@ def picture(game: str, state: dict[str, Any], events: list[Event] | None = None,
 def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     capture, *options = TABLES[name]
-    out = kiebitz("state", stored(capture), *options).out
+    out = kiebitz("state", database_of(capture), *options).out
     seen = "".join(f"{line.rstrip()}\n" for line in out.splitlines())
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
@@ -81,7 +82,7 @@ def test_replay_of_a_game_ends_with_its_outcome(
     capture: str, game: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    replayed = kiebitz("replay", stored(capture), "--game", game, "--speed", "0").out
+    replayed = kiebitz("replay", database_of(capture), "--game", game, "--speed", "0").out
     last = replayed[replayed.rindex("game " + game) :]
     assert re.search(told, last)
     assert "▶" not in last
@@ -98,13 +99,13 @@ def test_replay_of_a_game_ends_with_its_outcome(
 def test_every_moment_is_drawn_and_players_keep_their_places(
     capture: str, step: int, places: list[str]
 ) -> None:
-    timeline = open_session(stored(capture))
+    timeline = open_session(database_of(capture))
     onlooker = Onlooker(timeline, None)
     pictures = 0
     for game in timeline.games():
         span = timeline.span(game.id)
         assert span is not None
-        for seq in range(span[0].seq + 2, span[1].seq, step):
+        for seq in range(span[0].seq + 2, span[1].seq, step * times(1, 3)):
             out = io.StringIO()
             state, events = timeline.state_at(game.table_id, seq), timeline.recent(game.table_id, seq, 60)
             Console(file=out, width=80, highlight=False).print(onlooker.picture(game.table_id, state, events))
@@ -112,13 +113,13 @@ def test_every_moment_is_drawn_and_players_keep_their_places(
             for place in places if "╭" in out.getvalue() else ():
                 assert re.search(place, out.getvalue(), re.MULTILINE), out.getvalue()
             pictures += 1
-    assert pictures > 60
+    assert pictures > times(60, 20)
 
 
 # Tables.
 
 
-def test_announcement_stands_in_a_bubble_beside_a_known_bluff() -> None:
+def test_announcement_is_in_a_bubble_next_to_a_known_bluff() -> None:
     bluff = {
         "announced": {"name": "alice", "dice": "6,5"},
         "private": {"alice": {"dice": "4,2", "bluff": True}},
@@ -156,11 +157,10 @@ def test_many_bids_end_with_the_latest() -> None:
     assert "bidding: … Cyril 5, Adam 6, Bára 7, Cyril 8, Adam 9, Bára 10, Cyril 11\n" in seen
 
 
-def test_a_stack_lies_between_the_player_who_puts_and_the_one_who_draws() -> None:
+def test_a_stack_lies_between_its_two_players() -> None:
     lines = picture("okey", okey()).split("\n")
 
     def place(words: str) -> tuple[bool, bool]:
-        """Whether words stand in the upper half, and in the left half."""
         row = next(number for number, line in enumerate(lines) if words in line)
         return row < len(lines) / 2, lines[row].index(words) < 40
 
@@ -237,7 +237,7 @@ partner not known yet
         ),
     ],
 )
-def test_all_pieces_can_be_told_apart_in_unicode_and_ascii(game: str, states: list[dict[str, Any]]) -> None:
+def test_all_pieces_are_distinct_in_unicode_and_ascii(game: str, states: list[dict[str, Any]]) -> None:
     for encoding in ("utf-8", "ascii"):
         assert len({picture(game, state, encoding=encoding) for state in states}) == len(states)
 
@@ -277,7 +277,7 @@ def test_ascii_terminal(game: str, state: dict[str, Any], signs: list[str]) -> N
     assert all(sign in seen for sign in signs)
 
 
-def test_one_picture_is_drawn_anew_for_each_console() -> None:
+def test_one_picture_is_drawn_again_for_each_console() -> None:
     state = maexchen("alice", "bob", announced={"name": "alice", "dice": "6,5"})
     made = draw("maexchen", Scene(state, [], ["alice", "bob"]))
     for width in (120, 40, 80):
@@ -322,8 +322,8 @@ def test_four_colours(terminal: dict[str, str], cards: list[str], tiles: list[st
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1"}
     for arguments, pieces in (
-        ([stored("schafkopf-1.3-badcard.pcap")], cards),
-        ([stored(OKEY), "--at", "#20"], tiles),
+        ([database_of("schafkopf-1.3-badcard.pcap")], cards),
+        ([database_of(OKEY), "--at", "#20"], tiles),
     ):
         seen = subprocess.run(
             [sys.executable, "-m", "kiebitz", "state", *arguments],
@@ -367,7 +367,7 @@ def test_twenty_players_sit_around_a_table_of_80_columns() -> None:
     assert seating(2 * (3 + FELT_ROWS), 80) is not None
 
 
-def test_three_sit_evenly_where_nobody_sits_at_the_top() -> None:
+def test_three_players_are_spaced_evenly() -> None:
     found = seating(3, 80, top=False)
     assert found is not None
     assert [place.edge for place in found.places] == ["right", "bottom", "left"]

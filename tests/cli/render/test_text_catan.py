@@ -1,5 +1,3 @@
-"""Pictures of a Catan table: that things stand where they belong, and what is hidden."""
-
 from __future__ import annotations
 
 import io
@@ -31,7 +29,6 @@ def board_of(state: dict[str, Any]) -> Board:
 
 
 def cells(text: str, *wanted: str) -> list[tuple[float, int]]:
-    """Where these words stand in a picture: column of their middle, and row."""
     return [
         (column + (len(word) - 1) / 2, row)
         for row, line in enumerate(text.splitlines())
@@ -68,7 +65,7 @@ def test_fields_lie_as_on_the_board(slant: int, width: int, encoding: str) -> No
 
 @pytest.mark.parametrize("slant", [1, -1])
 @pytest.mark.parametrize("width", [62, 80, 120])
-def test_buildings_stand_between_their_fields(slant: int, width: int) -> None:
+def test_buildings_are_between_their_fields(slant: int, width: int) -> None:
     board = board_of(island(slant))
     for other in board.neighbours((0, 0)):
         for corner in board.ends(spot([(0, 0), other])):
@@ -80,7 +77,7 @@ def test_buildings_stand_between_their_fields(slant: int, width: int) -> None:
             fields = [cells(seen, board.fields[place])[0] for place in corner]
             x, y = middle(fields)
             ((column, row),) = cells(seen, "[A]")
-            # Words stand a little above the middle of their fields.
+            # Words are a little above the middle of their fields.
             assert abs(column - x) <= 1.5
             assert abs(row - y) <= 1
             road = [cell for cell in cells(seen, "b") if cell[0] < cells(seen, "Bert")[0][0] - 10]
@@ -98,14 +95,14 @@ def test_village_is_a_letter_and_a_city_has_walls() -> None:
     assert "[A]" not in village
 
 
-def test_robber_stands_above_the_name_of_his_field() -> None:
+def test_robber_is_above_the_name_of_its_field() -> None:
     seen = picture(island(robber=[0, 1]))
     ((x, y),) = cells(seen, "▟█▙")
     assert (x, y + 1) in [(column + 0.5, row) for column, row in cells(seen, "F6")]
     assert cells(picture(island(robber=[9, 9])), "▟█▙") == []
 
 
-def test_harbours_lie_in_the_sea_beside_their_fields() -> None:
+def test_harbours_lie_in_the_sea_next_to_their_fields() -> None:
     state = island()
     state["games"]["7"]["board"]["harbours"] = [
         {"at": [[1, 0], [2, 0]], "type": "Hafen"},
@@ -126,7 +123,7 @@ def test_harbours_lie_in_the_sea_beside_their_fields() -> None:
     assert len(cells(seen, "Erz")) == len(cells(seen, "Wol")) == 1
 
 
-def test_numbers_that_come_often_and_the_number_rolled_stand_out() -> None:
+def test_numbers_that_come_often_and_the_number_rolled_are_out() -> None:
     seen = picture(island(dice=[1, 3]))
     assert "*6*" in seen
     assert "*8*" in seen
@@ -135,7 +132,6 @@ def test_numbers_that_come_often_and_the_number_rolled_stand_out() -> None:
 
 
 def styled(state: dict[str, Any], colours: Any, width: int = 80) -> list[list[tuple[str, str, str]]]:
-    """Each cell of a picture with its colours, its own and the ground's."""
     console = Console(file=io.StringIO(), width=width, height=60, force_terminal=True, color_system=colours)
     rows: list[list[tuple[str, str, str]]] = []
     for line in console.render_lines(draw("catan", Scene(state)), pad=False):
@@ -235,7 +231,7 @@ def test_hidden_counts_are_marked() -> None:
     assert "2 hidden cards" in seen
 
 
-def test_what_is_said_of_players() -> None:
+def test_statements_about_players() -> None:
     state = island(turn=1, phase="Bauen", longest_road=1, largest_army=2, winner=2)
     players = state["games"]["7"]["players"]
     players["1"] |= {"status": "Bauen", "knights": 1, "points": 1}
@@ -252,7 +248,7 @@ def test_what_is_said_of_players() -> None:
     assert "10 points\n" in seen
 
 
-def test_letters_tell_players_apart() -> None:
+def test_letters_distinguish_players() -> None:
     players = {str(number): {"name": name} for number, name in enumerate(["Anna", "Adam", "émile"])}
     seen = picture(island(players=players))
     assert all(line in seen for line in ("A  Anna", "B  Adam", "C  émile"))
@@ -284,7 +280,7 @@ def test_lobby() -> None:
     )
 
 
-# Whatever the state says.
+# With any state.
 
 
 @settings(deadline=None, max_examples=times(150))

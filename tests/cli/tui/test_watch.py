@@ -1,5 +1,3 @@
-"""The keys and panes of `kiebitz watch`, by what the screen says after them."""
-
 from __future__ import annotations
 
 import os
@@ -123,7 +121,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_what_a_key_does(walk: str) -> None:
+def test_effects_of_a_key(walk: str) -> None:
     session, steps = WALKS[walk]
 
     async def script(sight: Sight) -> None:
@@ -139,7 +137,7 @@ def test_what_a_key_does(walk: str) -> None:
     watch(session, script)
 
 
-def test_each_key_is_told_and_tried() -> None:
+def test_each_key_is_documented_and_works() -> None:
     pressed = {key for _, steps in WALKS.values() for step in steps for key in step.keys.split()}
     elsewhere = {"q", "Q", "ctrl+d", "ctrl+c", "ctrl+z", "space", "plus", "equals_sign", "minus", *"hedrg"}
     bound = {name for key in KEYS for name in key.key.split(",")}
@@ -255,7 +253,7 @@ def test_how_fast_it_plays(keys: str, how: str) -> None:
     watch("catan-niedlichepixel-game2-3p.pcap.gz", script)
 
 
-def test_a_silence_is_shortened_and_said() -> None:
+def test_a_silence_is_shortened_and_reported() -> None:
     async def script(sight: Sight) -> None:
         # Half a minute passed before the last one left.
         await sight.at(51)
@@ -271,8 +269,6 @@ def test_a_silence_is_shortened_and_said() -> None:
 
 
 class Typed(NamedTuple):
-    """What is typed into the filter line, keys in angle brackets, and what is seen then."""
-
     text: str
     there: Sequence[str] = ()
     gone: Sequence[str] = ()
@@ -413,10 +409,10 @@ def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
     watch(ODD, script, (40, 12))
 
 
-# What the recorder says.
+# The recorder's output.
 
 
-def test_what_the_recorder_says_is_in_a_pane() -> None:
+def test_the_recorder_s_output_is_in_a_pane() -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"listening on 9001\n")
         file.flush()
@@ -427,7 +423,7 @@ def test_what_the_recorder_says_is_in_a_pane() -> None:
             assert " recorder " in sight.text
             os.write(file.fileno(), "hostile \x1b[2J\x07 ü\n".encode())
             await sight.until(lambda: "hostile \\x1b[2J\\x07 ü" in sight.text, "the next line")
-            # It is not for one player's eyes, and everybody's come back.
+            # The document is for all players, so all hands are visible.
             await sight.press("a", "down", "enter")
             assert "as alice" in sight.status
             assert "recorder" not in sight.text

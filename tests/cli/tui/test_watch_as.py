@@ -1,6 +1,6 @@
-"""`kiebitz watch --as`: nothing is shown in any pane that only others were told.
+"""`kiebitz watch --as`: no pane shows what only other players know.
 
-In a recorded session all that the player was not told is overwritten with a word that is then looked for.
+In a recorded session all values hidden from the player are overwritten with a word that is then searched for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from watch_driver import Sight, watch
 
 
 @pytest.mark.parametrize("protocol", a_few(PLAYERS, ("schafkopf",)))
-def test_nothing_is_shown_that_only_others_were_told(protocol: str, tmp_path: Path) -> None:
+def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
     capture, player = PLAYERS[protocol]
     database = tmp_path / "game.db"
     assert kiebitz("import", str(CAPTURES / capture), "-w", str(database)).status == 0

@@ -1,5 +1,3 @@
-"""What a relay holds, on the terminal: the line that says so, the pane, and what the keys do there."""
-
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -7,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from held_messages import Relay, held_message, holding
-from made_sessions import Conversation
+from session_factory import Conversation
 from watch_driver import Sight, watch
 
 from kiebitz.services.alteration import control_client as hands_client
@@ -24,7 +22,6 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[str]:
-    """One into which is recorded: alice is registered, and nothing else."""
     path = str(tmp_path / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
     recorder.record(Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
@@ -51,7 +48,6 @@ async def shows(sight: Sight, text: str) -> None:
 
 
 async def held(sight: Sight, relay: Relay, count: int = 3) -> None:
-    """So many messages wait, and their pane is open."""
     relay.hold(
         *(held_message(number, f"ANNOUNCE;{number},1;token".encode()) for number in range(1, count + 1))
     )
@@ -68,7 +64,7 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
         assert "h acts on it" in sight.text
         relay.hold(held_message(2))
         await shows(sight, "; 1 more  h acts on them")
-        # It goes on, without anything that comes.
+        # It continues without any input.
         shown = sight.text
         await sight.until(lambda: sight.text != shown, "its time goes on")
         relay.hold(held_message(3))
@@ -77,7 +73,7 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
     by_hand(database, script)
 
 
-def test_a_message_that_waits_for_too_long_is_said_to(database: str) -> None:
+def test_a_message_that_waits_for_too_long_is_reported(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         relay.hold(held_message(1, waited_s=3.2))
         await shows(sight, "held: ANNOUNCE from alice to the server, 3.")
@@ -97,7 +93,7 @@ def test_a_message_that_waits_for_too_long_is_said_to(database: str) -> None:
         ("g", ("let all go", 1, 2, 3), "all that waited was let go", "nothing waits"),
     ],
 )
-def test_what_a_key_does_to_what_waits(
+def test_effects_of_a_key_on_held_messages(
     keys: str, done: tuple[object, ...], said: str, left: str, database: str
 ) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
@@ -118,7 +114,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
         assert {"dice", "token", "1,1"} <= {part for line in sight.lines for part in line.strip("| ").split()}
         await sight.press("enter")
         await shows(sight, "nothing is another")
-        # The grammar's sentence stands at the field, and nothing is done.
+        # The grammar's message is at the field, and nothing is done.
         await sight.press("backspace", "backspace", "backspace", *"9", "comma", *"9")
         await shows(sight, "dice=9,9 does not fit")
         await sight.press("enter")
@@ -132,7 +128,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
 
 
 @pytest.mark.full
-def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
+def test_the_relay_s_refusal_is_shown_at_the_input(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("e", *"3")
@@ -164,7 +160,7 @@ def test_the_sender_is_answered(database: str) -> None:
     assert by_hand(database, script).engine.done == [("answer", 1, b"REJECTED")]
 
 
-def test_nobody_acts_on_another_message_because_theirs_is_gone(database: str) -> None:
+def test_a_decision_never_applies_to_another_message(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay)
         await sight.press("down")

@@ -29,7 +29,6 @@ class Shot(NamedTuple):
 
     @property
     def file(self) -> Path:
-        """Where its screen is kept."""
         return SNAPSHOTS / f"{self.name}-{self.columns}x{self.rows}.txt"
 
 

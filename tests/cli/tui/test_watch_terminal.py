@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from command import TINY
+from imported_databases import copy_of_database, database_of
 from processes_and_rows import KIEBITZ, PATIENCE_S, running, until
 from relayed_class import Class
 from screens import ASCII, Filled
-from stored import copy, stored
 from strength import a_few
 
 ALICE = "alice is registered"
@@ -30,7 +30,7 @@ def lesson() -> Iterator[Class]:
 
 @contextmanager
 def relayed(lesson: Class, database: Path, *options: str, rows: int = 24) -> Iterator[Filled]:
-    """A relay with --watch on a terminal; alice has registered, and is seen."""
+    """Yield a relay with --watch on a terminal; alice has registered, and is seen."""
     command = ("relay", "-m", lesson.mode, "-w", str(database), "--watch", *options)
     with Filled(*command, columns=100, rows=rows) as relay:
         try:
@@ -45,7 +45,7 @@ def relayed(lesson: Class, database: Path, *options: str, rows: int = 24) -> Ite
 
 
 def children(process: int, word: str) -> list[int]:
-    """A process's children whose command has this word."""
+    """Return a process's children whose command has this word."""
     found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     return [int(pid) for pid in found if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
 
@@ -66,7 +66,7 @@ def test_it_ends_when_its_terminal_is_gone() -> None:
     watch = Filled("watch", TINY)
     try:
         watch.until("q quit")
-        # It does not belong to the terminal, so no signal tells it.
+        # It does not belong to the terminal, so no signal reaches it.
         os.close(watch.controller)
         assert watch.process.wait(PATIENCE_S) != 0
     finally:
@@ -121,7 +121,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
     ),
 )
 def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -> None:
-    with Filled("watch", stored(Path(TINY).name)) as watch:
+    with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
         watch.type(keys)
         assert watch.ended() == status
@@ -131,7 +131,7 @@ def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -
 
 @pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP, signal.SIGINT], [signal.SIGTERM]))
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
-    with Filled("watch", stored(Path(TINY).name)) as watch:
+    with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
         watch.signal(number)
         assert watch.ended() == 128 + number
@@ -139,7 +139,7 @@ def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Sign
 
 
 def test_it_is_resized_while_it_runs() -> None:
-    with Filled("watch", stored(Path(TINY).name)) as watch:
+    with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
         for columns, rows in ((160, 50), (40, 12), (80, 24)):
             watch.resize(columns, rows)
@@ -158,7 +158,7 @@ def test_it_is_resized_while_it_runs() -> None:
 @pytest.mark.parametrize(
     "command", [["watch", TINY], ["relay", "-m", "reverse:udp://127.0.0.1:1@1", "--watch"]]
 )
-def test_without_a_terminal_it_says_so(command: Sequence[str], tmp_path: Path) -> None:
+def test_without_a_terminal_it_reports_it(command: Sequence[str], tmp_path: Path) -> None:
     done = subprocess.run(
         [*KIEBITZ, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S
     )
@@ -169,7 +169,7 @@ def test_without_a_terminal_it_says_so(command: Sequence[str], tmp_path: Path) -
 
 
 @pytest.mark.full
-def test_with_stderr_elsewhere_it_says_so(tmp_path: Path) -> None:
+def test_with_redirected_stderr_it_is_reported(tmp_path: Path) -> None:
     with Filled("watch", TINY) as watch, open(tmp_path / "errors", "w+") as errors:
         watch.until("? help")
         done = subprocess.run(
@@ -201,7 +201,7 @@ def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_p
             assert "#1 of 3" in watch.screen
             watch.type(b"\x1b[F")
             watch.until("carl is registered")
-            # Whoever deletes it is told of, and what is there can be seen.
+            # A deletion is reported, and the current rows are shown.
             database.rename(tmp_path / "elsewhere.db")
             watch.until(lambda screen: "was deleted or moved; no more events" in " ".join(screen.split()))
             watch.type(b"\x1b[D")
@@ -211,7 +211,7 @@ def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_p
 
 
 @pytest.mark.full
-def test_a_relay_that_ends_is_told_of_and_the_picture_stays(lesson: Class, tmp_path: Path) -> None:
+def test_a_relay_that_ends_is_reported_and_the_picture_stays(lesson: Class, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with running(*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database), ready="listening on"):
         lesson.register("alice")
@@ -226,7 +226,7 @@ def test_a_relay_that_ends_is_told_of_and_the_picture_stays(lesson: Class, tmp_p
 
 
 @pytest.mark.full
-def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> None:
+def test_a_recorder_that_is_killed_is_reported(lesson: Class, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     command = [*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database)]
     relay = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -249,9 +249,9 @@ def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("capture", a_few([TINY, "several"], [TINY]))
-def test_a_database_that_is_locked_is_told_of_and_asked_again(capture: str, tmp_path: Path) -> None:
+def test_a_database_that_is_locked_is_reported_and_asked_again(capture: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
-    copy("catan-five-servers.pcapng.gz" if capture == "several" else Path(TINY).name, database)
+    copy_of_database("catan-five-servers.pcapng.gz" if capture == "several" else Path(TINY).name, database)
     with Filled("watch", str(database)) as watch:
         watch.until("? help")
         watch.until(lambda screen: "searching" not in screen)
@@ -287,7 +287,7 @@ def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
         assert b"\x1b]0;t" not in relay.written
         relay.type(b"\x1b[Z")
         relay.until(f"listening on udp 127.0.0.1:{lesson.port}")
-        # Stopped, it would keep the terminal, with nobody to go on.
+        # A stopped process would keep the terminal.
         relay.type(b"\x1a")
         relay.until("Ctrl-Z is not for here")
         relay.type(b"q")
@@ -303,9 +303,7 @@ def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
     ("number", "keys"),
     a_few([(2, b""), (15, b""), (None, b"\x03"), (None, b"Q")], [(15, b"")]),
 )
-def test_who_ends_a_relay_ends_its_picture(
-    number: int | None, keys: bytes, lesson: Class, tmp_path: Path
-) -> None:
+def test_the_view_ends_with_the_relay(number: int | None, keys: bytes, lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         if number is not None:
             relay.signal(signal.Signals(number))
@@ -315,7 +313,7 @@ def test_who_ends_a_relay_ends_its_picture(
         assert "recorded 1 stream" in relay.lines[-1]
 
 
-def test_a_picture_that_is_killed_is_told_of_and_the_relay_goes_on(lesson: Class, tmp_path: Path) -> None:
+def test_a_picture_that_is_killed_is_reported_and_the_relay_continues(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         (picture,) = children(relay.process.pid, "watch")
         os.kill(picture, signal.SIGKILL)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from browser import Look, Served, Sight, served
 from command import CAPTURES
-from made_sessions import Conversation, record
-from page_sights import PANES, SLIP, asked, place
+from page_queries import PANES, SLIP, asked, place
 from playwright.sync_api import Route
+from session_factory import Conversation, record
 from strength import GAMES, a_few
 
 # They are served in their order.
@@ -26,19 +26,17 @@ Five = Served
 
 @pytest.fixture(scope="module")
 def five() -> Iterator[Five]:
-    """A server of a session of each game."""
     with served(*(str(CAPTURES / name) for name in GAMES.values())) as server:
         yield server
 
 
 def table_of(server: Served, session: int) -> dict[str, Any]:
-    """The table that is shown at first: where most has happened."""
+    """Return the table that is shown at first: where most has happened."""
     tables: list[dict[str, Any]] = asked(server, "tables", session=session)["tables"]
     return max(tables, key=lambda table: (table["last"], -table["table"]))
 
 
 def events_of(server: Served, session: int, **query: Any) -> list[dict[str, Any]]:
-    """All its events."""
     table = table_of(server, session)["table"]
     found: list[dict[str, Any]] = asked(
         server, f"tables/{table}/events", session=session, limit=500, after=0, **query
@@ -97,7 +95,7 @@ def test_keys_move(five: Five, look: Look) -> None:
         sight.tells(events[there - 1]["sentence"])
     sight.press("PageUp")
     sight.until(lambda: sight.text("#notice") == "that was the first game", "it is told so")
-    # The first error there is, and none after it.
+    # Only the first error is shown.
     course = asked(five, f"tables/{table_of(five, 2)['table']}/timeline", session=2)
     (wrong, *_) = [flaw["seq"] for flaw in course["flaws"] if flaw["severity"] == "error"]
     sight.press("n")
@@ -228,7 +226,8 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
     sight.until(lambda: sight.text("#how") == "end", "it plays to the end")
     places = [int(re.findall(r"\d+", text)[0]) for text in sight.tell("window.seen")]
     assert places == list(range(21, sight.count + 1))
-    # Played from the end, it begins anew; a silence of more than two seconds is shortened, and that is said.
+    # From the end, it starts from the beginning; a silence of more than two seconds is shortened and
+    # reported.
     sight.be(session=SESSION["schafkopf"], at=1)
     sight.until_at(1)
     events = events_of(five, SESSION["schafkopf"])
@@ -247,7 +246,7 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
 # Panes.
 
 
-def test_one_message_has_its_bytes_beside_its_productions(five: Five, look: Look) -> None:
+def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Look) -> None:
     session = SESSION["schafkopf"]
     sight = look(five.at(session=session, pane="flaws"))
     sight.until(lambda: sight.is_seen("[role=option] .is-error"), "errors are listed")
@@ -341,7 +340,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     ports = {row["client"] for row in rows}
     sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 0, "messages are listed")
     assert len(ports) == 1
-    # The browser's button goes back to everybody.
+    # The browser's back button returns to the view of all players.
     sight.page.go_back()
     sight.until(lambda: "as" not in place(sight), "everybody's is shown again")
     sight.until(lambda: sight.one("#as").input_value() == "everybody", "so says the chooser")
@@ -349,13 +348,11 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("asks", ["messages", "diagnostics"])
-def test_nothing_is_asked_over_a_shoulder_that_was_found_over_another(
-    asks: str, five: Five, look: Look
-) -> None:
+def test_a_perspective_s_rows_are_not_reused_for_another(asks: str, five: Five, look: Look) -> None:
     game, player = ("maexchen", "bob") if asks == "messages" else ("schafkopf", "D")
     sight = look(five.at(session=SESSION[game], at=1))
     sight.until_at(1)
-    # The answer to everybody's question is slow.
+    # The answer for the view of all players is slow.
     held: list[Route] = []
     sight.page.route(f"**/api/{asks}?**", lambda route: held.append(route), times=1)
     sight.press("n" if asks == "diagnostics" else "3")
@@ -498,7 +495,7 @@ def test_several_tables_are_seen_side_by_side(look: Look) -> None:
         )
         assert sight.overflow() == 0
         sight.until(lambda: place(sight).get("several") == "1", "the address has it")
-        # Each is at the same moment: none tells of what comes later.
+        # All are at the same position: none has later data.
         times = {
             event["sentence"]: event["time"]
             for table in (1, 2)
@@ -517,7 +514,7 @@ def test_several_tables_are_seen_side_by_side(look: Look) -> None:
         sight.until(lambda: sight.is_seen("#stage"), "Esc leaves")
 
 
-# Where there is little, or too much.
+# With little or too much data.
 
 
 @pytest.mark.full
@@ -569,14 +566,14 @@ def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, 
             ),
             "it says so",
         )
-        # All else goes on.
+        # Everything else continues.
         sight.press("/", "Escape", "2")
         sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 10, "panes go on")
         sight.rest()
 
 
 @pytest.mark.full
-def test_a_message_that_is_not_there_is_told_of(five: Five, look: Look) -> None:
+def test_a_message_that_is_not_there_is_reported(five: Five, look: Look) -> None:
     sight = look(five.at(session=SESSION["maexchen"], at=5))
     sight.until_at(5)
     sight.expect("status of 404")

@@ -1,5 +1,3 @@
-"""The page can be used by everybody: what axe, which checks pages for accessibility, finds serious."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,7 +7,7 @@ from typing import Any
 import pytest
 from browser import Look, Served, file_address, served
 from command import CAPTURES
-from page_sights import PANES, SLIP, exported
+from page_queries import PANES, SLIP, exported
 from strength import GAMES
 
 pytestmark = pytest.mark.full
@@ -19,7 +17,6 @@ SIZES = {"wide": (1440, 900), "projector": (1024, 768), "phone": (390, 844)}
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[Served]:
-    """A game with flaws, and one of two tables."""
     with served(
         str(CAPTURES / GAMES["schafkopf"]), str(CAPTURES / "maexchen-two-servers-restart.pcapng")
     ) as server:
@@ -28,7 +25,7 @@ def address() -> Iterator[Served]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_nothing_is_in_anybodys_way(size: str, scheme: str, address: Served, look: Look) -> None:
+def test_files_conflict_with_no_existing_ones(size: str, scheme: str, address: Served, look: Look) -> None:
     width, height = SIZES[size]
     # The tool is a script that the page's own policy keeps out.
     given: dict[str, Any] = {"width": width, "height": height, "color_scheme": scheme, "bypass_csp": True}
@@ -64,9 +61,7 @@ def test_nothing_is_in_anybodys_way(size: str, scheme: str, address: Served, loo
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("game", GAMES)
-def test_each_drawing_and_its_file_are_in_nobodys_way(
-    game: str, scheme: str, tmp_path: Path, look: Look
-) -> None:
+def test_each_drawing_and_its_file_are_harmless(game: str, scheme: str, tmp_path: Path, look: Look) -> None:
     path = exported(str(CAPTURES / GAMES[game]), tmp_path / "game.html")
     sight = look(file_address(path), color_scheme=scheme, bypass_csp=True, offline=True)
     sight.press("End")

@@ -1,5 +1,3 @@
-"""`kiebitz export -T html` as somebody opens it who has no network: one file, from the disk."""
-
 from __future__ import annotations
 
 import base64
@@ -12,12 +10,11 @@ from typing import Any
 import pytest
 from browser import Look, Sight, file_address
 from command import CAPTURES, kiebitz
-from page_sights import PANES, data_of, exported, place
+from page_queries import PANES, data_of, exported, place
 from secret_values import PLAYERS, SECRET, with_secrets
 from strength import GAMES, a_few
 
 MOST_BYTES = 2_000_000
-"""So large is a whole game of Catan at the most."""
 
 CATAN = sorted(path.name for path in CAPTURES.glob("catan-*.pcap*"))
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
@@ -25,8 +22,6 @@ POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A file of each game that was asked for."""
-
     class Made(dict[str, Path]):
         def __missing__(self, game: str) -> Path:
             folder = tmp_path_factory.mktemp("file")
@@ -128,9 +123,7 @@ def test_a_game_of_catan_is_small(capture: str, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("game", PLAYERS)
-def test_a_players_file_holds_nothing_that_only_others_were_told(
-    game: str, tmp_path: Path, look: Look
-) -> None:
+def test_a_players_file_has_no_hidden_values(game: str, tmp_path: Path, look: Look) -> None:
     capture, player = PLAYERS[game]
     database = tmp_path / "game.db"
     assert kiebitz("import", str(CAPTURES / capture), "-w", str(database)).status == 0
@@ -155,7 +148,9 @@ def test_a_players_file_holds_nothing_that_only_others_were_told(
 
 
 @pytest.mark.full
-def test_what_a_file_leaves_out_is_said(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omitted_parts_of_a_file_are_reported(
+    tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from kiebitz.cli.web import html_export as one_file
 
     monkeypatch.setattr(one_file, "MOST_EVENTS", 10)

@@ -1,5 +1,3 @@
-"""What a relay holds, on the page: it is seen, let go, edited field by field, dropped and answered."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from browser import Look, Served, Sight, served
 from held_messages import Relay, held_message, holding
-from made_sessions import Conversation
+from session_factory import Conversation
 from strength import a_few
 
 from kiebitz.storage.recording.recorder import Recorder
@@ -20,7 +18,6 @@ SIZES = {"wide": (1440, 900), "projector": (1024, 768), "phone": (390, 844)}
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One into which is recorded, and in which alice and bob are registered."""
     path = str(tmp_path_factory.mktemp("held") / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
     for number, name in enumerate((b"alice", b"bob"), 1):
@@ -44,7 +41,6 @@ def relay(database: str) -> Iterator[Relay]:
 
 
 def opened(look: Look, page: Served, relay: Relay, count: int = 2, **size: int) -> Sight:
-    """The pane, with so many messages in it."""
     relay.hold(
         *(held_message(number, f"ANNOUNCE;{number},1;token".encode()) for number in range(1, count + 1))
     )
@@ -70,7 +66,7 @@ def done(sight: Sight, relay: Relay, *expected: object) -> None:
     sight.until(lambda: relay.engine.done == [expected], f"{expected} is done, not {relay.engine.done}")
 
 
-def test_it_is_said_what_waits_and_for_how_long(page: Served, relay: Relay, look: Look) -> None:
+def test_it_is_reported_what_waits_and_for_how_long(page: Served, relay: Relay, look: Look) -> None:
     sight = look(page.at())
     sight.until(lambda: sight.is_seen("#tab-held"), "there is a pane")
     assert not sight.is_seen("#held-strip")
@@ -97,7 +93,7 @@ def test_it_is_said_what_waits_and_for_how_long(page: Served, relay: Relay, look
         pytest.param(["g"], ("let all go", 1, 2), marks=pytest.mark.full),
     ],
 )
-def test_what_a_key_does(
+def test_effects_of_a_key(
     keys: list[str], expected: tuple[object, ...], page: Served, relay: Relay, look: Look
 ) -> None:
     sight = opened(look, page, relay)
@@ -106,7 +102,7 @@ def test_what_a_key_does(
     sight.until(lambda: rows(sight) == 2 - len(expected) + 1, "it is listed no more")
 
 
-def test_what_a_button_does_and_with_the_relay_all_goes(page: Served, database: str, look: Look) -> None:
+def test_buttons_for_one_message_and_for_the_whole_relay(page: Served, database: str, look: Look) -> None:
     with holding(database) as relay:
         sight = opened(look, page, relay)
         sight.one("#pane-held [role=option]").nth(1).click()
@@ -156,9 +152,7 @@ def test_the_sender_is_answered(page: Served, relay: Relay, look: Look) -> None:
 
 
 @pytest.mark.full
-def test_nobody_acts_on_another_message_because_theirs_is_gone(
-    page: Served, relay: Relay, look: Look
-) -> None:
+def test_a_decision_never_applies_to_another_message(page: Served, relay: Relay, look: Look) -> None:
     sight = opened(look, page, relay, 3)
     sight.press("ArrowDown")
     relay.do(lambda: relay.engine.act("drop", 2, ""))
@@ -203,7 +197,7 @@ def test_it_can_be_read_and_fits(size: str, page: Served, relay: Relay, look: Lo
     assert sight.violations() == []
 
 
-def test_what_peers_say_is_only_text(page: Served, relay: Relay, look: Look) -> None:
+def test_peer_messages_are_only_text(page: Served, relay: Relay, look: Look) -> None:
     hostile = '<img src=x onerror="ran()">\x1b\u202e'
     relay.hold(held_message(1, f"REGISTER;{hostile}".encode(), who=hostile))
     sight = look(page.at())

@@ -15,7 +15,7 @@ from browser import Look, Sight, served
 from command import CAPTURES, kiebitz
 from live_replays import ended, playing
 from maexchen_programs import Player, Server
-from page_sights import asked, place
+from page_queries import asked, place
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running, until
 from relayed_class import Class
 from strength import GAMES
@@ -32,11 +32,10 @@ ALL_SEEN = """() => {
             for (const row of addedNodes) if (row.dataset?.key) window.told.push(Number(row.dataset.key));
     }).observe(document.getElementById("pane-events"), { childList: true, subtree: true });
 }"""
-"""From now on it is kept which events come into the list, as often as they come."""
 
 
 def keys(sight: Sight) -> list[int]:
-    """The events that are listed."""
+    """Return the events that are listed."""
     found: list[int] = sight.tell(
         "[...document.querySelectorAll('#pane-events [data-key]')].map((row) => Number(row.dataset.key))"
     )
@@ -52,14 +51,13 @@ def lesson() -> Iterator[Class]:
 
 @contextmanager
 def relayed(lesson: Class, database: Path) -> Iterator[None]:
-    """A relay that records; somebody is there already."""
     with running(*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database), ready="listening on"):
         lesson.register("anna")
         until(lambda: bool(rows(database, "SELECT 1 FROM events")), "an event is stored")
         yield
 
 
-def test_it_follows_and_one_who_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
+def test_it_follows_and_one_that_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
     database = tmp_path / "game.db"
     with relayed(lesson, database), served(str(database)) as server:
         sight = look(server.at())
@@ -216,7 +214,7 @@ def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
 
 
 def own_address() -> str | None:
-    """An address of this machine that others can reach; nothing is sent."""
+    """Return an address of this machine that others can reach; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -226,7 +224,7 @@ def own_address() -> str | None:
         return None if found.startswith("127.") else found
 
 
-def test_a_players_link_shows_what_that_player_could_know(tmp_path: Path, look: Look) -> None:
+def test_a_players_link_shows_observable_values_only(tmp_path: Path, look: Look) -> None:
     host = own_address()
     if host is None:
         pytest.skip("this machine has no address but its own loopback")
@@ -258,7 +256,7 @@ def test_a_players_link_shows_what_that_player_could_know(tmp_path: Path, look: 
             alice.rest()
             assert listed(everybody, rolled) == {"alice", "bob"}
             assert listed(alice, rolled) == {"alice"}
-            # Nobody else's view is to be had: by no choice, no address and no question.
+            # No choice, address or request leads to another player's view.
             assert not alice.is_seen("#as-choice")
             assert "as alice" in alice.text("#name")
             for other in ("bob", ""):
@@ -275,5 +273,4 @@ def test_a_players_link_shows_what_that_player_could_know(tmp_path: Path, look: 
 
 
 def listed(sight: Sight, pattern: re.Pattern[str]) -> set[str]:
-    """Who is named so in the list of events."""
     return set(pattern.findall(sight.text("#pane-events")))

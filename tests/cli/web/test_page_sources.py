@@ -1,5 +1,3 @@
-"""What the page's own files never do, and that they can be joined into one."""
-
 from __future__ import annotations
 
 import re

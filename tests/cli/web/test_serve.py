@@ -1,5 +1,3 @@
-"""`kiebitz serve`: what each address of its API answers, against what the library says of the session."""
-
 from __future__ import annotations
 
 import json
@@ -14,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 from command import CAPTURES, ROOT, kiebitz
-from made_sessions import Conversation, record
 from processes_and_rows import free_port
 from served_pages import QUICK_S, Answer, Serving, serving
+from session_factory import Conversation, record
 from strength import a_few
 
 import kiebitz as library
@@ -38,7 +36,6 @@ NUMBERS = {protocol: number for number, protocol in enumerate(RECORDED, 1)}
 PROTOCOLS = [*RECORDED]
 DOCUMENT = ROOT / "docs" / "openapi.json"
 MOST = 1000
-"""So many rows are given at once."""
 
 KINDS: dict[str, type] = {
     "api/sessions": records.Sessions,
@@ -49,7 +46,7 @@ KINDS: dict[str, type] = {
 
 
 def exactly(answer: Answer, kind: type) -> Any:
-    """The answer as JSON, which is that of a record and has nothing else in it."""
+    """Return the answer as JSON, which is that of a record and has nothing else in it."""
     assert answer.status == 200, answer
     assert answer.headers["content-type"] == "application/json"
     found: Any = msgspec.json.decode(answer.body, type=kind)
@@ -59,7 +56,6 @@ def exactly(answer: Answer, kind: type) -> Any:
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A database of each protocol."""
     folder = tmp_path_factory.mktemp("recorded")
     made = {}
     for protocol, (capture, _) in RECORDED.items():
@@ -70,7 +66,6 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def server(paths: dict[str, Path]) -> Iterator[Serving]:
-    """Serves all of them."""
     with serving(*map(str, paths.values())) as running:
         yield running
 
@@ -81,7 +76,6 @@ def tables_of(server: Serving, protocol: str) -> list[dict[str, Any]]:
 
 
 def whole(server: Serving, path: str, key: str, **query: Any) -> list[Any]:
-    """All rows of a list, window by window."""
     rows: list[Any] = []
     after = 0
     while True:
@@ -96,7 +90,7 @@ def as_json(record: Any, *without: str) -> Any:
     return {name: part for name, part in msgspec.to_builtins(record).items() if name not in without}
 
 
-# What there is.
+# Existing objects.
 
 
 def test_the_sessions(server: Serving, paths: dict[str, Path]) -> None:
@@ -280,7 +274,6 @@ def test_pictures_and_their_fragments(protocol: str, server: Serving) -> None:
 
 
 def expected_window(numbers: list[int], limit: int, **place: int) -> tuple[list[int], bool, bool]:
-    """What a window of these numbers is, worked out in another way."""
     ((where, number),) = place.items() or (("before", 1 << 40),)
     above = [one for one in numbers if one > number]
     if where == "after":
@@ -292,7 +285,7 @@ def expected_window(numbers: list[int], limit: int, **place: int) -> tuple[list[
         found = [one for one in numbers if one <= number][-upto:] + above[:after]
     if found:
         return found, found[0] == numbers[0], found[-1] == numbers[-1]
-    # Nothing is there: it stands at one of the ends.
+    # The position is at one of the ends.
     return found, where != "after" or not numbers, where == "after" or not above
 
 
@@ -364,7 +357,7 @@ def test_a_game_s_events(server: Serving) -> None:
         ("api/diagnostics", "diagnostics", 'diag.severity != "note"'),
     ],
 )
-def test_filters_find_what_they_find_in_the_library(
+def test_filters_give_the_library_s_results(
     path: str, key: str, wanted: str, server: Serving, paths: dict[str, Path]
 ) -> None:
     with library.open(str(paths["maexchen"])) as session:
@@ -390,7 +383,7 @@ def test_filters_find_what_they_find_in_the_library(
 @pytest.mark.parametrize(
     "path", ["api/check-filter", "api/messages", "api/tables/1/events", "api/diagnostics"]
 )
-def test_a_filter_that_is_none_is_told_with_its_place(
+def test_a_filter_that_is_none_is_reported_with_its_place(
     path: str, wanted: str, position: int, length: int | None, server: Serving
 ) -> None:
     answer = server.get(path, filter=wanted)
@@ -483,9 +476,7 @@ REFUSED: list[tuple[int, str, str]] = [
 @pytest.mark.parametrize(
     ("status", "path", "words"), REFUSED, ids=[f"{row[0]}-{row[1][:60]}" for row in REFUSED]
 )
-def test_what_cannot_be_answered_is_told_in_a_sentence(
-    status: int, path: str, words: str, server: Serving
-) -> None:
+def test_unanswerable_requests_get_an_error(status: int, path: str, words: str, server: Serving) -> None:
     answer = server.get(path)
     assert answer.status == status, answer
     refusal = msgspec.json.decode(answer.body, type=records.Refusal)
@@ -524,7 +515,7 @@ def test_head_is_get_without_its_body(path: str, server: Serving) -> None:
     assert answer.headers["content-type"].startswith(expected)
 
 
-def test_what_is_no_http_is_refused_and_nothing_is_said_of_it(server: Serving) -> None:
+def test_non_http_requests_are_rejected_silently(server: Serving) -> None:
     before = server.err
     for rubbish in (b"\0\xff\r\n\r\n", b"GET /\r\n\r\n", b"GET /\x01 HTTP/1.1\r\n\r\n"):
         assert server.raw(rubbish).status == 400
@@ -618,7 +609,7 @@ def test_several_sessions_empty_sessions_and_one_of_a_plug_in(tmp_path: Path, pa
         (["{db}", "--host", "x" * 300], "cannot listen"),
     ],
 )
-def test_what_cannot_be_served_is_told(
+def test_unservable_requests_are_reported(
     arguments: list[str], words: str, tmp_path: Path, paths: dict[str, Path]
 ) -> None:
     text = tmp_path / "text.db"
@@ -630,7 +621,7 @@ def test_what_cannot_be_served_is_told(
     assert done.err.startswith("kiebitz: ")
 
 
-def test_a_port_that_is_in_use_is_told(paths: dict[str, Path]) -> None:
+def test_a_port_that_is_in_use_is_reported(paths: dict[str, Path]) -> None:
     with socket.create_server(("127.0.0.1", free_port("tcp"))) as taken:
         done = kiebitz("serve", str(paths["maexchen"]), "--port", str(taken.getsockname()[1]))
     assert done.status == 1
@@ -640,7 +631,7 @@ def test_a_port_that_is_in_use_is_told(paths: dict[str, Path]) -> None:
 # The document.
 
 
-def test_the_document_says_what_there_is(server: Serving) -> None:
+def test_the_document_matches_the_code(server: Serving) -> None:
     found = server.well("api/openapi.json")
     assert found == json.loads(json.dumps(openapi()))
     assert found["openapi"] == "3.1.0"
@@ -649,7 +640,7 @@ def test_the_document_says_what_there_is(server: Serving) -> None:
     named = {part.partition('"')[0] for part in text.split('"$ref": "#/components/schemas/')[1:]}
     assert named <= schemas.keys()
     assert text.count('"$ref"') == text.count('"$ref": "#/components/schemas/')
-    # Each is asked for, with what the document says it takes; what it leaves out is not there.
+    # Each is requested with the documented parameters; omitted ones are absent.
     assert set(found["paths"]) == {f"/{path}" for path in KINDS} | {
         "/api/live",
         "/api/tables/{table}/picture.svg",

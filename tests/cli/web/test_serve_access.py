@@ -1,7 +1,6 @@
-"""Who may see what of `kiebitz serve`: keys, other sites, and players' links, by whatever address.
+"""Access control of `kiebitz serve`: keys, other sites, and players' links, for all addresses.
 
-That a player's link shows nothing that the player was not told is shown by two sessions that differ only in
-what was not told: all answers are the same for both.
+Two sessions that differ only in values hidden from a player give the same answers through the player's link.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, TINY, kiebitz
-from made_sessions import Conversation, record
 from processes_and_rows import until
 from secret_values import PLAYERS, SECRET, with_secrets
 from served_pages import QUICK_S, Answer, Serving, own_address, serving
+from session_factory import Conversation, record
 from strength import a_few, times
 
 import kiebitz as library
@@ -37,18 +36,16 @@ HEADERS = {
 
 
 def takes(path: str, parameter: str) -> bool:
-    """Whether an address takes a parameter."""
     given = openapi()["paths"][f"/{path}"]["get"]["parameters"]
     return any((part["in"], part["name"]) == ("query", parameter) for part in given)
 
 
 def placed(path: str, table: int = 1, message: int = 1) -> str:
-    """An address with its numbers."""
+    """Return an address with its numbers."""
     return path.replace("{table}", str(table)).replace("{message}", str(message))
 
 
 def begun(server: Serving, path: str, **query: Any) -> Answer:
-    """The answer of any address; of what goes on for ever its beginning."""
     if not path.startswith("api/live"):
         return server.get(path, None, "GET", **query)
     with server.live(None, **query) as stream:
@@ -61,7 +58,6 @@ def begun(server: Serving, path: str, **query: Any) -> Answer:
 
 
 def safe(answer: Answer, is_near: bool = True) -> None:
-    """Each answer says what a page may do."""
     assert HEADERS.items() <= answer.headers.items()
     # Elsewhere browsers complain of it, as the page is not encrypted.
     assert answer.headers.get("cross-origin-opener-policy") == ("same-origin" if is_near else None)
@@ -79,7 +75,6 @@ def safe(answer: Answer, is_near: bool = True) -> None:
 
 @pytest.fixture(scope="module")
 def near() -> Iterator[Serving]:
-    """A server on loopback."""
     with serving(TINY) as server:
         yield server
 
@@ -159,7 +154,6 @@ def test_every_answer_says_what_a_page_may_do(path: str, near: Serving) -> None:
 
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """A server that others can reach, of two sessions, with players' links."""
     other = str(CAPTURES / "okey-head-tiny.pcap.gz")
     with serving(TINY, other, "--host", own_address(), "--player-links") as server:
         until(lambda: {"alice", "bob", "Istref"} <= server.links().keys(), "there are links", QUICK_S)
@@ -206,7 +200,7 @@ def test_a_key_does_not_open_it_for_other_sites(far: Serving) -> None:
         assert far.get("api/sessions", headers={"Host": host}, key=far.key).status == 200
 
 
-def test_it_says_where_it_is_and_who_has_which_link(far: Serving) -> None:
+def test_it_prints_its_address_and_each_player_s_link(far: Serving) -> None:
     assert re.fullmatch(rf"http://{re.escape(far.host)}:{far.port}/\?key=[\w-]+", far.address)
     assert far.links().keys() == {"alice", "bob", "carl", "dora", "zuschauer", "Istref"}
     assert len({far.key, *far.links().values()}) == 7
@@ -218,7 +212,7 @@ def test_it_says_where_it_is_and_who_has_which_link(far: Serving) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_player_s_link_shows_nobody_else_s_view(path: str, far: Serving) -> None:
+def test_a_player_s_link_shows_no_other_view(path: str, far: Serving) -> None:
     alice = far.links()["alice"]
     asked = {"text": "x"} if path == "api/complete" else {}
     for other in ("bob", "carl", "ALICE", "alice ", "nobody", "alice\0"):
@@ -239,7 +233,7 @@ def test_a_player_s_link_shows_nobody_else_s_view(path: str, far: Serving) -> No
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_player_s_link_shows_nothing_of_a_session_without_them(path: str, far: Serving) -> None:
-    """Else they would count as somebody of whom no connection was seen, to whom most is shown."""
+    """Otherwise they would count as a player without observed connections, to whom most is shown."""
     if not takes(path, "as"):
         return
     answer = begun(far, placed(path), key=far.links()["alice"], session=2)
@@ -280,7 +274,7 @@ def hidden_values(events: list[Any], player: str, visibility: Visibility) -> Ite
 
 
 @pytest.mark.parametrize("protocol", a_few(PLAYERS, ("maexchen",)))
-def test_no_address_shows_what_only_others_were_told(protocol: str, tmp_path: Path) -> None:
+def test_no_address_shows_hidden_values(protocol: str, tmp_path: Path) -> None:
     capture, player = PLAYERS[protocol]
     first, second = tmp_path / "first" / "game.db", tmp_path / "second" / "game.db"
     for path in (first, second):
@@ -302,7 +296,7 @@ def test_no_address_shows_what_only_others_were_told(protocol: str, tmp_path: Pa
     ]
     with serving(str(first), str(second), "--player-links", "--host", own_address()) as server:
         until(lambda: player in server.links(), "there are links", QUICK_S)
-        # It is there, and shown to everybody.
+        # It exists, and is shown to all players.
         assert SECRET in server.get("api/messages", session=2, limit=1000, key=server.key).body.decode()
         again = f"{player} (session 2)"
         until(lambda: again in server.links(), "there is a link for the other session", QUICK_S)
@@ -320,7 +314,7 @@ def test_no_address_shows_what_only_others_were_told(protocol: str, tmp_path: Pa
                 # Each session has its number, and each link its own session.
                 bodies = [answer.body.replace(b'[{"number":2,', b'[{"number":1,') for answer in told]
                 assert bodies[0] == bodies[1], query
-                # A refusal says again what was asked for.
+                # A rejection repeats the request.
                 assert told[1].status != 200 or SECRET not in told[1].body.decode(), query
                 tried += told[1].status == 200
         assert tried > 40

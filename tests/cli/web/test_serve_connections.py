@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import pytest
 from command import TINY
-from made_sessions import Conversation
 from processes_and_rows import PATIENCE_S, until
 from served_pages import QUICK_S, Live, Serving, serving, target
+from session_factory import Conversation
 from strength import a_few, times
 
 from kiebitz.cli.web.admission import BusyError, Holder, Quota, address_group
@@ -47,7 +47,6 @@ ANSWERS_BYTES = 128 << 20
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A session whose answers and event streams exceed the buffers of a connection."""
     made = tmp_path_factory.mktemp("large") / "game.db"
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
     for number in range(EVENTS):
@@ -61,7 +60,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """Raise this process's own limit of open files for the flood."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = FLOOD + SPARE_FILES
     if hard != resource.RLIM_INFINITY and hard < needed:
@@ -146,7 +144,6 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="module")
 def outcomes(path: Path) -> dict[str, Outcome]:
-    """The outcomes for all slow clients, which wait for their deadlines at the same time."""
     with serving(str(path), "--host", "0.0.0.0") as server, ThreadPoolExecutor(len(SLOW)) as pool:
         found = dict(zip(SLOW, pool.map(lambda slow: outcome(server, slow), SLOW.values()), strict=True))
         assert server.get("api/tables", key=server.key).status == 200

@@ -1,5 +1,3 @@
-"""What a relay holds, by the page's server: who is told of it, who may act on it, and what is refused."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -8,16 +6,15 @@ from typing import Any
 import pytest
 from command import TINY
 from held_messages import Relay, held_message, holding
-from made_sessions import Conversation
 from processes_and_rows import until
 from served_pages import JSON, QUICK_S, Serving, own_address, post, serving
+from session_factory import Conversation
 
 from kiebitz.storage.recording.recorder import Recorder
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One into which is recorded, and in which alice is registered."""
     path = str(tmp_path_factory.mktemp("held") / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
     recorder.record(Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
@@ -39,7 +36,6 @@ def relay(database: str) -> Iterator[Relay]:
 
 
 def numbers(server: Serving, **query: Any) -> list[int] | None:
-    """What is told to wait; None where nothing can be held."""
     found = server.well("api/held", **query)
     return [message["number"] for message in found["messages"]] if found["holds"] else None
 
@@ -48,7 +44,7 @@ def shows(server: Serving, expected: list[int] | None, **query: Any) -> None:
     until(lambda: numbers(server, **query) == expected, f"{expected} wait", QUICK_S)
 
 
-def test_what_waits_is_told(server: Serving, relay: Relay) -> None:
+def test_held_messages_are_reported(server: Serving, relay: Relay) -> None:
     shows(server, [])
     relay.hold(held_message(1, waited_s=3.0), held_message(2, b"YOUR TURN;t", "s2c"))
     shows(server, [1, 2])
@@ -84,7 +80,7 @@ def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
         assert stream.of_kind("held") == {"count": 0}
         relay.end()
         assert stream.of_kind("held") == {"count": None}
-    # Who sees one player's view is not told.
+    # A player's viewer is not told.
     with server.live(as_="alice") as stream:
         while (told := stream.next(0.5)) is not None:
             assert told.kind != "held"
@@ -102,7 +98,7 @@ def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
     ],
     ids=lambda row: row.get("do") if isinstance(row, dict) else "",
 )
-def test_what_can_be_done(deed: dict[str, Any], done: tuple[Any, ...], server: Serving, relay: Relay) -> None:
+def test_possible_actions(deed: dict[str, Any], done: tuple[Any, ...], server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
     answer = post(server, deed)
@@ -129,7 +125,7 @@ REFUSED: list[tuple[Any, int, str]] = [
 
 
 @pytest.mark.parametrize(("body", "status", "words"), REFUSED, ids=[str(row[0])[:60] for row in REFUSED])
-def test_what_cannot_be_done_is_a_sentence(
+def test_impossible_requests_raise_an_error(
     body: Any, status: int, words: str, server: Serving, relay: Relay
 ) -> None:
     relay.hold(held_message(1))
@@ -140,7 +136,7 @@ def test_what_cannot_be_done_is_a_sentence(
     assert relay.engine.done == []
 
 
-def test_what_does_not_fit_is_told_by_field(server: Serving, relay: Relay) -> None:
+def test_mismatches_are_reported_by_field(server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
     answer = post(server, {"do": "change", "number": 1, "values": {"dice": "9,9", "token": "a b"}})
@@ -148,7 +144,7 @@ def test_what_does_not_fit_is_told_by_field(server: Serving, relay: Relay) -> No
     assert "a text with blanks stands in quotes" in answer.json["slips"]["token"]
 
 
-def test_of_two_who_act_one_is_told(server: Serving, relay: Relay) -> None:
+def test_the_second_of_two_decisions_is_refused(server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
     assert post(server, {"do": "drop", "number": 1}).status == 200
@@ -191,7 +187,7 @@ def test_no_other_site_acts(headers: dict[str, str], server: Serving, relay: Rel
 
 
 def test_no_other_site_is_allowed_to_ask(server: Serving) -> None:
-    """A browser asks first whether it may send a header of ours."""
+    """A browser first asks whether it may send a custom header."""
     headers = {
         "Origin": "http://evil.example",
         "Access-Control-Request-Method": "POST",

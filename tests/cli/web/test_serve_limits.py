@@ -1,5 +1,3 @@
-"""`kiebitz serve` asked for too much: it is said within its time, and nobody else waits for it."""
-
 from __future__ import annotations
 
 import time
@@ -8,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from made_sessions import Conversation
 from processes_and_rows import until
 from served_pages import Answer, Serving, serving
+from session_factory import Conversation
 from strength import times
 
 from kiebitz.storage.recording.recorder import Recorder
@@ -21,7 +19,6 @@ LENGTH = 9_000
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A session with long messages, which is still being recorded."""
     made = tmp_path_factory.mktemp("long") / "game.db"
     recorder = Recorder(str(made), "relay", "made up", started_ns=0)
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
@@ -72,7 +69,7 @@ def test_a_slow_filter_is_given_up_and_delays_no_other_request(server: Serving) 
             assert seconds < 7
 
 
-def test_a_text_that_takes_long_is_told_with_its_place(server: Serving) -> None:
+def test_a_text_that_takes_long_is_reported_with_its_place(server: Serving) -> None:
     written = 'maexchen.name matches "(a|aa)+$"'
     answer = server.get("api/messages", filter=written)
     assert answer.status == 400

@@ -1,5 +1,3 @@
-"""`kiebitz serve` while a game is recorded: what is new is told once and in order, however one listens."""
-
 from __future__ import annotations
 
 import asyncio
@@ -17,11 +15,11 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
-from made_sessions import Conversation
 from maexchen_programs import Player, Server, play
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from rotating_relays import relaying
 from served_pages import QUICK_S, Live, Serving, serving
+from session_factory import Conversation
 from strength import a_few, times
 
 from kiebitz.cli.spectator.followed_session import Watched
@@ -51,7 +49,6 @@ class Recording:
         self._recorder.commit()
 
     def rolls(self, count: int, more: str = "") -> None:
-        """So many events: a score each."""
         self._talk.items.clear()
         for number in range(self.count, self.count + count):
             self._talk.hears(f"SCORE;alice:{number}{more}".encode())
@@ -59,7 +56,6 @@ class Recording:
         self.record(self._talk.items)
 
     def last(self) -> int:
-        """How many events there are."""
         return int(rows(Path(self.path), "SELECT max(id) FROM events")[0][0] or 0)
 
     def close(self) -> None:
@@ -74,7 +70,7 @@ def recording(tmp_path: Path) -> Iterator[Recording]:
 
 
 def game(path: Path, rounds: int) -> tuple[Server, Any]:
-    """A server, and a relay before it that records."""
+    """Return a server, and a relay before it that records."""
     server = Server(2, rounds)
     return server, relaying("udp", server.port, path)
 
@@ -87,7 +83,6 @@ def playing(server: Server, port: int) -> threading.Thread:
 
 
 def all_of(stream: Live, last: int, patience_s: float = 30.0) -> list[dict[str, Any]]:
-    """The events that are told up to that number."""
     found: list[dict[str, Any]] = []
     end = time.monotonic() + patience_s
     while int(stream.last_id or 0) < last:
@@ -105,7 +100,7 @@ def once_and_in_order(events: list[dict[str, Any]], first: int, last: int) -> No
     assert [event["id"] for event in events] == list(range(first, last + 1))
 
 
-def test_a_game_that_a_relay_records_is_told_event_by_event(tmp_path: Path) -> None:
+def test_a_game_that_a_relay_records_is_reported_event_by_event(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     server, relay_of = game(path, times(12, 2))
     with relay_of as relay, serving(str(path), "--player-links") as page:
@@ -164,7 +159,7 @@ def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> 
         again.kill()
 
 
-def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
+def test_a_players_copy_that_is_late_is_told_to_them(tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
     now_ns = time.time_ns()
     bob = Conversation("127.0.0.1:1001", begin_ns=now_ns).says(b"REGISTER;bob").hears(b"REGISTERED")
@@ -181,7 +176,7 @@ def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
         assert [event["data"] for event in stream.events(1)] == [{"scores": {"alice": 0, "bob": 1}}]
         bob.items.clear()
         alice.items.clear()
-        # The event is stored as it is told to bob; that alice was told comes later.
+        # The event is stored when bob receives it; alice's copy comes later.
         recorder.record(bob.waits_until(time.time_ns()).hears(b"SCORE;alice:1,bob:2").items)
         recorder.commit()
         time.sleep(0.2)
@@ -192,7 +187,7 @@ def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
+def test_growth_is_reported_at_most_twice_a_second(recording: Recording) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")
         begin = time.monotonic()
@@ -285,7 +280,7 @@ def test_it_is_known_what_is_live_before_a_page_can_come(
     assert asyncio.run(first_status()).live
 
 
-def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:
+def test_a_recorder_that_was_killed_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     program = (
         "import sys, time; from pathlib import Path\n"
@@ -319,7 +314,7 @@ def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path) -> None:
+def test_a_recording_that_continues_in_other_databases_is_followed(tmp_path: Path) -> None:
     server = Server(2, 40)
     with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
         (first,) = tmp_path.glob("game_*.db")
@@ -347,7 +342,7 @@ def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path)
 
 
 @pytest.mark.parametrize("count", [times(100, 20)])
-def test_many_at_once_are_told_the_same(count: int, recording: Recording) -> None:
+def test_many_at_once_are_reported_the_same(count: int, recording: Recording) -> None:
     recording.rolls(20)
     last = recording.last() + 5
     with serving(recording.path) as page, ThreadPoolExecutor(count) as pool:
@@ -392,7 +387,7 @@ def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> N
 
 
 @pytest.mark.full
-def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recording) -> None:
+def test_a_slow_reader_costs_no_memory_and_gets_everything(recording: Recording) -> None:
     flood, pieces = times(12_000, 3_000), 60
     with serving(recording.path) as page, page.live() as reader:
         reader.of_kind("status")
@@ -414,7 +409,7 @@ def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recordi
 
 
 @pytest.mark.full
-def test_who_is_gone_is_let_go(recording: Recording) -> None:
+def test_state_of_a_disconnected_client_is_freed(recording: Recording) -> None:
     with serving(recording.path) as page:
         page.get("api/sessions")
         before = page.sockets()
@@ -454,7 +449,7 @@ def test_it_ends_at_once_with_its_streams(
     assert list(tmp_path.iterdir()) == []
 
 
-# Beside a recording.
+# During a recording.
 
 
 def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
@@ -499,7 +494,7 @@ def test_a_sniff_serves_what_it_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_relay_goes_on_without_its_page(tmp_path: Path) -> None:
+def test_a_relay_continues_without_its_page(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     server = Server(2, 1)
     with (

@@ -1,5 +1,3 @@
-"""Flawed Catan conversations: each flaw is told once, at the right byte, and the rest is read as ever."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -52,7 +50,7 @@ class Wire:
 
 
 class Heard(NamedTuple):
-    """What came of a conversation; the flawed bytes begin at `start`."""
+    """The findings of a conversation; the flawed bytes begin at `start`."""
 
     found: Findings
     start: int
@@ -69,7 +67,7 @@ class Heard(NamedTuple):
 
 
 def hear(number: int | None = None, data: bytes = b"") -> Heard:
-    """The whole conversation, with these bytes in place of one of its messages."""
+    """Return the whole conversation, with these bytes in place of one of its messages."""
     wire = Wire()
     start = 0
     for step_number, step in enumerate(conversation()):
@@ -93,7 +91,6 @@ def told(messages: list[Message]) -> list[tuple[str, str]]:
 
 
 def assert_all_others_are_read(heard: Heard, number: int, size: int) -> None:
-    """The messages but that which was replaced, by so many bytes, are what they are in the conversation."""
     direction = conversation()[number].direction
     before = sum(step.direction == direction for step in conversation()[:number])
     for side in DIRECTIONS:
@@ -116,7 +113,7 @@ def test_the_conversation_is_sound() -> None:
 
 
 @pytest.mark.parametrize("case", [*HAND, *of_the_table()], ids=shortly)
-def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken) -> None:
+def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     heard = hear(case.replaced, case.sent.data)
     (flaw,) = heard.flaws
     assert (flaw.code, *heard.place(flaw)) == (case.code, *case.place)
@@ -129,7 +126,7 @@ def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken) -> None:
 
 
 @pytest.mark.parametrize(("direction", "text", "expected"), IN_PARTS)
-def test_what_is_told_in_parts_takes_no_other_message_with_it(
+def test_partial_diagnostics_consume_no_other_message(
     direction: Direction, text: str, expected: list[tuple[str, int, int]]
 ) -> None:
     data = text.encode()
@@ -142,13 +139,12 @@ def test_what_is_told_in_parts_takes_no_other_message_with_it(
 # Messages that break off.
 
 BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(case.data) < 90}.values())
-"""One of each name."""
 
 
 @pytest.mark.parametrize("reason", ["closed", "reset", "end"])
 @pytest.mark.parametrize("case", BROKEN_OFF, ids=lambda case: f"{case.direction} {case.name}")
 def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
-    """Whoever ends it there is to blame; where it is only the capture that ends, nobody is."""
+    """The side that ends the stream is to blame; nobody if only the capture ends."""
     first = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
     before = len(first)
     for cut in range(1, len(case.data)):
@@ -179,11 +175,9 @@ def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
 
 CLEAR = {"c2s": '{"Zug beenden":{}}\n', "s2c": '{"OK":{}}\n'}
 UNCLEAR = {"c2s": '{"Spieler":{"Name":"Anna"}}\n', "s2c": '{"Monopol":{"Spieler":1,"Rohstoff":"Holz"}}\n'}
-"""A message, and one whose name can stand in another message, too."""
 
 
 def a_value_comes(data: bytes, cut: int) -> bool:
-    """Whether this is cut where a value begins; a name in quotes behind a comma is none."""
     return data[cut - 1] in b":[" or (data[cut - 1] in b"," and data[cut] not in b'"')
 
 
@@ -193,7 +187,7 @@ def a_value_comes(data: bytes, cut: int) -> bool:
 def test_a_message_that_breaks_off_before_the_next_one(
     case: Case, following: dict[Direction, str], between: str
 ) -> None:
-    """It is told where it breaks off, and the next one is read.
+    """The diagnostic is at the break, and the next message is read.
 
     The exception is where a value would come next, and the next message can be one.
     """

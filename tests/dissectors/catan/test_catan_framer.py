@@ -32,7 +32,6 @@ Path = tuple[Step, ...]
 
 
 def cut(pieces: Iterable[bytes | None], start: int = 0) -> list[Frame]:
-    """The frames of bytes that come in these pieces; None is a gap of seven bytes."""
     framer = CatanFramer("c2s")
     frames: list[Frame] = []
     for piece in pieces:
@@ -176,7 +175,9 @@ def test_frames_of_a_stream_cut_anywhere(frames: list[bytes], rest: bytes) -> No
         (b"x", b"{", 1),
     ],
 )
-def test_after_a_gap_it_goes_on_where_a_message_can_begin(before: bytes, after: bytes, skipped: int) -> None:
+def test_after_a_gap_it_continues_where_a_message_can_begin(
+    before: bytes, after: bytes, skipped: int
+) -> None:
     at = 7 + len(before)
     expected = [Frame(0, b"", len(before), "gap")] if before else []
     if skipped:
@@ -258,7 +259,7 @@ def test_any_cut_of_any_bytes_gives_the_same_frames(data: bytes, places: list[in
 
 
 def placed(frames: Sequence[Frame]) -> list[Frame]:
-    """These frames one after another, with no byte twice and none left out."""
+    """Return these frames one after another, with no byte twice and none left out."""
     ends = [0, *(frame.offset + frame.size for frame in frames)]
     return [
         Frame(end, frame.data, len(frame.data), frame.cut) for end, frame in zip(ends, frames, strict=False)
@@ -267,7 +268,7 @@ def placed(frames: Sequence[Frame]) -> list[Frame]:
 
 @given(st.lists(st.one_of(st.none(), TRAFFIC), max_size=6), PLACES)
 @settings(max_examples=times(300), deadline=None)
-def test_any_cut_beside_gaps_gives_the_same_frames(items: list[bytes | None], places: list[int]) -> None:
+def test_any_cut_next_to_gaps_gives_the_same_frames(items: list[bytes | None], places: list[int]) -> None:
     whole: list[bytes | None] = []
     for item in items:
         # Bytes with no gap between them are the same bytes cut.
@@ -340,7 +341,7 @@ LONG = FRAME_LIMIT + 100
     ],
 )
 @pytest.mark.parametrize("piece", [1 << 30, 1000])
-def test_what_is_too_long_ends_at_a_line_feed_or_a_message_start(
+def test_an_overlong_message_ends_at_a_line_feed_or_a_message_start(
     data: bytes, size: int, place: int, piece: int
 ) -> None:
     data += HALLO + b"\n"
@@ -351,7 +352,7 @@ def test_what_is_too_long_ends_at_a_line_feed_or_a_message_start(
 
 @pytest.mark.parametrize("gap", [False, True])
 @pytest.mark.parametrize("part", [b"x", b"{", b'{"a":', b'{"Hallo"' + b" " * 99, b' {"Hall', b" "])
-def test_what_has_no_end_is_not_held(part: bytes, gap: bool) -> None:
+def test_endless_messages_are_not_held(part: bytes, gap: bool) -> None:
     framer = CatanFramer("s2c")
     framer.feed(0, b"x")
     if gap:
@@ -502,7 +503,6 @@ def write(
     places: dict[Path, tuple[tuple[int, int] | None, tuple[int, int]]],
     name: tuple[int, int] | None = None,
 ) -> None:
-    """Write a tree, and where the name and the value of each path stand."""
     start = len(out)
     if isinstance(tree, tuple | list):
         is_object = isinstance(tree, tuple)
@@ -533,7 +533,7 @@ def write(
     st.lists(st.one_of(KEYS, st.integers(0, 3)), max_size=4),
 )
 @settings(max_examples=times(500), deadline=None)
-def test_places_are_where_the_values_stand(tree: Tree, blanks: list[bytes], missing: list[Step]) -> None:
+def test_places_are_those_of_the_values(tree: Tree, blanks: list[bytes], missing: list[Step]) -> None:
     out = bytearray(blanks[0])
     places: dict[Path, tuple[tuple[int, int] | None, tuple[int, int]]] = {}
     write(tree, (), cycle(blanks), out, places)

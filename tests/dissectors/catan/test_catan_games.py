@@ -38,7 +38,6 @@ SEEDS = st.integers(0, 10**9)
 
 
 def moments(stream: Iterable[Item | Moment]) -> Iterator[tuple[State, Moment]]:
-    """The state at each moment of a game; that nothing is wrong up to there is made sure."""
     inspector, state = Inspector(BUILT_IN, Ids()), State()
     for item in stream:
         if not isinstance(item, Moment):
@@ -58,12 +57,10 @@ def moments(stream: Iterable[Item | Moment]) -> Iterator[tuple[State, Moment]]:
 
 
 def holds(count: Any, true: int) -> bool:
-    """Whether what is known of a count, perhaps the least and the most, has the true one in it."""
     return count is None or (count[0] <= true <= count[1] if isinstance(count, list) else count == true)
 
 
 def may_be_true(state: State, moment: Moment, server: Server) -> None:
-    """All counts that the state has are, or have in them, what is true."""
     part, truth = game_part(state), moment.truth
     for number, hand in truth.hands.items():
         private = part.get("private", {}).get(server.names[number], {})
@@ -76,7 +73,6 @@ def may_be_true(state: State, moment: Moment, server: Server) -> None:
 
 
 def public_is_true(state: State, moment: Moment, server: Server) -> None:
-    """Everything that everybody sees is as it is true."""
     part, truth = game_part(state), moment.truth
 
     def shown(place: tuple[int, int]) -> tuple[int, int]:
@@ -95,7 +91,6 @@ def public_is_true(state: State, moment: Moment, server: Server) -> None:
 
 
 def all_is_true(state: State, moment: Moment, server: Server) -> None:
-    """Everything is known, and as it is true."""
     public_is_true(state, moment, server)
     part, truth = game_part(state), moment.truth
     for number, hand in truth.hands.items():
@@ -109,7 +104,7 @@ def all_is_true(state: State, moment: Moment, server: Server) -> None:
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
-def test_all_conversations_together_tell_everything(seed: int, dialect: Dialect, mirrored: bool) -> None:
+def test_all_conversations_together_are_complete(seed: int, dialect: Dialect, mirrored: bool) -> None:
     game = RandomGame(seed, dialect=dialect, mirrored=mirrored)
     game.play(25)
     game.play(5)
@@ -123,7 +118,7 @@ def test_all_conversations_together_tell_everything(seed: int, dialect: Dialect,
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
 def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored: bool) -> None:
-    # What is told to two only may come later than what a third one is told after it.
+    # Messages to two players only may come later than a third player's next one.
     game = RandomGame(seed, dialect=dialect._replace(thefts_told=True), mirrored=mirrored)
     game.play(25)
     for state, moment in moments(items(mixed(game.server.steps, random.Random(seed)))):
@@ -132,7 +127,7 @@ def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans(), st.sampled_from(NAMES[:3]))
-def test_one_conversation_tells_all_that_is_public_and_what_may_be(
+def test_one_conversation_has_public_and_possible_values(
     seed: int, dialect: Dialect, mirrored: bool, alone: str
 ) -> None:
     game = RandomGame(seed, dialect=dialect._replace(thefts_told=True), mirrored=mirrored)
@@ -152,7 +147,7 @@ def test_from_any_moment_on_what_is_known_may_be_true(
 ) -> None:
     game = RandomGame(seed, dialect=dialect._replace(thefts_told=True))
     game.play(15)
-    # A late copy of what others were told before that moment would count once more: so none is late here.
+    # A late copy of an earlier message would count twice, so none is late here.
     stream = list(items(game.server.steps, heard))
     # Moments pass through, as all that is no chunk.
     late = from_then_on(cast(list[Item], stream), int(begin * len(stream)))
@@ -162,7 +157,7 @@ def test_from_any_moment_on_what_is_known_may_be_true(
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0, 1))
-def test_from_any_moment_on_nobody_is_accused(
+def test_from_any_moment_on_no_violation_is_reported(
     seed: int, dialect: Dialect, heard: Collection[str] | None, begin: float
 ) -> None:
     game = RandomGame(seed, dialect=dialect)
@@ -173,7 +168,7 @@ def test_from_any_moment_on_nobody_is_accused(
 
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0.005, 0.2))
-def test_what_is_missing_accuses_nobody(
+def test_missing_packets_cause_no_violations(
     seed: int, dialect: Dialect, heard: Collection[str] | None, lost: float
 ) -> None:
     game = RandomGame(seed, dialect=dialect)
@@ -199,9 +194,7 @@ def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> N
 
 @settings(max_examples=times(60), deadline=None)
 @given(SEEDS, DIALECTS, st.integers(1, 12))
-def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
-    seed: int, dialect: Dialect, spoilt: int
-) -> None:
+def test_misplaced_messages_keep_the_timeline_sound(seed: int, dialect: Dialect, spoilt: int) -> None:
     game = RandomGame(seed, dialect=dialect)
     game.play(6)
     rng = random.Random(seed)

@@ -11,7 +11,7 @@ from cases import Case
 from catan_cases import DIALECTS, FLAWED, IGNORED, LOOSE, NO_MESSAGE, SOUND, UNKNOWN, marked
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_direction import inspect
+from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.grammar import Decoded, Field
@@ -150,11 +150,10 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data:
 
 
 WORDS = {*FELDER, *HÄFEN, *GEBÄUDE, *FARBEN, *STATUS, *KARTEN, *ROHSTOFFE}
-"""What the protocol has for values; all else is what players write."""
 
 
 def spelt_in_ascii(value: Any) -> Any:
-    """A value as the programs write it that have no umlauts."""
+    """Return a value as the programs write it that have no umlauts."""
     match value:
         case dict():
             return {in_ascii(key): spelt_in_ascii(part) for key, part in value.items()}
@@ -166,7 +165,7 @@ def spelt_in_ascii(value: Any) -> Any:
 
 
 def hidden_in_words(value: Any, name: str = "") -> Any:
-    """A value with what is hidden as most real servers write it."""
+    """Return a value with what is hidden as most real servers write it."""
     match value:
         case dict():
             return {key: hidden_in_words(part, key) for key, part in value.items()}
@@ -248,7 +247,7 @@ JSON_VALUES = st.recursive(
 
 
 def changed(case: Case, at: int, length: int, value: Any) -> bytes:
-    """A message with some other value, or the beginning of one, in the middle of it."""
+    """Return a message with some other value, or the beginning of one, in the middle of it."""
     return case.data[:at] + json.dumps(value).encode() + case.data[at + length :]
 
 
@@ -280,10 +279,10 @@ ODD = st.one_of(
 
 @given(ODD, st.sampled_from(DIRECTIONS))
 @settings(max_examples=times(1500), deadline=None)
-def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
+def test_the_decoder_accepts_any_bytes_and_diagnostics_lie_inside(data: bytes, direction: Direction) -> None:
     for decoded in (CATAN.codec.decode(data, direction), CATAN.codec.truncated(data, direction)):
         codes = [flaw.code for flaw in decoded.flaws if not flaw.habit]
-        # A name that occurs twice is reported beside whatever else is wrong, and once.
+        # A duplicate name is reported once, in addition to other violations.
         assert codes.count("duplicate-key") <= 1
         assert len(codes) - codes.count("duplicate-key") == (0 if decoded.valid else 1)
         for flaw in decoded.flaws:
@@ -315,7 +314,6 @@ def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
 
 
 def flaws(found: Findings) -> list[tuple[str, int, int]]:
-    """What is malformed; that it is a dialect, and what it means in a game, is told by the table."""
     return [
         (d.code, d.offset, d.length)
         for d in found.diagnostics
@@ -334,7 +332,7 @@ def test_messages_without_a_line_feed_between_them(direction: Direction) -> None
     assert [code for code, _, _ in flaws(found)] == ["no-line-feed"]
 
 
-def test_a_habit_is_told_once_in_a_direction() -> None:
+def test_a_habit_is_reported_once_in_a_direction() -> None:
     found = inspect(CATAN, "s2c", *(b' {"Ok":{}}\r\n' for _ in range(5)))
     assert flaws(found) == [("blanks", 0, 1), ("crlf", 10, 2), ("spelling", 2, 4)]
 
@@ -387,7 +385,7 @@ def test_a_stream_is_recognised_from_one_side_of_it(direction: Direction, beginn
     ]
 
 
-def test_marks_say_where_something_stands() -> None:
+def test_marks_show_places() -> None:
     assert marked("a⟨b⟨⟩c⟩⟨ü⟩") == (b"abc\xc3\xbc", [(1, 2), (2, 0), (3, 2)])
     assert {case.direction for case in catan_cases.SOUND} == {*DIRECTIONS}
     assert GRAMMAR.protocol == "catan"

@@ -1,5 +1,3 @@
-"""What is known of hidden cards, and why cards come and go: always true, and as much as can be known."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +19,7 @@ COUNTS = st.dictionaries(st.sampled_from(ROHSTOFFE), st.integers(0, 4), max_size
 
 
 def hand(**counts: int) -> Hand:
-    """A hand that is known."""
+    """Return a hand that is known."""
     known = Hand(ROHSTOFFE, is_empty=True)
     known.gain(counts)
     return known
@@ -35,7 +33,7 @@ def contains(known: Hand, true: dict[str, int]) -> bool:
 
 @settings(max_examples=times(300), deadline=None)
 @given(st.booleans(), COUNTS, st.data())
-def test_what_is_known_is_always_true(is_empty: bool, first: dict[str, int], data: st.DataObject) -> None:
+def test_known_values_are_always_true(is_empty: bool, first: dict[str, int], data: st.DataObject) -> None:
     true = dict.fromkeys(ROHSTOFFE, 0) if is_empty else dict.fromkeys(ROHSTOFFE, 0) | first
     known = Hand(ROHSTOFFE, is_empty)
     for _ in range(data.draw(st.integers(0, 12))):
@@ -56,7 +54,7 @@ def test_what_is_known_is_always_true(is_empty: bool, first: dict[str, int], dat
 
 @settings(max_examples=times(300), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(("gain", "pay", "tell")), st.booleans(), COUNTS), max_size=12))
-def test_whatever_is_told_nothing_is_turned_around(steps: list[tuple[str, bool, dict[str, int]]]) -> None:
+def test_no_message_is_reversed(steps: list[tuple[str, bool, dict[str, int]]]) -> None:
     known = Hand(ROHSTOFFE, True)
     for what, is_open, counts in steps:
         getattr(known, what)(counts if is_open else total(counts))
@@ -65,7 +63,7 @@ def test_whatever_is_told_nothing_is_turned_around(steps: list[tuple[str, bool, 
 
 
 @given(COUNTS, COUNTS)
-def test_what_comes_and_goes_openly_stays_known(one: dict[str, int], other: dict[str, int]) -> None:
+def test_openly_exchanged_cards_stay_known(one: dict[str, int], other: dict[str, int]) -> None:
     known = hand(**one)
     known.gain(other)
     assert known.pay(one)
@@ -81,11 +79,11 @@ HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
         [("pay", 1)],
         {"Holz": [1, 2], "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": [0, 1]},
     ),
-    # and the only kind there is, if there is but one.
+    # and the only kind, if there is only one
     (hand(Holz=2), [("pay", 1)], {"Holz": 1, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0}),
     # All cards are gone, whatever they were.
     (hand(Holz=2, Erz=1), [("pay", 3)], dict.fromkeys(ROHSTOFFE, 0)),
-    # Who shows by paying what he has gained in secret has not got it twice.
+    # A player that pays with secretly gained cards does not have them twice.
     (
         hand(),
         [("gain", 1), ("pay", {"Erz": 1})],
@@ -97,18 +95,18 @@ HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
         [("gain", 2), ("pay", {"Erz": 1})],
         {"Holz": [0, 1], "Lehm": [0, 1], "Wolle": [0, 1], "Getreide": [0, 1], "Erz": [0, 1]},
     ),
-    # What he shows himself is known.
+    # Cards that the player shows are known.
     (hand(), [("gain", 3), ("tell", {"Erz": 3})], {**dict.fromkeys(ROHSTOFFE, 0), "Erz": 3}),
-    # A total alone says how many of each there can be at the most.
+    # A total alone limits the number of each kind.
     (Hand(ROHSTOFFE, False), [("tell", 2)], {kind: [0, 2] for kind in ROHSTOFFE}),
     (Hand(ROHSTOFFE, False), [("tell", 0)], dict.fromkeys(ROHSTOFFE, 0)),
-    # Who pays more of a kind than he can have had has none left.
+    # A player that pays the maximum of a kind has none left.
     (
         hand(),
         [("gain", 2), ("pay", {"Erz": 3})],
         {"Holz": 0, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0},
     ),
-    # Of what nothing is known nothing is said.
+    # Unknown values are not shown.
     (Hand(ROHSTOFFE, False), [], {}),
     (Hand(ROHSTOFFE, False), [("gain", {"Erz": 2}), ("pay", 1)], {}),
 ]
@@ -140,7 +138,7 @@ def test_more_than_there_is_cannot_be_paid(known: Hand, counts: Counts) -> None:
     ("told", "agrees"),
     [({"Holz": 1, "Erz": 2}, True), (3, True), ({"Holz": 3}, False), ({"Holz": 1}, False), (2, False)],
 )
-def test_what_the_server_says_is_compared_and_taken_over(told: Counts, agrees: bool) -> None:
+def test_server_messages_are_compared_and_adopted(told: Counts, agrees: bool) -> None:
     known = hand(Holz=1, Erz=2)
     assert known.tell(told) == agrees
     assert known.total == total(told)
@@ -193,7 +191,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("is_claim_first", [True, False])
 @pytest.mark.parametrize(("due", "paid", "fits"), PAIRS)
-def test_costs_find_what_they_are_for_whatever_is_told_first(
+def test_costs_are_matched_to_their_purchase_in_any_order(
     due: Claim, paid: Entry, fits: bool, is_claim_first: bool
 ) -> None:
     ledger = Ledger()
@@ -223,7 +221,7 @@ def test_a_yield_may_come_in_pieces(is_claim_first: bool) -> None:
     assert ledger.close() == ([], [])
 
 
-def test_what_is_due_at_the_end_is_what_did_not_come() -> None:
+def test_missing_messages_are_due_at_the_end() -> None:
     ledger = Ledger()
     due = claim(CITY, partly=True)
     ledger.claim(due)
@@ -237,13 +235,13 @@ def test_what_is_due_at_the_end_is_what_did_not_come() -> None:
     "due",
     [claim(1, "robber", firm=False), claim(None, "monopoly", kind="Erz"), claim(CITY, short=frozenset(CITY))],
 )
-def test_what_only_may_come_is_not_due(due: Claim) -> None:
+def test_optional_messages_are_not_due(due: Claim) -> None:
     ledger = Ledger()
     ledger.claim(due)
     assert ledger.close() == ([], [])
 
 
-def test_what_must_come_goes_before_what_may() -> None:
+def test_mandatory_parts_precede_optional_ones() -> None:
     ledger = Ledger()
     may, must = claim(1, "robber", firm=False), claim({"Holz": 1}, "trade")
     ledger.claim(may)
@@ -251,7 +249,7 @@ def test_what_must_come_goes_before_what_may() -> None:
     assert ledger.enter(entry(1)) is must
 
 
-def test_what_is_hidden_is_worked_out_if_it_can_be_one_thing_only() -> None:
+def test_hidden_values_are_inferred_if_unambiguous() -> None:
     ledger = Ledger()
     ledger.claim(claim(ROAD))
     assert ledger.expected(1, -1, 2) == ROAD
@@ -291,9 +289,7 @@ def test_the_oldest_are_forgotten() -> None:
 
 
 @given(COUNTS, COUNTS)
-def test_counts_are_the_same_with_and_without_what_is_none(
-    one: dict[str, int], other: dict[str, int]
-) -> None:
+def test_counts_ignore_other_events(one: dict[str, int], other: dict[str, int]) -> None:
     full = dict.fromkeys(ROHSTOFFE, 0)
     assert same(one, full | one)
     assert same(one, total(one))

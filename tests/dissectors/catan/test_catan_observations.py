@@ -1,5 +1,3 @@
-"""What is remembered of the versions of Catan's messages."""
-
 from __future__ import annotations
 
 from typing import Any

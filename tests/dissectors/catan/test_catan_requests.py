@@ -1,12 +1,10 @@
-"""What a Catan client asks for and is refused: which rule speaks against it, to the byte, if any does."""
-
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from catan_diagnostics import Told, fund, told
 from catan_island import COSTS, Counts, Place, spot
-from catan_judged import Told, fund, told
 from catan_play import a_game
 from catan_wire import Step, wrong
 
@@ -115,14 +113,14 @@ def test_refused_cards_that_were_just_bought() -> None:
     assert [flaw.code for flaw in told(server)] == ["card-not-allowed"] * 2
 
 
-def test_what_is_not_refused_is_not_objected_to() -> None:
+def test_accepted_actions_cause_no_violation() -> None:
     server = a_game("3")
     server.ask(1, "Bauen", {"Typ": "Straße", "Ort": ort(*ROAD)})
     server.rounds("3")
     assert told(server) == []
 
 
-def test_from_the_middle_of_a_game_nothing_is_objected_to() -> None:
+def test_from_mid_game_on_no_violation_is_reported() -> None:
     server = a_game("3")
     server.refused(1, "Bauen", {"Typ": "Straße", "Ort": ort((-1, -1), (0, -1))})
     begin = next(

@@ -1,4 +1,4 @@
-"""The rules of Catan: what breaks one is told, to the byte, and nothing else is; what just keeps it is not.
+"""The rules of Catan: each violation is reported with its place, and nothing else is.
 
 Each case is played on the map of `catan_island.py`, and on the same map upside down.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from catan_diagnostics import Maker, Told, fund, told
 from catan_island import COSTS, EDGES, ENDS, LAND, ROADS_AT, Spot, spot
-from catan_judged import Maker, Told, fund, told
 from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, NAMES, Server
 
 Case = Callable[[Maker], Server]
@@ -18,7 +18,7 @@ KEPT: list[Case] = []
 
 
 def breaks(*told: str | None, blame: str = "server") -> Callable[[Case], Case]:
-    """A case in which one rule is broken: code, severity, message, place in it, what was expected."""
+    """Return a case in which one rule is broken: code, severity, message, place in it, what was expected."""
 
     def add(case: Case) -> Case:
         code, severity, name, where, expected = told
@@ -32,7 +32,7 @@ def breaks(*told: str | None, blame: str = "server") -> Callable[[Case], Case]:
 
 
 def keeps(case: Case) -> Case:
-    """A case in which a rule is just kept."""
+    """Return a case in which a rule is just kept."""
     KEPT.append(case)
     return case
 
@@ -102,7 +102,7 @@ def a_city_that_yields_once(make: Maker) -> Server:
 
 @keeps
 def the_bank_has_not_enough(make: Maker) -> Server:
-    # Anna gets two at a time, and there are nineteen, of which two are given at the beginning.
+    # Anna receives two at a time, and there are nineteen, of which two are dealt at the beginning.
     server = make.game("6 6 6 6 6 6 6 6 6 6 6")
     assert server.truth.bank["Holz"] == 1
     return server
@@ -203,7 +203,7 @@ def ones_last_resources(make: Maker) -> Server:
     return server
 
 
-# Where things stand.
+# Places.
 
 
 def village(make: Maker, *roads: Spot) -> Server:
@@ -234,7 +234,7 @@ BAD_VILLAGES = {
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("at", BAD_VILLAGES.values(), ids=BAD_VILLAGES)
-def test_a_village_must_not_stand(at: Spot, mirrored: bool) -> None:
+def test_forbidden_places_of_a_village(at: Spot, mirrored: bool) -> None:
     server = village(Maker(mirrored))
     server.built(1, "Dorf", at)
     server.pay(1, COSTS["Dorf"])
@@ -320,11 +320,10 @@ def a_road_up_to_anothers_village(make: Maker) -> Server:
     return server
 
 
-# How many pieces there are.
+# Number of pieces.
 
 
 def network(count: int) -> list[Spot]:
-    """So many roads that hang together, from Anna's village on."""
     roads = [ANNA[1]]
     for road in roads:
         roads += [other for end in ENDS[road] for other in ROADS_AT[end] if other not in roads]
@@ -340,7 +339,7 @@ def roads_of_anna(make: Maker, count: int) -> Server:
 def a_sixteenth_road(make: Maker) -> Server:
     server = roads_of_anna(make, 15)
     server.build(1, "Straße", network(16)[-1])
-    # Nobody can say how long such a road is.
+    # The length of such a road is ambiguous.
     server.longest(2)
     server.rounds("3")
     return server
@@ -359,7 +358,6 @@ CORNERS_APART = [
     BERT_2[0],
     spot((1, -1), (2, -2), (2, -1)),
 ]
-"""Corners of which none is next to another; the terrain around them yields everything."""
 
 
 def towns_of_anna(make: Maker, typ: str, count: int, next_typ: str) -> Server:
@@ -393,7 +391,6 @@ def a_fourth_city(make: Maker) -> Server:
 
 
 def knights(make: Maker, count: int) -> Server:
-    """Anna has so many knights, bought in earlier turns."""
     server = make.game()
     for _ in range(count):
         fund(server, 1, COSTS["Karte"])
@@ -507,7 +504,7 @@ def the_latest_of_two_offers_that_was_accepted(make: Maker) -> Server:
 
 
 def coast() -> list[Spot]:
-    """The edges along the coast, each next to the one before it."""
+    """Return the edges along the coast, each next to the one before it."""
     edges = [edge for edge in EDGES if len({*edge} & {*LAND}) == 1]
     way = edges[:1]
     while len(way) < len(edges):
@@ -516,7 +513,6 @@ def coast() -> list[Spot]:
 
 
 def lengths(make: Maker, ours: int, theirs: int) -> Server:
-    """Anna's road is so long, and so is Bert's: along the coast, away from each other."""
     way = coast()
     return make.built(
         *((1, "Straße", edge) for edge in way[:ours]), *((2, "Straße", edge) for edge in way[9 : 9 + theirs])
@@ -524,7 +520,7 @@ def lengths(make: Maker, ours: int, theirs: int) -> Server:
 
 
 HOLDERS = [
-    # Anna's road, Bert's, who is said to have the longest, and whether he may.
+    # Anna's road, Bert's, the claimed holder of the longest, and whether the claim may be true.
     (5, 0, 1, True),
     (4, 0, 1, False),
     (5, 6, 1, False),
@@ -540,7 +536,7 @@ HOLDERS = [
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize(("ours", "theirs", "holder", "may"), HOLDERS)
-def test_who_may_have_the_longest_road(
+def test_candidates_for_the_longest_road(
     ours: int, theirs: int, holder: int | None, may: bool, mirrored: bool
 ) -> None:
     server = lengths(Maker(mirrored), ours, theirs)

@@ -24,13 +24,13 @@ from kiebitz.dissectors.registry import BUILT_IN
 
 ALL = ("Anna", "Bert", "Cleo")
 
-# What happens, and what each event says.
+# Events and their data.
 
 ROAD = spot((1, 0), (1, -1))
 
 
 def eventful() -> Server:
-    """A game in which everything happens once."""
+    """Return a game in which everything happens once."""
     server = a_game("8 6", Dialect(costs="after"))
     server.say("Anna", "c2s", {"Chatnachricht senden": {"Nachricht": "Hallo"}})
     server.tell("Chatnachricht", {"Absender": 1, "Nachricht": "Hallo"})
@@ -57,7 +57,7 @@ def eventful() -> Server:
     server.refused(1, "Zug beenden", {}, "noch nicht")
     server.rounds("3 3 3")
     server.knight(1, (0, -1), 2, "Getreide")
-    # What follows is told all the same, though nobody has bought these cards, nor has so long a road.
+    # The results are reported all the same, though these cards were never bought and no road is so long.
     server.truth.cards[1] |= {"Straßenbau": 1, "Monopol": 1, "Erfindung": 1}
     server.roads(1, spot((0, 1), (1, 1)), spot((0, 1), (1, 0)))
     server.monopoly(1, "Holz")
@@ -242,10 +242,10 @@ def test_the_same_twice_in_a_row_happens_twice() -> None:
     assert len([data for data in told(findings, "gained") if data["why"] == "roll"]) == 5
 
 
-# What is not told.
+# Unreported events.
 
 
-def test_a_theft_that_only_the_two_are_told_is_seen_in_the_next_status() -> None:
+def test_a_theft_that_only_the_two_are_reported_is_seen_in_the_next_status() -> None:
     server = a_game("8 5 6 7", Dialect(thefts_told=False))
     server.robber(1, (-1, 0), 2, "Wolle")
     inspector, state = Inspector(BUILT_IN, Ids()), State()
@@ -258,7 +258,7 @@ def test_a_theft_that_only_the_two_are_told_is_seen_in_the_next_status() -> None
     assert resources == {"1": 5, "2": 2, "3": 1}
 
 
-def test_a_trade_after_a_theft_that_only_the_two_are_told_is_a_trade() -> None:
+def test_a_trade_after_a_theft_that_only_the_two_are_reported_is_a_trade() -> None:
     server = a_game("4 8 4 4 8 7", Dialect(thefts_told=False, costs="after"))
     server.robber(3, (-1, 0), 2, "Erz")
     server.overseas(3, {"Holz": 2}, {"Wolle": 1})
@@ -268,7 +268,7 @@ def test_a_trade_after_a_theft_that_only_the_two_are_told_is_a_trade() -> None:
     assert wrong(findings) == []
 
 
-def test_after_each_hole_counts_are_unknown_until_they_are_told() -> None:
+def test_after_each_hole_counts_are_unknown_until_they_are_reported() -> None:
     server = a_game("6")
     first = len(server.steps)
     server.rounds("8 9")
@@ -314,14 +314,12 @@ def test_each_player_sees_his_own_cards_only() -> None:
 
 
 def players(server: Server) -> dict[str, Any]:
-    """Who is there."""
     shown = state_of(server.steps)["players"]
     assert isinstance(shown, dict)
     return shown
 
 
 def ids(server: Server) -> dict[str, int]:
-    """Who is there, with his number."""
     return {name: player["id"] for name, player in players(server).items()}
 
 
@@ -335,7 +333,7 @@ def test_players_have_names_and_colours() -> None:
 
 
 @pytest.mark.parametrize("name", [None, ""])
-def test_who_has_no_name_is_called_by_his_number(name: str | None) -> None:
+def test_an_unnamed_player_is_called_by_number(name: str | None) -> None:
     server = Server("Anna")
     server.tell(
         "Statusupdate", {"Spieler": {"id": 7, "Status": "Spiel starten", "Name": name, "Farbe": None}}
@@ -343,7 +341,7 @@ def test_who_has_no_name_is_called_by_his_number(name: str | None) -> None:
     assert players(server)["player 7"] == {"id": 7, "status": "Spiel starten"}
 
 
-def test_two_of_one_name_are_told_apart() -> None:
+def test_two_players_of_one_name_are_distinguished() -> None:
     server = Server("Anna")
     for number in (7, 8):
         server.tell("Statusupdate", {"Spieler": {"id": number, "Name": "Anna"}})
@@ -373,21 +371,21 @@ def test_a_colour_that_is_taken_is_refused() -> None:
 @pytest.mark.parametrize(
     "order", [("Bert", "Anna", "Cleo"), ("Bert", "Cleo", "Anna"), ("Anna", "Bert", "Cleo")]
 )
-def test_a_refusal_that_all_are_told_is_one_event(order: Sequence[str]) -> None:
+def test_a_refusal_that_all_are_reported_is_one_event(order: Sequence[str]) -> None:
     server = a_game("6")
     server.ask(1, "Würfeln", {})
     server.steps += [Step(name, "s2c", b'{"Fehler":{"Meldung":"Nein"}}\n') for name in order]
     assert told(server.found(), "refused") == [{**ONE, "what": "Würfeln", "why": "Nein"}]
 
 
-def test_who_leaves_before_a_game_is_gone() -> None:
+def test_a_player_leaving_before_a_game_is_removed() -> None:
     server = Server("Anna", "Bert")
     server.hang_up("Anna")
     assert told(server.found(), "left")[0] == {**ONE, "reason": "closed"}
     assert ids(server) == {"Bert": 2}
 
 
-def test_who_comes_again_has_a_new_number() -> None:
+def test_a_returning_client_has_a_new_number() -> None:
     server = Server("Anna", "Bert", "Cleo")
     server.hang_up("Anna")
     server.join("Anna", number=9)
@@ -399,7 +397,7 @@ def test_who_comes_again_has_a_new_number() -> None:
     assert {*game_part(state_of(server.steps))["players"]} == {"2", "3", "9"}
 
 
-def test_a_client_who_comes_late_watches() -> None:
+def test_a_client_that_is_late_watches() -> None:
     server = a_game("6")
     server.join("Dora", number=4)
     server.rounds("8 9")
@@ -408,7 +406,7 @@ def test_a_client_who_comes_late_watches() -> None:
     assert ids(server)["Dora"] == 4
 
 
-def test_a_client_who_comes_late_does_not_play() -> None:
+def test_a_client_that_is_late_does_not_play() -> None:
     server = a_game("6")
     server.join("Dora", number=4)
     server.rounds("8 9")
@@ -417,7 +415,7 @@ def test_a_client_who_comes_late_does_not_play() -> None:
     assert part["bank"] == server.truth.bank
 
 
-def test_a_client_who_is_turned_away_is_nobody() -> None:
+def test_a_rejected_client_is_no_player() -> None:
     server = a_game("6")
     text = "The game running on that server has already started."
     server.say("Dora", "s2c", {"Serverantwort": text})
@@ -440,7 +438,7 @@ def test_a_game_that_is_won() -> None:
     assert wrong(findings) == []
 
 
-def test_points_that_are_told_after_the_end_are_the_results() -> None:
+def test_points_that_are_reported_after_the_end_are_the_results() -> None:
     server = a_game("6 8")
     server.tell("Spiel beendet", {"Sieger": 2})
     server.tell("Spiel beendet", {"Sieger": 2})
@@ -451,7 +449,7 @@ def test_points_that_are_told_after_the_end_are_the_results() -> None:
     assert len(told(findings, "ended")) == 1
 
 
-def test_some_servers_go_on_after_the_end() -> None:
+def test_some_servers_continue_after_the_end() -> None:
     server = a_game("6 8")
     server.finish(2)
     server.rounds("9 6")
@@ -503,14 +501,14 @@ def test_a_game_without_a_winner_is_broken_off() -> None:
     assert wrong(findings) == []
 
 
-def test_a_game_that_everybody_has_left_is_broken_off() -> None:
+def test_a_deserted_game_is_aborted() -> None:
     server = a_game("6 8")
     server.steps += [Step(name, "c2s", b"") for name in ALL]
     (game,) = games_of(server.found())
     assert game.result == {"aborted": "connection lost"}
 
 
-def test_a_server_that_speaks_to_one_client_only_tells_a_game() -> None:
+def test_a_server_that_speaks_to_one_client_only_reports_a_game() -> None:
     server = Server("Anna")
     server.start((1, *ANNA), (1, *ANNA_2))
     server.rounds("6 8 6")
@@ -534,7 +532,6 @@ def test_two_servers_are_two_tables() -> None:
 
 
 def shouted(messages: Iterable[dict[str, Any]]) -> tuple[Server, dict[str, Any]]:
-    """A game in which the server tells one client all this, and the game as it is then."""
     server = a_game("6")
     for message in messages:
         server.say("Anna", "s2c", message)
@@ -547,7 +544,7 @@ def test_thousands_of_trades() -> None:
     assert [*part["trades"]] == [*map(str, range(1900, 2000))]
 
 
-def test_thousands_who_take_a_trade() -> None:
+def test_thousands_accepting_a_trade() -> None:
     _, part = shouted(
         [
             {"Handelsangebot": {"Spieler": 1, "Handel id": 1, "Angebot": {"Holz": 1}, "Nachfrage": {}}},

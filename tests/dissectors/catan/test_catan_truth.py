@@ -33,17 +33,14 @@ GAMES = [
     "catan-yaks-g1-3p",
 ]
 QUICK = ["catan-lurche-py-3p", "catan-yaks-g1-3p"]
-"""Of two servers, each with its own clients; `make test` takes their games apart."""
+"""Captures of two servers, each with its own clients, that `make test` analyses."""
 _SPELT = spellings((*FARBEN, *GEBÄUDE))
 
 
 class Log:
-    """What the programs logged of a game, whose files have two forms."""
-
     def __init__(self, name: str) -> None:
         log = json.loads((CAPTURES / f"{name}.truth.json").read_text())
         self.at_the_end = "dice" in log
-        """Whether it is what the players themselves knew at the end: with those buildings only that stand."""
         if self.at_the_end:
             self.players = {player["id"]: (player["name"], player["color"]) for player in log["players"]}
             self.resources = {player["id"]: player["own_resources"] for player in log["players"]}
@@ -70,8 +67,6 @@ class Log:
 
 
 class Seen:
-    """What the findings say of the one game of a capture."""
-
     def __init__(self, found: Findings, log: Log | None = None) -> None:
         games = {game.id: game for game in found.games}
         assert len(games) == 1
@@ -80,7 +75,7 @@ class Seen:
         self.part: dict[str, Any] = {}
         """The game as it was at its end."""
         self._resources: dict[int, dict[str, Any]] = {}
-        # One log has what the players had at the end, the others what each was told last.
+        # One log has the players' final cards, the others each player's last report.
         latest = {} if log is None or log.at_the_end else _latest_status(found)
         state: State = {}
         for event in found.events:
@@ -110,7 +105,6 @@ class Seen:
         return [(data["player"], data["type"], spot(map(at, data["place"]))) for data in self.data("built")]
 
     def resources(self, number: int) -> dict[str, int]:
-        """What a player had for sure when the server told him last, without what he had none of."""
         held = self._resources[number]
         return {kind: count for kind, count in held.items() if isinstance(count, int) and count}
 
@@ -120,7 +114,6 @@ class Seen:
 
 
 def _latest_status(found: Findings) -> dict[int, int]:
-    """When each player was told last what he has: that is what the programs logged of his resources."""
     latest = {}
     own = {m.stream: m.fields["id"] for m in found.messages if m.name == "Willkommen"}
     for message in found.messages:
@@ -132,13 +125,12 @@ def _latest_status(found: Findings) -> dict[int, int]:
 
 
 def agrees(seen: Seen, log: Log) -> None:
-    """Compare a game with the programs' log, in all that every one of its players is told."""
     assert seen.players == log.players
     assert seen.dice == log.dice
     if log.at_the_end:
         assert {*log.buildings} <= {*seen.buildings}
     else:
-        # One server logs a road twice that is told twice.
+        # One server logs a road twice that it reports twice.
         assert seen.buildings == [*dict.fromkeys(log.buildings)]
     if log.winner is not None:
         assert seen.game.result is not None
@@ -161,7 +153,7 @@ def test_the_game_is_as_the_programs_logged_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
-def test_one_conversation_alone_tells_all_that_is_public(name: str) -> None:
+def test_one_conversation_alone_has_all_public_events(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     log = Log(name)
     whole = Seen(inspected(items)).part["private"]
@@ -189,7 +181,7 @@ def test_how_the_bytes_are_cut_does_not_matter(
 
 
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
-def test_from_any_moment_on_nobody_is_accused(name: str) -> None:
+def test_from_any_moment_on_no_violation_is_reported(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     log = Log(name)
     for begin in range(1, len(items), max(1, len(items) // times(15, quick=3))):
@@ -201,18 +193,18 @@ def test_from_any_moment_on_nobody_is_accused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
-def test_what_is_missing_accuses_nobody(name: str) -> None:
+def test_missing_packets_cause_no_violations(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     log = Log(name)
     for lost in [*range(3, 60, 8)][: times(8, quick=2)]:
         found = inspected(holed(items, lost))
         assert errors(found) == [], lost
-        # Each roll is told to three players.
+        # Each roll is sent to three players.
         assert len(Seen(found).dice) >= len(log.dice) - 1
 
 
 RULES_LEFT_OUT = {
-    # Its players help themselves by chat; a second village yields nothing, a robber never lets go of a field.
+    # Its players cheat by chat; a second village yields nothing, a robber never leaves a field.
     GAMES[0]: ["missing-yield", "no-start-yield", "total-mismatch", "unexplained-gain"],
     # A knight frees no field, pieces and cards are not counted, roads go through others' villages.
     GAMES[1]: [
@@ -220,22 +212,21 @@ RULES_LEFT_OUT = {
         *("too-many-pieces", "unexplained-gain"),
     ],
 }
-"""What real servers do against the rules; each is told once."""
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_servers_are_told_once_which_rules_they_leave_out(name: str) -> None:
+def test_each_omitted_rule_is_reported_once_per_server(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     told = [flaw.code for flaw in found.diagnostics if (flaw.severity, flaw.blame) == ("warning", "server")]
     assert sorted(told) == RULES_LEFT_OUT.get(name, [])
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_the_totals_of_the_server_are_the_sum_of_what_was_told(name: str) -> None:
+def test_server_totals_are_the_sum_of_reported_points(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     told = [flaw.text for flaw in found.diagnostics if flaw.code == "total-mismatch"]
     if name == "catan-eisfrei-game2-3p":
-        # It tells a trade that it does not carry out, and forgets a hand when somebody asks for more by chat.
+        # It reports a trade that it does not carry out, and forgets a hand after a chat request.
         assert len(told) == 1
     else:
         assert told == []
@@ -259,7 +250,7 @@ def test_five_servers_at_once_are_recognised_without_options() -> None:
 
 
 @pytest.mark.parametrize("name", ["catan-eisfrei-lobby", "catan-yaks-lobby"])
-def test_before_a_game_everybody_is_known_by_name_and_colour(name: str) -> None:
+def test_before_a_game_all_names_and_colours_are_known(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     configured = [
         (event.data["player"], event.data["name"], event.data["colour"])
@@ -274,14 +265,14 @@ def test_before_a_game_everybody_is_known_by_name_and_colour(name: str) -> None:
     assert errors(found) == []
 
 
-def test_who_has_the_longest_road_is_seen_from_the_middle_of_a_game_on() -> None:
+def test_the_longest_road_is_known_from_the_middle_of_a_game_on() -> None:
     items = items_of("catan-yaks-g1-3p.pcap.gz")
     seen = Seen(inspected(from_then_on(items, len(items) * 9 // 10)))
     assert seen.part["longest_road"] == 1
     assert seen.part["unknown"] == ["board", "buildings", "robber"]
 
 
-def test_who_changes_his_name_in_a_game_keeps_his_hand_under_the_new_one() -> None:
+def test_a_player_renamed_in_a_game_keeps_the_hand() -> None:
     items = items_of("catan-niedlichepixel-game2-3p.pcap.gz")
     renamed = [
         Chunk(item.stream, item.direction, item.ts_ns, item.offset, item.data.replace(b"BlueBro", b"GreyBro"))

@@ -12,7 +12,7 @@ from cgml_broken import BROKEN
 from cgml_cases import LOOSE, SOUND, message
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_direction import inspect
+from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.field_type import FieldType
@@ -33,7 +33,6 @@ def shortly(case: Case) -> str:
 
 
 def frames(pieces: Iterable[bytes], direction: Direction = "s2c") -> list[Frame]:
-    """The frames of a stream that comes in these pieces."""
     framer = CgmlFramer(direction)
     found: list[Frame] = []
     offset = 0
@@ -51,7 +50,7 @@ def bytewise(data: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("case", SOUND, ids=shortly)
-def test_what_conforming_peers_send_encodes_to_what_says_the_same(case: Case) -> None:
+def test_messages_of_conforming_peers_encode_to_equivalent_bytes(case: Case) -> None:
     assert case.name is not None
     encoded = CGML.codec.encode(case.name, case.direction, case.fields)
     assert CGML.codec.decode(encoded, case.direction).fields == case.fields
@@ -60,7 +59,7 @@ def test_what_conforming_peers_send_encodes_to_what_says_the_same(case: Case) ->
 
 
 @pytest.mark.parametrize("case", LOOSE, ids=shortly)
-def test_what_is_unusual_is_a_note_and_told_once_in_a_direction(case: Case) -> None:
+def test_deviations_are_notes_reported_once_per_direction(case: Case) -> None:
     flaws = CGML.codec.decode(case.data, case.direction).flaws
     assert {flaw.severity for flaw in flaws} <= {"note"}
     twice = inspect(CGML, case.direction, case.data, case.data)
@@ -210,7 +209,7 @@ def test_a_message_that_another_follows_at_once_is_noted() -> None:
 
 
 @pytest.mark.parametrize("at", range(3, 60, 3))
-def test_after_a_gap_reading_goes_on_with_the_next_message(at: int) -> None:
+def test_after_a_gap_reading_continues_with_the_next_message(at: int) -> None:
     trick = '<result><round number="1"><card>R07</card></round></result>'
     rest = message(trick)[at:]
     ask = message('<licite type="ask">G</licite>')
@@ -270,6 +269,6 @@ def test_a_document_type_is_not_followed() -> None:
         (b"<disconn", ("unclosed-tag", "error", 0, 8)),
     ],
 )
-def test_what_a_sender_breaks_off(data: bytes, flaw: tuple[str, str, int, int]) -> None:
+def test_a_sender_s_incomplete_message(data: bytes, flaw: tuple[str, str, int, int]) -> None:
     decoded = CGML.codec.truncated(data, "c2s" if b"cards" in data else "s2c")
     assert [(one.code, one.severity, *one.place(data)) for one in decoded.flaws] == [flaw]

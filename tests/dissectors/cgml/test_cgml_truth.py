@@ -27,8 +27,6 @@ def truth_of(name: str) -> dict[str, Any]:
 
 
 class Seen:
-    """One hand as the findings tell it."""
-
     def __init__(self, game: Game, events: list[Event], part: dict[str, Any]) -> None:
         self.game = game
         self._events = events
@@ -43,7 +41,6 @@ class Seen:
 
 
 def hands_of(found: Findings) -> dict[str, Seen]:
-    """All hands, by their label."""
     parts: dict[int, dict[str, Any]] = {}
     states: dict[int, State] = {}
     for event in found.events:
@@ -65,7 +62,6 @@ def expected_hands(truth: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]
 
 
 def call_of(bid: dict[str, Any]) -> str:
-    """What the server tells of an answer: a yes is the game that was asked for, a no is a pass."""
     return str({"YES": bid["ask"], "NO": "PASS"}.get(bid["answer"], bid["answer"]))
 
 
@@ -135,7 +131,6 @@ def ends(seen: Seen, hand: dict[str, Any], own: int | None) -> None:
 
 
 def serious(found: Findings) -> list[Diagnostic]:
-    """What is more than a note, but for the one player who was made to break a rule, and for gaps."""
     return [
         flaw
         for flaw in found.diagnostics
@@ -207,14 +202,14 @@ def test_it_is_the_same_however_the_bytes_are_cut(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     messages, events, flaws = told(inspected(items))
     for others in (bytewise(items), joined(items)):
-        # Several servers' tables are made in another order; each of them tells the same.
+        # Several servers' tables are created in another order, with the same content.
         found = told(inspected(others))
         assert found[0] == messages
         assert sorted(found[1], key=repr) == sorted(events, key=repr)
         assert found[2] == flaws
 
 
-@pytest.mark.parametrize("name", ["cgml-wrapped", "cgml-styles"])
+@pytest.mark.parametrize("name", a_few(["cgml-wrapped", "cgml-styles"], ["cgml-wrapped"]))
 @pytest.mark.parametrize("part", a_few(range(8), [1, 5]))
 def test_from_any_moment_on_the_hands_that_begin_later_are_seen(name: str, part: int) -> None:
     items = items_of(f"{name}.pcap.gz")
@@ -232,13 +227,12 @@ def test_from_any_moment_on_the_hands_that_begin_later_are_seen(name: str, part:
 
 
 def results(seen: Seen) -> str:
-    """What tells a hand from the others."""
     return json.dumps(seen.data("trick")[:1] or seen.data("bid"))
 
 
-@pytest.mark.parametrize("name", ["cgml-hands", "cgml-styles"])
+@pytest.mark.parametrize("name", a_few(["cgml-hands", "cgml-styles"], ["cgml-hands"]))
 @pytest.mark.parametrize("first", a_few(range(0, 61, 12), [0, 36]))
-def test_with_packets_missing_nobody_is_accused(name: str, first: int) -> None:
+def test_with_packets_missing_no_violation_is_reported(name: str, first: int) -> None:
     found = inspected(holed(items_of(f"{name}.pcap.gz"), first))
     assert serious(found) == []
     assert any(seen.data("result") for seen in hands_of(found).values())
@@ -246,7 +240,7 @@ def test_with_packets_missing_nobody_is_accused(name: str, first: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
-def test_from_one_side_alone_nobody_is_accused(name: str, direction: str) -> None:
+def test_from_one_side_alone_no_violation_is_reported(name: str, direction: str) -> None:
     items: list[Item] = [
         item for item in items_of(f"{name}.pcap.gz") if getattr(item, "direction", direction) == direction
     ]
@@ -281,7 +275,6 @@ HARMLESS = {
     *("missing-blank-line", "extra-blank-lines", "blank-line-with-spaces", "cr-only", "mixed-line-ends"),
     "unknown-version",
 }
-"""What is read, with a note."""
 
 MAY_BE_HARMLESS = ("invalid-utf8", "cut-off")
 """What is not UTF-8 may be ISO-8859-2, and behind a whole element the empty line alone may be missing."""

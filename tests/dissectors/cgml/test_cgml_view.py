@@ -178,7 +178,7 @@ def test_between_two_hands_and_on_a_login_server() -> None:
     assert seen({}).idle == "nobody is here yet"
 
 
-def test_players_who_are_hardly_known() -> None:
+def test_almost_unknown_players() -> None:
     made = seen({"games": {"7": {"unknown": ["bidding", "tricks"]}}})
     assert (made.title, made.unknown) == (("group ?", "hand ?"), "not known: bidding, tricks")
     assert [each.hand.hidden for each in made.seats if each.hand] == [None] * 3

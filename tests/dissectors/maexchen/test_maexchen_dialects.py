@@ -1,5 +1,3 @@
-"""A fork's dialect of Mäxchen, and servers that are started anew: who is there, what counts."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,7 +10,7 @@ ALL = "alice bob carl"
 
 
 def played(number: int = 1) -> Play:
-    """Three players and a round that alice has lost: alice 0, bob 1, carl 1."""
+    """Return three players and a round that alice has lost: alice 0, bob 1, carl 1."""
     play = Play()
     play.register(*ALL.split())
     lose(play, number, "alice:0,bob:1,carl:1", *ALL.split())
@@ -20,7 +18,6 @@ def played(number: int = 1) -> Play:
 
 
 def lose(play: Play, number: int, scores: str, *players: str) -> None:
-    """A round whose first player announces too little and loses; then the server tells the points."""
     everybody, first = " ".join(players), players[0]
     play.start(number, *players)
     play.turn(everybody, first, "5,3", "5,3", f"a{number}{first}")
@@ -40,7 +37,7 @@ def restarts(play: Play) -> int:
 # A fork's dialect.
 
 
-def test_who_unregisters_leaves_the_table() -> None:
+def test_unregistered_players_leave_the_table() -> None:
     play = Play()
     play.register(*ALL.split())
     play.server("carl", "ROUND STARTING;carl-join")
@@ -51,7 +48,7 @@ def test_who_unregisters_leaves_the_table() -> None:
     assert set(play.state["players"]) == {"alice", "bob"}
     (part,) = seen_by(play.state, "carl")["games"].values()
     assert part["private"] == {}
-    # The server goes on naming those who had joined the round, and their points.
+    # The server still lists those that had joined the round, and their points.
     play.server("alice bob", "ROUND STARTED;1;alice,carl,bob")
     play.server("alice bob", "SCORE;alice:0,bob:1,carl:1")
     assert set(play.state["players"]) == {"alice", "bob"}
@@ -70,7 +67,7 @@ def test_a_spectator_unregisters() -> None:
     assert wrong(play) == []
 
 
-def test_who_asks_in_vain_to_be_forgotten_stays() -> None:
+def test_a_rejected_request_to_be_forgotten_changes_nothing() -> None:
     play = played()
     play.client("bob", "UNREGISTER")
     lose(play, 2, "alice:1,bob:1,carl:2", *ALL.split())
@@ -101,7 +98,7 @@ def test_an_echo_does_not_make_a_stranger_known() -> None:
 
 
 @pytest.mark.parametrize("scores", ["alice:1,bob:2,carl:2", "alice:0,bob:1,carl:1"])
-def test_points_that_a_spectator_is_told_in_mid_round_end_nothing(scores: str) -> None:
+def test_points_that_a_spectator_is_reported_in_mid_round_end_nothing(scores: str) -> None:
     play = played()
     play.client("eve", "REGISTER_SPECTATOR;eve")
     play.server("eve", "REGISTERED")
@@ -134,10 +131,10 @@ def test_a_canceled_rounds_score_is_an_event_after_a_spectator_heard_it() -> Non
     assert play.events[-1].game_id is not None
 
 
-# A server that is started anew.
+# A restarted server.
 
 
-def test_a_silent_server_was_started_anew_when_clients_register_again() -> None:
+def test_a_silent_server_was_restarted_when_clients_register_again() -> None:
     play = played(7)
     play.client("alice", "REGISTER;alice", after_ms=3000)
     play.server("alice", "REGISTERED")
@@ -150,7 +147,7 @@ def test_a_silent_server_was_started_anew_when_clients_register_again() -> None:
     assert wrong(play) == []
 
 
-def test_a_dead_port_means_that_a_server_begins_anew() -> None:
+def test_a_dead_port_means_that_a_server_begins_again() -> None:
     play = played()
     play.client("bob", "JOIN;bob-join-2")
     play.inspector.feed(Fault(play.stream("bob"), "c2s", play.now_ns, 0, "port-unreachable", "nobody there"))
@@ -166,7 +163,7 @@ def test_a_dead_port_means_that_a_server_begins_anew() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 8])
-def test_a_quick_restart_accuses_nobody(number: int) -> None:
+def test_a_quick_restart_causes_no_violation(number: int) -> None:
     play = played(7)
     # Whatever the number of its first round is, and whether all have come back or not.
     play.register("new-alice", "new-bob")
@@ -177,7 +174,7 @@ def test_a_quick_restart_accuses_nobody(number: int) -> None:
     assert wrong(play) == []
 
 
-def test_a_restart_in_mid_round_accuses_nobody() -> None:
+def test_a_restart_in_mid_round_causes_no_violation() -> None:
     play = played(7)
     play.start(8, *ALL.split())
     play.turn(ALL, "alice", "5,3", "5,3", "x")
@@ -204,7 +201,7 @@ def test_wrong_points_are_reported_after_a_newcomer_has_registered() -> None:
     assert restarts(play) == 0
 
 
-def test_whose_points_are_wrong_is_still_told_where_all_are_newcomers() -> None:
+def test_wrong_points_are_reported_even_among_newcomers() -> None:
     play = played()
     for name in ALL.split():
         play.client(name, "UNREGISTER")
@@ -216,9 +213,7 @@ def test_whose_points_are_wrong_is_still_told_where_all_are_newcomers() -> None:
 
 
 @pytest.mark.parametrize(("later_ms", "rounds"), [(1, 1), (500, 2)])
-def test_what_others_are_told_as_somebody_registers_may_be_captured_first(
-    later_ms: float, rounds: int
-) -> None:
+def test_copies_of_a_registration_may_be_captured_first(later_ms: float, rounds: int) -> None:
     play = Play()
     play.register("alice")
     play.client("bob", "REGISTER;bob")

@@ -7,9 +7,9 @@ import json
 from sqlite3 import Connection
 
 import pytest
+from imported_databases import database_of
 from inspected_captures import CAPTURES
 from maexchen_logs import Log, Told, read_log
-from stored import stored
 
 from kiebitz.cli.options.session import open_session
 
@@ -18,7 +18,7 @@ RESTART = "maexchen-two-servers-restart"
 
 
 def recorded(capture: str) -> Connection:
-    return open_session(stored(capture)).connection
+    return open_session(database_of(capture)).connection
 
 
 def log_of(name: str) -> Log:
@@ -29,7 +29,6 @@ def log_of(name: str) -> Log:
 
 
 def seen(connection: Connection, port: int) -> Log:
-    """What was made of the server at a port, in the form of its log."""
     rows = connection.execute(
         "SELECT kind, data FROM events JOIN tables ON tables.id = table_id"
         " WHERE server LIKE ? ORDER BY events.id",
@@ -71,7 +70,7 @@ def test_a_forks_game_is_that_of_its_log() -> None:
     assert gone == ["intelli", "TheShadow", "rational-python-bot"]
 
 
-def test_a_server_that_is_started_anew_is_not_to_blame() -> None:
+def test_a_server_that_is_restarted_is_not_to_blame() -> None:
     connection = recorded(f"{RESTART}.pcapng")
     assert wrong(connection, "error") == []
     assert {code for code, _ in wrong(connection, "warning")} == {"late"}

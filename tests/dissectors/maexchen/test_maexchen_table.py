@@ -16,7 +16,7 @@ ALL = "alice bob carl"
 
 
 def a_round() -> Play:
-    """Three players, started; it is alice's turn."""
+    """Return three players, started; it is alice's turn."""
     play = Play()
     play.register("alice", "bob", "carl")
     play.start(1, "alice", "bob", "carl")
@@ -80,7 +80,7 @@ def test_the_state_hides_a_roll_from_the_others() -> None:
 
 
 VERDICTS = [
-    # (turns as (player, rolled, announced)), then what the server says, then whether it is right
+    # (turns as (player, rolled, announced)), the server's message, whether it is right
     ([("alice", "5,3", "5,3"), ("bob", "4,1", "4,1")], ["PLAYER LOST;bob;ANNOUNCED_LOSING_DICE"], True),
     ([("alice", "5,3", "5,3"), ("bob", "5,3", "5,3")], ["PLAYER LOST;bob;ANNOUNCED_LOSING_DICE"], True),
     ([("alice", "5,3", "5,3"), ("bob", "6,1", "6,1")], ["PLAYER LOST;bob;ANNOUNCED_LOSING_DICE"], False),
@@ -176,7 +176,7 @@ def test_an_answer_after_its_window_is_late() -> None:
     assert late[0].text.startswith("300 ms after YOUR TURN")
 
 
-def test_no_answer_at_all_is_told_at_the_question() -> None:
+def test_a_missing_answer_is_reported_at_the_request() -> None:
     play = a_round()
     play.server("alice", "YOUR TURN;t1-turn")
     play.server(ALL, "PLAYER LOST;alice;DID_NOT_TAKE_TURN", after_ms=250)
@@ -184,7 +184,7 @@ def test_no_answer_at_all_is_told_at_the_question() -> None:
     assert (flaw.code, flaw.direction, flaw.blame) == ("no-answer", "s2c", "client")
 
 
-def test_one_flaw_is_one_diagnostic_even_if_the_turn_is_lost_by_it() -> None:
+def test_one_diagnostic_is_one_diagnostic_even_if_the_turn_is_lost_by_it() -> None:
     play = a_round()
     play.server("alice", "YOUR TURN;t1-turn")
     play.client("alice", "ROLL;t1-turn\n")
@@ -215,7 +215,7 @@ def test_clients_alone_are_not_accused_of_unknown_tokens() -> None:
     assert play.flaws == []
 
 
-def test_one_conversation_tells_the_round_but_not_the_others_dice() -> None:
+def test_one_conversation_has_the_round_without_others_dice() -> None:
     play = Play()
     play.register("bob")
     play.server("bob", "ROUND STARTING;bob-join")
@@ -234,7 +234,7 @@ def test_one_conversation_tells_the_round_but_not_the_others_dice() -> None:
     assert play.games[0].label == "round 4"
 
 
-def test_from_the_middle_of_a_round_the_rest_is_told_and_the_unknown_named() -> None:
+def test_from_mid_round_on_the_rest_is_reported_and_unknown_values_named() -> None:
     play = Play()
     play.server(ALL, "ANNOUNCED;alice;5,3")
     (part,) = play.state["games"].values()
@@ -258,7 +258,7 @@ def test_a_name_is_taken_over_by_a_new_port() -> None:
     assert play.state["players"]["alice"]["address"] == play.stream("alice2").client
 
 
-def test_two_names_behind_one_address_hear_everything_twice() -> None:
+def test_two_names_behind_one_address_receive_copies() -> None:
     play = Play()
     play.client("both", "REGISTER;doppel1")
     play.server("both", "REGISTERED")
@@ -272,7 +272,7 @@ def test_two_names_behind_one_address_hear_everything_twice() -> None:
 
 
 def starts(play: Play, number: int, everybody: str) -> None:
-    """A round of alice and bob of which `everybody`'s conversations are heard."""
+    """Start a round of alice and bob of which `everybody`'s conversations are captured."""
     for name in everybody.split():
         play.server(name, f"ROUND STARTING;{name}-join-{number}")
         play.client(name, f"JOIN;{name}-join-{number}")
@@ -350,7 +350,7 @@ def test_a_refused_name_is_pointed_at() -> None:
     assert (flaw.offset, flaw.length) == (len("REGISTER;grün".encode()), 1)
 
 
-def test_the_oldest_dialect_tells_rolls_and_sees_only_by_their_answers() -> None:
+def test_the_oldest_dialect_shows_rolls_by_answers_only() -> None:
     play = Play()
     for name in ("alice", "bob"):
         play.client(name, f"REGISTER;{name};geheim")
@@ -430,7 +430,7 @@ def test_a_straggler_of_a_round_that_is_over_does_not_bring_it_back() -> None:
     assert len(play.games) == 1
 
 
-def test_who_was_silent_for_long_is_still_known() -> None:
+def test_a_long_silent_player_is_still_known() -> None:
     play = a_round()
     play.close("alice")
     silent = play.stream("alice")
@@ -453,7 +453,7 @@ def test_one_conversation_alone_accuses_no_server_of_an_error() -> None:
     ]
 
 
-def test_what_is_only_worked_out_is_marked_as_inferred() -> None:
+def test_inferred_values_are_marked() -> None:
     play = Play()
     play.register("bob", "zuschauer")
     play.server("zuschauer", "ROUND STARTED;4;alice,bob")
@@ -466,7 +466,7 @@ def test_what_is_only_worked_out_is_marked_as_inferred() -> None:
     assert "inferred" not in part
 
 
-def test_old_servers_register_who_gives_no_name_as_undefined() -> None:
+def test_old_servers_register_that_gives_no_name_as_undefined() -> None:
     play = Play()
     play.client("x", "REGISTER")
     play.server("x", "REGISTERED")
@@ -484,7 +484,7 @@ def test_names_with_commas_are_put_together_again() -> None:
     assert started.data["players"] == ["c", "a,b"]
 
 
-def test_players_who_come_and_go_are_forgotten_at_some_time() -> None:
+def test_departed_players_are_evicted() -> None:
     play = Play()
     names = [f"player{number}" for number in range(MAX_ABSENT + 20)]
     for name in names:
@@ -494,7 +494,7 @@ def test_players_who_come_and_go_are_forgotten_at_some_time() -> None:
     assert list(play.state["players"]) == [*names[20:], "last"]
 
 
-def test_names_that_only_the_server_tells_are_forgotten_at_some_time() -> None:
+def test_names_known_from_the_server_only_are_evicted() -> None:
     play = a_round()
     told = [f"player{number}" for number in range(MAX_ABSENT + 20)]
     for name in told:

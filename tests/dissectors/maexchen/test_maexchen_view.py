@@ -43,7 +43,7 @@ def test_dice_that_no_die_shows(dice: str, read: tuple[int | str, ...]) -> None:
     assert faces(dice) == read
 
 
-def test_who_is_to_move_and_what_is_to_be_beaten() -> None:
+def test_next_player_and_the_value_to_beat() -> None:
     state = maexchen("anna", "bob", **BLUFF)
     state["scores"] = {"anna": 1, "carl": 4, "gone": 2}
     state["players"] |= {"egon": {"spectator": True}, "carl": {}}
@@ -66,7 +66,7 @@ def test_who_is_to_move_and_what_is_to_be_beaten() -> None:
     ]
 
 
-def test_a_known_bluff_stands_out() -> None:
+def test_a_known_bluff_is_highlighted() -> None:
     made = seen(maexchen("anna", "bob", **BLUFF, private={"anna": {"dice": "4,2", "bluff": True}}))
     assert story(made)[1] == "a bluff: it is 4,2"
     assert [(call.verb, call.tone) for call in made.calls] == [("bluffs", "bad")]
@@ -75,7 +75,7 @@ def test_a_known_bluff_stands_out() -> None:
     assert not any("bluff" in line for line in story(seen(maexchen("anna", "bob", **BLUFF))))
 
 
-def test_what_a_gap_took_is_told() -> None:
+def test_data_lost_in_a_gap_is_reported() -> None:
     state = maexchen("anna", "bob", rolling="anna", unknown=["announced", "players", "round"])
     del state["games"]["7"]["round"], state["games"]["7"]["players"]
     made = seen(state)
@@ -93,7 +93,7 @@ def test_what_a_gap_took_is_told() -> None:
         ("saw that the announcement was true", "saw that the announcement was true"),
     ],
 )
-def test_loss_is_told_in_plain_words_and_stays_after_the_round(reason: str, told: str) -> None:
+def test_loss_is_reported_in_words_and_stays_after_the_round(reason: str, told: str) -> None:
     events = [
         event(1, "announced", name="bob", dice="1,1"),
         event(2, "announced", name="anna", dice="6,5"),

@@ -1,5 +1,3 @@
-"""Flawed Okey conversations: each flaw is told once, at the right byte, and the rest is read as ever."""
-
 from __future__ import annotations
 
 import json
@@ -15,11 +13,10 @@ from okey_talk import Talk
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings
 
 NEEDS_ALL = ("a tile thrice in two decks", "two begin")
-"""What nobody can tell who does not see the other's deck."""
 
 
 class Heard(NamedTuple):
-    """What came of a conversation; `start` is where the flawed bytes begin in their direction."""
+    """The findings of a conversation; `start` is where the flawed bytes begin in their direction."""
 
     found: Findings
     start: int
@@ -47,7 +44,6 @@ def unchanged(head: bool, clients: tuple[str, ...]) -> Heard:
 
 
 def added(case: Broken, heard: Heard, clients: tuple[str, ...]) -> list[Diagnostic]:
-    """What is said beyond the notes that the unchanged conversation gets."""
     known = Counter((flaw.code, flaw.text) for flaw in unchanged(case.head, clients).found.diagnostics)
     more = []
     for flaw in heard.found.diagnostics:
@@ -68,7 +64,7 @@ def told(heard: Heard, client: str, direction: Direction) -> list[tuple[str, Any
 
 @pytest.mark.parametrize("alone", [False, True], ids=["all heard", "one heard"])
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.title)
-def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken, alone: bool) -> None:
+def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, alone: bool) -> None:
     clients = (case.place.client,) if alone else CLIENTS
     if case.title in NEEDS_ALL and alone:
         return
@@ -100,7 +96,7 @@ def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken, alone: bool) ->
 
 @pytest.mark.parametrize("name", ["okey-seed-malformed", "okey-head-malformed"])
 def test_real_clients_that_send_rubbish(name: str) -> None:
-    """Each line that was sent wrong on purpose is told, at its bytes; nothing else is an error."""
+    """Each line that was malformed on purpose is reported at its bytes; nothing else is an error."""
     items = items_of(f"{name}.pcap.gz")
     found = inspected(items)
     sent: dict[tuple[int, Direction], bytearray] = {}

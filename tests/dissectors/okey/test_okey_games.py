@@ -1,4 +1,4 @@
-"""Made-up Okey games in both dialects: what is found is what was played, and nobody is accused.
+"""Artificial Okey games in both dialects: the findings equal the script, without violations.
 
 From all conversations, from one, from their middle on, with several games at once and with players who come
 and go.
@@ -32,7 +32,6 @@ def played(seed: int, head: bool, turns: int = 12) -> Script:
 
 
 def hidden(moves: Sequence[Move], seat: int) -> list[Move]:
-    """The moves as the player at a seat is told them."""
     return [move._replace(tile=None) if move.stack == "m" and move.seat != seat else move for move in moves]
 
 
@@ -78,8 +77,8 @@ def test_two_games_at_once(head: bool, seed: int) -> None:
 @each_dialect
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=times(30))
-def test_a_game_of_which_another_lobby_is_heard_too(head: bool, seed: int) -> None:
-    """From all conversations of one lobby; the specification's server tells it the other's statuses."""
+def test_a_game_of_which_another_lobby_is_received_too(head: bool, seed: int) -> None:
+    """From all conversations of one lobby; the specification's server sends it the other's statuses."""
     script = Script(seed, head)
     four(script, 1, *NAMES)
     four(script, 2, *OTHERS)
@@ -108,7 +107,7 @@ def test_deals_that_race(head: bool, seed: int) -> None:
 @given(seed=st.integers(0, 10**6), seat=st.integers(0, 3))
 @settings(max_examples=times(60))
 def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: int) -> None:
-    """The other lobby has played before, so its statuses are told from this game's; hardly ever not."""
+    """The other lobby has played before, so its statuses are nearly always distinguishable."""
     script = Script(seed)
     four(script, 2, *OTHERS)
     script.login(*NAMES)
@@ -128,7 +127,7 @@ def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: i
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=times(30))
 def test_from_then_on(head: bool, seed: int) -> None:
-    """Met in mid-game nobody is accused, and the moves that are found are the last of those played."""
+    """From mid-game on no violation is reported, and the found moves are the last of those played."""
     script = played(seed, head, 20)
     begin = script.random.randrange(len(script.steps))
     in_game = any(step.name == "PUTT" for step in script.steps[:begin])
@@ -147,7 +146,7 @@ def test_from_then_on(head: bool, seed: int) -> None:
     moves = [(event.data["seat"], event.kind) for event in events_of(found, "drew", "put")]
     true = [(move.seat, move.kind) for move in script.moves]
     assert len(moves) <= len(true)
-    # The first that is found may be told again, being known from its answer alone.
+    # The first event may be repeated, being known from its answer alone.
     assert moves[1:] == true[len(true) - len(moves) + 1 :]
 
 
@@ -158,7 +157,7 @@ def beside(talk: Talk, client: str, direction: Direction) -> None:
 @each_dialect
 @given(seed=st.integers(0, 10**6), lost=st.integers(0, 10**6))
 @settings(max_examples=times(40))
-def test_a_message_that_is_lost_accuses_nobody(head: bool, seed: int, lost: int) -> None:
+def test_a_message_that_is_lost_causes_no_violation(head: bool, seed: int, lost: int) -> None:
     script = played(seed, head)
     missing = lost % len(script.steps)
     talk = Talk()

@@ -88,7 +88,6 @@ def test_any_text_is_cut_as_servers_cut_it(text: str) -> None:
 
 
 def cut_char_by_char(text: str) -> list[str]:
-    """The rule as it stands in the description, one character after the other."""
     tokens: list[str] = []
     token, inside, was, escaped = "", False, False, False
     for at, char in enumerate(f"{text} "):
@@ -120,7 +119,7 @@ def test_each_character_of_a_token_is_found_in_the_line(tokens: list[str], pad: 
 
 
 @each(*HEAD)
-def test_what_the_last_dialect_has_encodes_to_the_same_bytes(case: Case) -> None:
+def test_messages_of_the_last_dialect_encode_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
     assert OKEY.codec.encode(case.name, case.direction, case.fields, PERCENT_PAD) == case.data
 
@@ -219,7 +218,7 @@ def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
     st.sampled_from(DIRECTIONS),
 )
 @settings(max_examples=times(300))
-def test_any_cut_of_any_bytes_beside_gaps_gives_the_same_frames(
+def test_any_cut_of_any_bytes_next_to_gaps_gives_the_same_frames(
     pieces: list[bytes | None], cuts: list[int], direction: Direction
 ) -> None:
     smaller: list[bytes | None] = []
@@ -254,7 +253,7 @@ def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
     framer = OkeyFramer("c2s")
     assert framer.feed(0, b"LOGI x\r") == []
     assert [frame.data for frame in framer.settle()] == [b"LOGI x\r"]
-    # The other half comes late, and stands before the next line then.
+    # The other half is late, and precedes the next line.
     assert [frame.data for frame in framer.feed(7, b"\nPING\r\n")] == [b"\nPING\r\n"]
     assert name_of(OKEY.codec.decode(b"\nPING\r\n", "c2s")) == "PING"
 
@@ -316,5 +315,5 @@ def test_a_winning_deck(deck: str, won: bool) -> None:
 
 @given(st.lists(tiles, min_size=14, max_size=14))
 @settings(max_examples=times(200))
-def test_whether_a_deck_wins_can_always_be_told(deck: list[str]) -> None:
+def test_every_deck_is_classified_as_winning_or_not(deck: list[str]) -> None:
     assert is_won(deck) in (True, False)

@@ -1,5 +1,6 @@
-"""What real Okey servers do beside the plain game: lobbies, players who come back, deals that race, and
-statuses that are meant for others."""
+"""Behaviour of real Okey servers beyond a plain game: lobbies, returning players, racing deals, and statuses
+for other lobbies.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ EMPTY = r'"\" \" \" \" \" \" \" \" "'
 
 
 def talk_of(lines: str) -> Findings:
-    """`client > line` is what a client says, `client < line` what he is told."""
+    """`client > line` is a client's message, `client < line` the server's."""
     talk = Talk()
     say(talk, lines)
     return talk.close()
@@ -80,7 +81,7 @@ def test_a_response_belongs_to_its_request_although_others_got_none() -> None:
     assert [flaw.code for flaw in flaws(found)] == ["bad-number", "missing-field"]
 
 
-def test_who_is_in_which_lobby_and_ready() -> None:
+def test_lobbies_and_readiness_of_players() -> None:
     found = talk_of(f"{lobby(42, 'a', 'b')}\n{lobby(-5, 'c')}\na > REDY\na < +REDY\nc > LOGO\nc < +LOGO")
     last = next(event for event in found.events if event.kind == "left" and event.actor != "c")
     assert state_before(found, last) == {
@@ -89,7 +90,7 @@ def test_who_is_in_which_lobby_and_ready() -> None:
     }
 
 
-def test_who_joins_and_leaves_is_one_event_for_all_who_hear_it() -> None:
+def test_joining_and_leaving_are_one_event_for_all_receivers() -> None:
     found = talk_of(
         f"""{lobby(1, "a")}
         a < JOND a
@@ -112,7 +113,7 @@ def test_who_joins_and_leaves_is_one_event_for_all_who_hear_it() -> None:
     assert [event.data["reason"] for event in events_of(found, "left")] == ["LEFT", "end", "end"]
 
 
-def test_somebody_whose_conversation_is_not_heard_joins_and_leaves() -> None:
+def test_an_uncaptured_player_joins_and_leaves() -> None:
     found = talk_of(f"{lobby(1, 'a')}\na < JOND a\na < JOND b\na < LEFT b")
     assert [(event.kind, event.data["name"], event.data["lobby"]) for event in found.events[1:4]] == [
         ("joined_lobby", "a", 1),
@@ -121,7 +122,7 @@ def test_somebody_whose_conversation_is_not_heard_joins_and_leaves() -> None:
     ]
 
 
-def test_a_connection_that_breaks_is_a_player_who_leaves() -> None:
+def test_a_connection_that_breaks_is_a_player_that_leaves() -> None:
     talk = Talk()
     say(talk, lobby(1, "a"))
     found = talk.close("reset")
@@ -163,7 +164,7 @@ def test_a_whisper_is_one_event_and_others_do_not_see_it() -> None:
     assert told == [to_b.id, to_b.id, to_a.id, to_a.id, None]
 
 
-def test_the_same_thing_said_twice_is_said_twice() -> None:
+def test_a_repeated_message_is_recorded_twice() -> None:
     lines = "a > CATC b x\nb < CATS b x a\na < +CATC b x\n"
     found = talk_of(lobby(1, "a", "b") + "\n" + 2 * lines)
     assert len(events_of(found, "chat")) == 2
@@ -176,7 +177,7 @@ def deal(*seats: tuple[str, str]) -> str:
     return "\n".join(f'{name} < STRT "{deck} " {number}' for number, (name, deck) in enumerate(seats))
 
 
-def test_the_first_put_is_known_to_who_does_not_begin() -> None:
+def test_the_first_put_is_known_to_the_others() -> None:
     found = talk_of(
         f"""{lobby(1, "a")}
         a < STRT "{DECK} " 0
@@ -223,7 +224,7 @@ def test_deals_that_race_are_games_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("head", [False, True], ids=["seed", "head"])
-def test_who_comes_back_has_his_deck_again(head: bool) -> None:
+def test_a_returning_player_has_the_same_deck(head: bool) -> None:
     script = Script(3, head)
     four(script, 1, *NAMES)
     table = script.tables[1]
@@ -245,7 +246,7 @@ def test_who_comes_back_has_his_deck_again(head: bool) -> None:
     assert len(events_of(found, "drew", "put")) == len(script.moves)
 
 
-def test_a_draw_is_told_to_whoever_hears_of_it() -> None:
+def test_a_draw_is_told_to_whoever_receives_of_it() -> None:
     for head in (False, True):
         script = Script(1, head)
         four(script, 1, *NAMES)
@@ -273,8 +274,8 @@ def test_the_specifications_server_plays_on_after_a_win() -> None:
     assert last.game_id == events_of(found, "won")[0].game_id
 
 
-def test_who_looks_on_in_no_lobby_hears_whose_turn_it_is() -> None:
-    """The specification's server tells a status to everybody: it is a witness, and no game of his own."""
+def test_a_client_outside_lobbies_receives_the_turn() -> None:
+    """The specification's server sends statuses to all clients, also to those without a game."""
     script = Script(4)
     script.login("watcher")
     four(script, 1, *NAMES)
@@ -362,7 +363,7 @@ def test_a_tile_is_put_too_many_where_it_is_not_known_whose_turn_it_is() -> None
 
 
 def test_hostile_talk_is_bounded() -> None:
-    """Requests without answers, lobbies of everybody's invention, and long chats leave little behind."""
+    """Unanswered requests, invented lobbies, and long chats leave little behind."""
     talk = Talk()
     say(talk, lobby(1, "a"))
     tracemalloc.start()

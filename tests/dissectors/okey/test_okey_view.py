@@ -67,7 +67,7 @@ def test_racks_with_their_gaps_and_stacks() -> None:
     assert seen(okey(drawn_game=True)).piles[0].words == "empty"
 
 
-def test_what_was_put_is_marked_once_it_lies_there() -> None:
+def test_a_put_tile_is_marked_once_it_lies_there() -> None:
     for tile, fresh in (("12:BLUE", ["Bert"]), ("1:BLACK", [])):
         made = seen(okey(), [event(1, "put", seat=0, tile=tile, valid=True)])
         assert [seat.name for seat in made.seats if seat.pile and seat.pile.fresh] == fresh

@@ -1,5 +1,3 @@
-"""Flawed Schafkopf conversations: each flaw is told once, at the right byte, and the rest is read as ever."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -75,7 +73,7 @@ class Wire:
 
 
 class Heard(NamedTuple):
-    """What came of a conversation; `start` is where the flawed bytes begin."""
+    """The findings of a conversation; `start` is where the flawed bytes begin."""
 
     found: Findings
     start: int
@@ -85,7 +83,6 @@ class Heard(NamedTuple):
 
 
 def hear(place: Place, data: bytes, clients: tuple[str, ...] = CLIENTS, by: Direction | None = None) -> Heard:
-    """The whole conversation with other bytes at a place, or with more that a side says there."""
     wire = Wire()
     at = where(place)
     start = 0
@@ -108,7 +105,6 @@ def told(messages: list[Message]) -> list[tuple[str, Any]]:
 
 
 def added(place: Place, heard: Heard, clients: tuple[str, ...]) -> list[Diagnostic]:
-    """What is said beyond the notes that the unchanged conversation gets."""
     known = Counter((d.code, d.text) for d in unchanged(place, clients).found.diagnostics)
     more = []
     for diagnostic in heard.found.diagnostics:
@@ -121,7 +117,6 @@ def added(place: Place, heard: Heard, clients: tuple[str, ...]) -> list[Diagnost
 
 
 def check(case: Broken, clients: tuple[str, ...] = CLIENTS) -> None:
-    """The flaw is told once, and rightly; everything else is read as if it were not there."""
     heard = hear(case.place, case.data, clients, case.by)
     (flaw,) = added(case.place, heard, clients)
     assert (flaw.stream.id, flaw.direction) == (ANNA, case.direction)
@@ -134,7 +129,6 @@ def check(case: Broken, clients: tuple[str, ...] = CLIENTS) -> None:
 
 
 def assert_others_are_read(case: Broken, heard: Heard, clients: tuple[str, ...] = CLIENTS) -> None:
-    """All messages but those of its data, and those that are swallowed, are what they would be without it."""
     before = [
         step
         for step in steps_of(case.place)[: where(case.place) + (case.by is not None)]
@@ -157,7 +151,7 @@ def assert_others_are_read(case: Broken, heard: Heard, clients: tuple[str, ...] 
 
 
 def few(cases: list[Broken]) -> list[Any]:
-    """Of the cases every tenth in `make test`."""
+    """Return every tenth of the cases in `make test`."""
     some = {case.title for case in cases[::10]}
     return a_few(cases, lambda case: case.title in some, lambda case: case.title)
 
@@ -166,17 +160,17 @@ def few(cases: list[Broken]) -> list[Any]:
     ("case", "clients"),
     a_few(
         [(case, clients) for case in HAND for clients in (CLIENTS, CLIENTS[:1])],
-        # Each case once, heard in the one way or the other.
+        # Each case once, with either set of captured conversations.
         lambda row: (HAND.index(row[0]) % 3 == 0) == (row[1] == CLIENTS),
         lambda row: f"{row[0].title}-{'all' if row[1] == CLIENTS else 'one'} heard",
     ),
 )
-def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken, clients: tuple[str, ...]) -> None:
+def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, clients: tuple[str, ...]) -> None:
     check(case, clients)
 
 
 @pytest.mark.parametrize("case", few(MADE))
-def test_a_slip_of_any_message_is_told_once_and_at_the_right_byte(case: Broken) -> None:
+def test_a_slip_of_any_message_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     check(case, ("Anna",))
 
 
@@ -186,7 +180,6 @@ ENDS = [(place, reason) for place in (*PLACES, *MODELS) for reason in ("closed",
 
 
 def expected_next(place: Place, complete: list[str]) -> str:
-    """What the grammar has after these lines of the message at a place."""
     if not complete:
         return ANY_FLAG
     kinds = terminals(row_of(place))
@@ -194,7 +187,6 @@ def expected_next(place: Place, complete: list[str]) -> str:
 
 
 def hear_cut(place: Place, cut: int, reason: str) -> Heard:
-    """The conversation of Anna up to so many bytes of a message, and the end of the stream."""
     wire = Wire()
     for step in steps_of(place)[: where(place)]:
         if step.client == "Anna":
@@ -206,7 +198,6 @@ def hear_cut(place: Place, cut: int, reason: str) -> Heard:
 
 
 def places_in(data: bytes) -> list[int]:
-    """Where a message is cut: after each byte, or about its first and its last lines."""
     places = [*range(1, len(data))]
     some = times(len(data), quick=8)
     return places if len(places) <= 2 * some else places[:some] + places[-some:]
@@ -221,7 +212,7 @@ def places_in(data: bytes) -> list[int]:
     ),
 )
 def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
-    """Whoever ends it there is to blame; where it is only the capture that ends, nobody is."""
+    """The side that ends the stream is to blame; nobody if only the capture ends."""
     data = sound(place)
     before = hear_cut(place, 0, reason)
     known = {(d.code, d.text) for d in before.found.diagnostics}
@@ -271,7 +262,7 @@ def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_a_stream_that_ends_with_a_flaw(
+def test_a_stream_that_ends_with_a_diagnostic(
     data: bytes, direction: Direction, code: str, offset: int, severity: Severity
 ) -> None:
     wire = Wire()

@@ -11,8 +11,8 @@ import pytest
 from cases import Case
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
-from one_direction import inspect
 from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
+from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.field_type import FieldType
@@ -154,7 +154,6 @@ def test_a_card_of_a_model_is_found_in_its_bytes(case: Case) -> None:
 
 
 def cut(pieces: Iterable[bytes], direction: Direction, start: int = 0) -> list[Frame]:
-    """The frames of bytes that come in these pieces."""
     framer = SchafkopfFramer(direction)
     frames: list[Frame] = []
     for piece in pieces:
@@ -232,7 +231,6 @@ def test_any_cut_of_any_bytes_gives_the_same_frames(
 
 
 Piece = tuple[bytes, int]
-"""Bytes, and how many there are of them when they are said again and again."""
 
 ABOUT_THE_LIMIT = st.tuples(
     st.sampled_from([b"x", b"x" * 30 + b"\n", b"!NAME\nAnna\nmehr\n", b"HERZ\nSAU\n", "§\n§\n§\n".encode()]),
@@ -244,7 +242,7 @@ NEARLY_TOO_LONG = [(b"HERZ\nSAU\n", FRAME_LIMIT - 4), (b"!DRAN\n0\n!END\n", 13)]
 """A frame within the limit, which the flag of the next one crosses."""
 
 
-# Pieces stand for megabytes: so they can be printed, and a failure is told instead of a smaller one sought.
+# Pieces stand for megabytes, so that they can be printed and a failure is reported without shrinking.
 @given(
     st.lists(st.one_of(ABOUT_THE_LIMIT, SHORT), max_size=4),
     st.lists(st.integers(0, 3 * FRAME_LIMIT), max_size=20),
@@ -272,7 +270,7 @@ def test_any_cut_of_more_than_a_frame_can_hold_gives_the_same_frames(
 
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
 @pytest.mark.parametrize("line", [b"x" * 100, b"x" * 99 + b"\n"])
-def test_what_has_no_end_is_not_held(direction: Direction, line: bytes) -> None:
+def test_endless_messages_are_not_held(direction: Direction, line: bytes) -> None:
     framer = SchafkopfFramer(direction)
     piece = line * 1000
     tracemalloc.start()

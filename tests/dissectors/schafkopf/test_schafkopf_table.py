@@ -1,5 +1,3 @@
-"""The Schafkopf table on rounds made up at random, with everybody's conversations or one, and with faults."""
-
 from __future__ import annotations
 
 import random
@@ -70,7 +68,6 @@ def only_flaw(findings: Findings) -> Diagnostic:
 
 
 def agrees(findings: Findings, script: Script) -> None:
-    """The findings tell what happened in the script."""
     games = {game.id: game for game in findings.games}
     assert len(games) == len(script.rounds)
     for game, log in zip(games.values(), script.rounds, strict=True):
@@ -82,7 +79,7 @@ def agrees(findings: Findings, script: Script) -> None:
         assert [one["names"] for one in data["round_started"]] == [seats]
         cards = [(one["seat"], one["card"]) for one in data.get("played", ())]
         if not script.dialect.updates and len(script.clients) < 4:
-            # Nobody is shown the cards that come after his own in the last trick.
+            # The cards after a player's own in the last trick are hidden from all.
             assert cards[:21] == log["cards"][:21]
             assert cards == log["cards"][: len(cards)]
             if len(cards) < len(log["cards"]):
@@ -110,7 +107,7 @@ def agrees(findings: Findings, script: Script) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("clients", [1, 2, 3, 4])
-def test_every_mode_in_every_dialect_is_told_as_it_was_played(dialect: Dialect, clients: int) -> None:
+def test_every_mode_in_every_dialect_is_reported_as_played(dialect: Dialect, clients: int) -> None:
     script = Script(clients, FOUR[:clients], dialect)
     for modus in MODI:
         script.round(modus)
@@ -135,14 +132,12 @@ def test_no_round_that_keeps_to_the_rules_is_objected_to(
 
 @settings(max_examples=times(40), deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 4), st.data())
-def test_conversations_that_are_heard_at_different_paces_tell_the_same(
-    seed: int, clients: int, data: st.DataObject
-) -> None:
+def test_conversations_at_different_paces_give_the_same(seed: int, clients: int, data: st.DataObject) -> None:
     script = Script(seed, FOUR[:clients])
     for _ in range(3):
         script.round()
-    # What the server tells one client may be late, so that what it tells the others comes before it; but
-    # within a conversation nothing changes its place, and the server has heard what it reacts to.
+    # A server's message to one client may be late, so that its messages to others precede it; but within a
+    # conversation the order stays, and the server has received what it reacts to.
     rng = random.Random(data.draw(st.integers(0, 10**9)))
     waiting = list(script.steps)
     mixed: list[Step] = []
@@ -158,7 +153,7 @@ def test_conversations_that_are_heard_at_different_paces_tell_the_same(
     agrees(findings, script)
 
 
-def test_who_hears_of_a_round_late_does_not_bring_it_back_into_the_state() -> None:
+def test_a_late_message_does_not_restore_a_round_in_the_state() -> None:
     script = Script(2, FOUR[:2])
     script.round("WENZ")
     script.round("WENZ")
@@ -170,7 +165,7 @@ def test_who_hears_of_a_round_late_does_not_bring_it_back_into_the_state() -> No
     assert "DRAN" in [step.name for step in late]
     wire = Wire()
     wire.steps([step for place, step in enumerate(before) if place <= last or step.client != "Bärbel"])
-    # Longer than copies of what others were told are waited for.
+    # Longer than the time in which copies are awaited.
     wire.now_ns += 5_000_000_000
     wire.steps([*late, *after])
     state: State = {}
@@ -181,7 +176,7 @@ def test_who_hears_of_a_round_late_does_not_bring_it_back_into_the_state() -> No
 
 @settings(max_examples=times(150), deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 4), st.sampled_from(DIALECTS), st.integers(1, 12))
-def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
+def test_misplaced_messages_keep_the_timeline_sound(
     seed: int, clients: int, dialect: Dialect, spoilt: int
 ) -> None:
     script = Script(seed, FOUR[:clients], dialect)
@@ -234,7 +229,7 @@ def test_a_late_fifth_player_is_rotated_in() -> None:
     agrees(findings, script)
 
 
-def test_who_joins_is_known_and_who_leaves_is_told_once() -> None:
+def test_joining_is_known_and_leaving_is_reported_once() -> None:
     script = Script(1, FOUR[:2])
     script.round("WENZ")
     script.leave()
@@ -264,7 +259,6 @@ def test_the_state_has_the_hands_that_are_known_and_keeps_them_apart() -> None:
 
 
 def places(script: Script, name: str, direction: Direction, **fields: Any) -> list[int]:
-    """Where in a script a message stands that has these fields."""
     return [
         place
         for place, step in enumerate(script.steps)
@@ -279,7 +273,6 @@ def put(script: Script, place: int, **fields: Any) -> None:
 
 
 def put_all(script: Script, name: str, **fields: Any) -> None:
-    """Let the server tell everybody something else."""
     for place in places(script, name, "s2c"):
         put(script, place, **fields)
 
@@ -328,7 +321,7 @@ def kontra_turned_round(script: Script) -> None:
 
 
 def move(script: Script, number: int) -> tuple[int, int, dict[str, Any]]:
-    """The place of a move, whose it is (seat), and its fields."""
+    """Return the place of a move, whose it is (seat), and its fields."""
     place = places(script, "MODEL", "c2s")[number]
     step = script.steps[place]
     return place, script.rounds[0]["seats"].index(step.client), step.fields
@@ -339,7 +332,7 @@ def replace(cards: list[Any], old: Any, new: Any) -> list[Any]:
 
 
 def stranger(script: Script, fields: dict[str, Any]) -> str:
-    """A card that is not in a MODEL."""
+    """Return a card that is not in a MODEL."""
     there = {*fields["spielerhand"], *fields["tisch"], *fields["letzter_stich"]}
     cards: list[tuple[int, str]] = script.rounds[0]["cards"]
     return next(card for _, card in reversed(cards) if card not in there)
@@ -381,7 +374,6 @@ def plays_for_the_next(script: Script) -> None:
 
 
 def revoke(script: Script) -> None:
-    """Somebody who could follow suit plays another card; the server does not take it."""
     rules = mode(script.rounds[0]["mode"])
     for number in range(1, 20):
         place, seat, fields = move(script, number)
@@ -401,7 +393,7 @@ def revoke(script: Script) -> None:
 
 
 def shown(script: Script, number: int) -> tuple[int, int, dict[str, Any]]:
-    """The place of an UPDATE, whose it is (seat), and its fields."""
+    """Return the place of an UPDATE, whose it is (seat), and its fields."""
     place = places(script, "MODEL", "s2c", flag="UPDATE")[number]
     step = script.steps[place]
     return place, script.rounds[0]["seats"].index(step.client), step.fields
@@ -521,7 +513,7 @@ def test_one_fault_is_one_diagnostic_and_the_rest_of_the_round_is_right(
     assert cards == script.rounds[0]["cards"]
 
 
-def test_a_flaw_in_a_model_points_at_the_card() -> None:
+def test_a_diagnostic_in_a_model_points_at_the_card() -> None:
     script = scripted("SOLOgras")
     card_of_somebody_else(script)
     place = move(script, 5)[0]
@@ -575,7 +567,7 @@ def test_si_is_bid_from_any_hand() -> None:
     assert noted(findings) == [("no-si", "client")]
 
 
-def test_a_hochzeit_that_nobody_takes_can_make_somebody_else_the_player() -> None:
+def test_a_rejected_hochzeit_may_change_the_declarer() -> None:
     script = scripted("WENZ")
     other = (script.rounds[0]["player"] + 1) % 4
     put_all(script, "SPIELT", spieler=other)
@@ -597,7 +589,7 @@ def test_the_winner_after_a_failed_hochzeit_is_no_violation() -> None:
 
 
 def test_a_bot_that_did_not_follow_suit_betrays_himself_later() -> None:
-    """Of a player whose hand is not known, only a later card shows that he could have followed."""
+    """Of a player whose hand is unknown, only a later card shows that it could have followed."""
     for seed in range(50):
         script = Script(seed, FOUR[:1])
         log = script.round("WENZ")

@@ -34,8 +34,6 @@ NAMES = [
 
 
 class Round:
-    """What the findings say of one game."""
-
     def __init__(self, found: Findings, game: Game) -> None:
         self.game = game
         self.result: dict[str, Any] = game.result or {}
@@ -128,7 +126,7 @@ def test_hands_bids_and_accounts_are_those_of_the_clients_that_were_seen(name: s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_the_client_who_plays_false_breaks_a_rule(name: str) -> None:
+def test_only_the_client_that_plays_false_breaks_a_rule(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap"))
     broken = [(flaw.code, flaw.blame, flaw.direction) for flaw in errors(found)]
     expected = [("bad-field", "client", "c2s"), ("suit-not-followed", "client", "c2s")]
@@ -136,13 +134,13 @@ def test_only_the_client_who_plays_false_breaks_a_rule(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["schafkopf-1.3-2humans", "schafkopf-1.3-badcard"])
-def test_one_conversation_alone_tells_all_that_is_public(name: str) -> None:
+def test_one_conversation_alone_has_all_public_events(name: str) -> None:
     items = items_of(f"{name}.pcap")
     for alone in sorted({item.stream.client for item in items}):
         found = inspected(item for item in items if item.stream.client == alone)
         for played, logged in zip(rounds(found), truth(name), strict=True):
             if name == "schafkopf-1.3-badcard" and not played.data("played"):
-                # The server threw somebody out before this client was shown the first card.
+                # The server removed a player before this client saw the first card.
                 continue
             agrees(played, logged)
         assert [flaw.blame for flaw in errors(found)] in ([], ["client", "client"])
@@ -158,7 +156,7 @@ def test_how_the_bytes_are_cut_does_not_matter(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_from_any_moment_on_nobody_is_accused_and_the_next_round_is_right(name: str) -> None:
+def test_from_any_position_on_the_next_round_is_right(name: str) -> None:
     items = items_of(f"{name}.pcap")
     logs = truth(name)
     for begin in range(1, len(items), max(1, len(items) // times(60, quick=7))):
@@ -171,7 +169,7 @@ def test_from_any_moment_on_nobody_is_accused_and_the_next_round_is_right(name: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_missing_accuses_nobody(name: str) -> None:
+def test_missing_packets_cause_no_violations(name: str) -> None:
     items = items_of(f"{name}.pcap")
     for lost in [*range(3, 60, 4)][: times(15, quick=3)]:
         found = inspected(holed(items, lost))
@@ -183,7 +181,7 @@ def test_what_is_missing_accuses_nobody(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(times(6, quick=1)))
-def test_packets_that_the_capture_has_lost_accuse_nobody(name: str, seed: int) -> None:
+def test_packets_that_the_capture_has_lost_causes_no_violation(name: str, seed: int) -> None:
     rng = random.Random(seed)
     lost = {number for number in range(20_000) if rng.random() < 0.02}
     found = inspected(items_of(f"{name}.pcap", lost.__contains__))

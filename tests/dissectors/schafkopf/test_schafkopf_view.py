@@ -45,7 +45,7 @@ def test_a_trick_that_is_over() -> None:
     assert [said(item) for item in fact.items] == ["Herz Sau, Herz 9, Eichel Unter, Herz König"]
 
 
-def test_partner_is_marked_as_soon_as_somebody_knows() -> None:
+def test_partner_is_marked_as_soon_as_known() -> None:
     assert seen(schafkopf()).unknown == "partner not known yet"
     secret = seen(schafkopf(private={"[BOT]-1": {"partner": True}}))
     assert (marks(secret, "[BOT]-1"), secret.unknown) == (["secret partner"], "")
@@ -73,7 +73,7 @@ def test_three_cards_come_first_and_the_others_later() -> None:
         assert (words, hidden) == (["Gras Ober", "Herz Sau", "Eichel 9"], hand.hidden)
 
 
-def test_nobody_is_to_move_between_a_card_and_the_next_turn() -> None:
+def test_no_player_is_to_move_between_a_card_and_the_next_turn() -> None:
     def to_move(**part: Any) -> int | None:
         return seat_to_move({"phase": "playing", **part}, SEATS)
 
@@ -82,7 +82,7 @@ def test_nobody_is_to_move_between_a_card_and_the_next_turn() -> None:
     assert to_move(turn="Bert", trick=1, table={"0": "HERZ SAU"}) == 1
     assert to_move(turn="Anna", trick=1, table=ON_TABLE, tricks=[SCHAFKOPF_TRICK]) is None
     assert to_move(turn="[BOT]-1", trick=1, table=ON_TABLE, tricks=[SCHAFKOPF_TRICK]) == 3
-    # The server lets somebody go on who has not taken the trick.
+    # The server lets a player lead that has not taken the trick.
     assert to_move(turn="Bert", trick=1, table=ON_TABLE, tricks=[SCHAFKOPF_TRICK]) == 1
     assert to_move(phase="over", turn="Anna") is None
     assert to_move(turn="nobody here") is None
@@ -115,7 +115,7 @@ def test_end_of_a_round(events: list[Event], told: str) -> None:
     assert story(seen(schafkopf(phase="over"), events)) == [told]
 
 
-def test_who_has_left_and_who_sits_out() -> None:
+def test_players_that_left_or_sit_out() -> None:
     state = schafkopf()
     state["players"] |= {"Bert": {}, "Emil": {"here": True}, "Früher": {}}
     made = seen(state)

@@ -19,7 +19,7 @@ HOST = "127.0.0.1"
 ALL_PEERS = PEERS | PLUGIN_PEERS
 ALL_FAULTS = (*FAULTS, *PLUGIN_FAULTS)
 LIFE_S = 900.0
-"""No program runs longer, whoever has forgotten it."""
+"""Maximum lifetime of a program in seconds, if it is not stopped."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""A server and its clients in memory: what each says is heard a millisecond later, and all of it is kept.
+"""A server and its clients in memory: messages arrive a millisecond later and are kept.
 
 The same programs with the same seeds play the same game.
 """
@@ -20,11 +20,11 @@ MOST_MESSAGES = 200_000
 """A game that does not end by then never does."""
 
 Spoils = Callable[["Seat", bytes], list[bytes]]
-"""What a client says in place of something."""
+"""Function that replaces a client's message."""
 
 
 class Seat:
-    """One connection of a client: what it said, what it heard, and whether it was closed by the server."""
+    """A client's connection: its messages in both directions, and whether the server closed it."""
 
     def __init__(
         self, bench: Bench, number: int, host: str, player: Player | None, spoils: Spoils | None, door: int
@@ -41,7 +41,7 @@ class Seat:
 
     @property
     def text(self) -> str:
-        """All that was heard."""
+        """All received text."""
         return b"".join(self.heard).decode("utf-8", "replace")
 
 
@@ -66,7 +66,7 @@ class Bench:
         spoils: Spoils | None = None,
         door: int = 0,
     ) -> Seat:
-        """A new client; without a player it says only what it is told to."""
+        """Add a client; without a player it only sends what a test demands."""
         seat = Seat(self, len(self.seats), host, player, spoils, door)
         self.seats.append(seat)
         link = Link(len(self.seats), host, self.server.outbox, door)
@@ -81,7 +81,7 @@ class Bench:
         return seat
 
     def say(self, seat: Seat, *pieces: bytes) -> list[bytes]:
-        """A client says something, and this is what it hears then."""
+        """Send a client's message, and return the answers."""
         before = len(seat.heard)
         for data in pieces:
             self._to_server(seat, data)
@@ -89,7 +89,7 @@ class Bench:
         return seat.heard[before:]
 
     def whisper(self, seat: Seat, data: bytes) -> None:
-        """A client says something while others are speaking; nothing is carried back yet."""
+        """Send a client's message while others communicate, without delivering anything yet."""
         self._to_server(seat, data)
 
     def half_close(self, seat: Seat) -> None:
@@ -110,9 +110,9 @@ class Bench:
     # What happens.
 
     def settle(self) -> None:
-        """Carry bytes until nobody has anything to say; what is due later is not waited for."""
+        """Deliver bytes until all sides are idle; timers are not awaited."""
         if self._is_settling:
-            # Somebody comes, or speaks, while others are speaking.
+            # A client connects, or sends, while others communicate.
             return
         self._is_settling = True
         try:
@@ -122,7 +122,6 @@ class Bench:
             self._is_settling = False
 
     def _carry(self) -> bool:
-        """Carry what there is; whether there was anything."""
         moved = False
         while self.server.outbox:
             link, data = self.server.outbox.pop(0)
@@ -155,7 +154,7 @@ class Bench:
         return moved
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
-        """Let time pass: as much as this, or until something is true."""
+        """Let this much time pass, or until a condition holds."""
         end = self.now + seconds
         programs = [self.server, *(seat.player for seat in self.seats if seat.player is not None)]
         self.settle()
@@ -198,7 +197,7 @@ class Bench:
     # What Kiebitz makes of it.
 
     def items(self) -> Iterator[Item]:
-        """What was said, as a relay would have it."""
+        """Yield the conversation as a relay records it."""
         ports = range(FIRST_PORT, FIRST_PORT + self.server.doors)
         streams = {
             seat: Stream(number, self.server.transport, seat.name, f"127.0.0.1:{ports[seat.door]}", 0)
@@ -223,12 +222,12 @@ class Bench:
                 yield End(stream, int(self.now * 1e9), "end")
 
     def decode_as(self, dissector: Dissector) -> dict[tuple[str, int], Dissector]:
-        """The protocol of the server's ports."""
+        """Return the protocol of the server's ports."""
         ports = range(FIRST_PORT, FIRST_PORT + self.server.doors)
         return {(self.server.transport, port): dissector for port in ports}
 
     def findings(self, dissector: Dissector) -> Findings:
-        """What an inspector finds in all that was said."""
+        """Inspect the conversation."""
         inspector = Inspector([dissector], Ids(), self.decode_as(dissector))
         for item in self.items():
             inspector.feed(item)

@@ -1,4 +1,4 @@
-"""A Catan map as a player sees it: corners and edges between fields, and what stands there."""
+"""A Catan map from a player's perspective: corners and edges between fields, and what is built there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Place = tuple[int, int]
 Spot = tuple[Place, ...]
 
 AROUND = ((1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1), (0, 1))
-"""From a field to its neighbours, in a circle; x goes right, y down to the left (section 7.1)."""
+"""Steps from a field to its neighbours, clockwise; x goes right, y down to the left (section 7.1)."""
 
 
 def place_of(value: Any) -> Place:
@@ -46,12 +46,12 @@ class Board:
         return sorted(edge for edge in self.edges if {*edge} <= {*corner})
 
     def is_free(self, corner: Spot) -> bool:
-        """Whether a village may stand there: nothing does, nor at the next corners."""
+        """Return whether a village may be built there: the corner and its neighbours are empty."""
         near = {end for road in self.roads_at(corner) for end in self.ends(road)}
         return not near & {*self.buildings}
 
     def free_roads(self, player: int, corner: Spot | None = None) -> list[Spot]:
-        """Where a road may be built; only at this corner, if there is one."""
+        """Return where a road may be built; only at this corner, if there is one."""
         edges = self.edges if corner is None else self.roads_at(corner)
         return sorted(
             edge
@@ -65,7 +65,7 @@ class Board:
         return any(self.buildings.get(road) == (player, "Straße") for road in self.roads_at(corner))
 
     def free_corners(self, player: int | None = None) -> list[Spot]:
-        """Where a village may be built; with a player, only at the end of a road of theirs."""
+        """Return where a village may be built; with a player, only at the end of a road of theirs."""
         return sorted(
             corner
             for corner in self.corners
@@ -80,5 +80,5 @@ class Board:
         return sorted(at for at, building in self.buildings.items() if building == (player, typ))
 
     def owners_at(self, field: Place) -> list[int]:
-        """Who has a village or city beside a field."""
+        """Return the players with a village or city next to a field."""
         return sorted({owner for at, (owner, typ) in self.buildings.items() if field in at and len(at) == 3})

@@ -23,17 +23,17 @@ RATE = 4
 """Cards for one card of the bank: every harbour is better, none is used."""
 
 MOST_ACTS = 4
-"""In one turn."""
+"""Maximum number of acts in one turn."""
 
 MOST_REFUSALS = 20
-"""One after another; then it leaves."""
+"""Maximum number of consecutive refusals; then it leaves."""
 
 DECISION_S = 0.05
-"""So long others may think about an offer."""
+"""Time in seconds for others to answer an offer."""
 
 
 class CatanPlayer(Player):
-    """One seat. After each request it waits for the answer."""
+    """A player on one seat. After each request it waits for the answer."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -76,7 +76,7 @@ class CatanPlayer(Player):
             text = json.dumps({name: body or {}}, ensure_ascii=False, indent=1)
         self.says.append(text.encode() + b"\n")
 
-    # What the server tells.
+    # Messages of the server.
 
     def _told(self, name: str, body: dict[str, Any]) -> None:
         match name:

@@ -20,7 +20,7 @@ LONGEST_TEXT = 1000
 
 
 class CatanServer(Server):
-    """Begins once all who are there are ready, `players` at least (three, if nothing is said)."""
+    """A server that begins once all connected players are ready, `players` at least (three by default)."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -91,7 +91,7 @@ class CatanServer(Server):
             self._end(f"Spieler {self._told.chosen[winner]} hat das Spiel gewonnen.", winner)
 
     def _read(self, line: bytes) -> tuple[str, Mapping[str, Any]]:
-        """A request's name and attributes. Raises Refused."""
+        """Return a request's name and attributes. Raises Refused."""
         self.text(line)
         try:
             value = json.loads(line)
@@ -213,7 +213,6 @@ class CatanServer(Server):
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be sent: JSON can escape half a character."""
     with suppress(UnicodeEncodeError):
         return bool(text.encode())
     return False

@@ -1,6 +1,6 @@
-"""A game of Catan on a server: what each player may do now, and what comes of it.
+"""A game of Catan on a server: the allowed requests, and their results.
 
-What is told, and what is true then, is `catan_play.Server`'s part; here is what the rules allow.
+Messages and true state are `catan_play.Server`'s part; the rules are checked here.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from peers.catan_words import Refused, counted, number, place, places
 from peers.program import Program
 
 MOST_TURNS = 200
-"""Then the game is over, and who has most points has won."""
+"""Maximum number of turns; then the player with the most points wins."""
 
 TRADES = 8
-"""So many offers may be open."""
+"""Maximum number of open offers."""
 
 
 class Told(catan_play.Server):
-    """What is told goes to those who are connected. A player is known by the name of a connection."""
+    """A server that sends to connected clients. A player is known by the name of a connection."""
 
     def __init__(self, speak: Callable[[str, bytes], None], program: Program) -> None:
         self.chosen: dict[int, str] = {}
@@ -60,9 +60,9 @@ class Told(catan_play.Server):
 
 
 class Table(RandomGame):
-    """One game, from its map on. Each request of a player is a method; it raises Refused, or is done.
+    """One game, from its map on. Each request of a player is a method; it is done, or raises Refused.
 
-    `RandomGame` knows what may stand where, what can be paid, and who has the longest road.
+    `RandomGame` knows what may be built where, what can be paid, and who has the longest road.
     """
 
     def __init__(self, told: Told, program: Program, points: int) -> None:
@@ -84,7 +84,7 @@ class Table(RandomGame):
         self._founding = [*self._order, *reversed(self._order)]
 
     def begin(self) -> None:
-        """The map is told; the first builds a village."""
+        """Report the map; the first player builds a village."""
         for player in self._order:
             self.server.tell("Würfelwurf", {"Spieler": player, "Wurf": [6 - self._order.index(player), 1]})
         self.server.expect(self._founding[0], "Dorf bauen")
@@ -167,7 +167,6 @@ class Table(RandomGame):
         self.server.expect(player, "Würfeln")
 
     def _judge(self, player: int) -> None:
-        """Who has most may have changed; and the player may have won."""
         self._honours()
         if self.truth.points[player] >= self._points:
             self.winner = player
@@ -312,7 +311,7 @@ class Table(RandomGame):
         self.server.offer(player, self.trades, offer, demand)
 
     def _trade(self, player: int) -> None:
-        """Nothing of chance."""
+        """Make no random trade."""
 
     def _wanted(self, body: Mapping[str, Any]) -> int:
         trade = number(body, "Handel id")

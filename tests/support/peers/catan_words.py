@@ -10,15 +10,15 @@ from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 Place = tuple[int, int]
 
 MOST_CARDS = 95
-"""All resources that there are."""
+"""Number of all resource cards."""
 
 
 class Refused(Exception):
-    """A request is not granted; it says why."""
+    """A request is not granted, for this reason."""
 
 
 def number(body: Mapping[str, Any], key: str) -> int:
-    """Raises Refused if there is no number."""
+    """Return the number. Raises Refused if it is none."""
     value = body.get(key)
     if type(value) is not int or abs(value) > 2**31:
         raise Refused(f"{key} fehlt oder ist keine Zahl")
@@ -26,7 +26,7 @@ def number(body: Mapping[str, Any], key: str) -> int:
 
 
 def counted(body: Mapping[str, Any], key: str) -> dict[str, int]:
-    """Resources, without those of which there are none. Raises Refused."""
+    """Return the nonzero resources. Raises Refused."""
     value = body.get(key)
     if not isinstance(value, dict) or not {*value} <= {*ROHSTOFFE}:
         raise Refused(f"{key} fehlt oder ist kein Rohstoffe-Objekt")
@@ -36,7 +36,7 @@ def counted(body: Mapping[str, Any], key: str) -> dict[str, int]:
 
 
 def place(body: Mapping[str, Any], key: str) -> Place:
-    """A field's place. Raises Refused."""
+    """Return a field's place. Raises Refused."""
     value = body.get(key)
     if not isinstance(value, dict):
         raise Refused(f"{key} fehlt oder ist kein Ort")
@@ -44,7 +44,7 @@ def place(body: Mapping[str, Any], key: str) -> Place:
 
 
 def places(body: Mapping[str, Any], key: str) -> tuple[Place, ...]:
-    """The fields around a building, sorted. Raises Refused."""
+    """Return the fields around a building, sorted. Raises Refused."""
     value = body.get(key)
     if not isinstance(value, list) or not 2 <= len(value) <= 3:
         raise Refused(f"{key} fehlt oder ist kein Ort")

@@ -1,4 +1,4 @@
-"""One hand of licitovaný mariáš, from the deal to the result, as a server leads it."""
+"""One hand of licitovaný mariáš on a server, from the deal to the result."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Hand:
         self._talon = pack[-TALON:]
         self._tricks: list[tuple[int, list[str]]] = []
 
-    # What is said.
+    # Messages.
 
     def _all(self, *elements: str) -> None:
         for seat in range(SEATS):
@@ -90,7 +90,7 @@ class Hand:
     # The hand.
 
     def play(self) -> Generator[None, Element, str | None]:
-        """Why there was no game; None if there was one."""
+        """Play the hand; return why there was no game, None if there was one."""
         self._deal()
         declarer, game = yield from self._bid()
         if game == "PASS":
@@ -123,7 +123,6 @@ class Hand:
         self._members.breathe()
 
     def _bid(self) -> Generator[None, Element, tuple[int, str]]:
-        """Who has won the bidding, and with which game."""
         holder, standing = 0, "PASS"
         for challenger in range(1, SEATS):
             while LADDER.index(standing) < len(LADDER) - 1:
@@ -175,7 +174,7 @@ class Hand:
         return named, trumf
 
     def _double(self, declarer: int) -> Generator[None, Element, int]:
-        """The level at the end: the others may double, then the declarer, and so on."""
+        """Yield the level at the end: the others may double, then the declarer, and so on."""
         level = 1
         others = [(declarer + step) % SEATS for step in range(1, SEATS)]
         for turn in range(8):
@@ -191,7 +190,6 @@ class Hand:
         return level
 
     def _trick(self, rules: Rules, leader: int) -> Generator[None, Element, int]:
-        """Who wins the next trick."""
         table: list[str] = []
         for step in range(SEATS):
             seat = (leader + step) % SEATS
@@ -236,7 +234,7 @@ class Hand:
 
 
 def renonc(number: int, name: str, why: str) -> str:
-    """What is told of a broken rule."""
+    """Return the message about a broken rule."""
     return element("renonc", player(number, name), element("message", text(why)))
 
 

@@ -21,7 +21,7 @@ GAME = element("game", "licitovany_marias")
 
 
 class CgmlPlayer(Player):
-    """One player; its number follows from its name."""
+    """A player; its number follows from its name."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

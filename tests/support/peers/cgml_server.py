@@ -11,7 +11,7 @@ from peers.cgml_wire import Element, Messages, Unreadable, element, message, num
 from peers.program import LONGEST, Died, Link, Server, Setup
 
 PATIENCE_S = 60.0
-"""So long an answer is waited for; the specification knows a timeout, but not how long it is."""
+"""Time limit in seconds for an answer; the specification mentions a timeout without its value."""
 
 PAUSE_S = 0.05
 LONGEST_NAME = 100
@@ -20,7 +20,7 @@ DEFAULT_URL = "127.0.0.1:7002"
 
 
 class Group:
-    """Three players of whom each has accepted; it leads their hands."""
+    """Three players that have all accepted, and their hands."""
 
     def __init__(self, server: CgmlServer, key: int, names: dict[int, str]) -> None:
         self.key = key
@@ -86,7 +86,7 @@ class Group:
             self._go_on(None)
 
     def heard(self, link: Link, one: Element) -> None:
-        """A member has said something that may be an answer."""
+        """Process a member's message that may be an answer."""
         if one.tag == "pause":
             for other in self.links.values():
                 if other is not link and not self.has("keeps-pauses-to-itself"):

@@ -19,18 +19,18 @@ class Unreadable(Exception):
 
 
 def message(*elements: str) -> bytes:
-    """A message of these elements; bare, as the specification's examples are."""
+    """Return a message of these elements; bare, as the specification's examples are."""
     return "".join(f"{element}\r\n" for element in elements).encode() + b"\r\n"
 
 
 def element(tag: str, *content: str, **attributes: object) -> str:
-    """An element; `content` is markup already."""
+    """Return an element; `content` is markup already."""
     words = "".join(f" {name}={quoteattr(str(value))}" for name, value in attributes.items())
     return f"<{tag}{words}>{''.join(content)}</{tag}>"
 
 
 def text(said: str) -> str:
-    """A text as markup."""
+    """Return a text as markup."""
     return escape(said)
 
 
@@ -43,7 +43,7 @@ def player(number: int, name: str) -> str:
 
 
 def read(data: bytes) -> list[Element]:
-    """The elements of a message, without the envelope. Raises Unreadable."""
+    """Return the elements of a message, without the envelope. Raises Unreadable."""
     if _DECLARES.search(data):
         raise Unreadable("no declarations here")
     if data.count(b"<") > 1000:
@@ -72,7 +72,7 @@ def _charset(data: bytes) -> str:
 
 
 def words(one: Element) -> str:
-    """The text of an element, without blanks around it."""
+    """Return the text of an element, without blanks around it."""
     return (one.text or "").strip()
 
 
@@ -81,7 +81,7 @@ def codes(one: Element) -> list[str]:
 
 
 def number(one: Element | None, attribute: str = "id") -> int:
-    """An attribute's number. Raises Unreadable."""
+    """Return an attribute's number. Raises Unreadable."""
     value = one.get(attribute, "") if one is not None else ""
     if not re.fullmatch(r"[0-9]{1,9}", value):
         raise Unreadable(f"{attribute} is no number")
@@ -97,7 +97,7 @@ class Messages:
         self._open: list[bytes] = []
 
     def line(self, line: bytes) -> bytes | None:
-        """A message that is whole with this line; None if there is none."""
+        """Return a message that this line completes; None if there is none."""
         if line.strip():
             self._open.append(line)
             self.length += len(line) + 1

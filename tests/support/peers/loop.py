@@ -15,10 +15,10 @@ MOST_UNSENT = 4_194_304
 """Bytes for a client who does not read; then it is given up."""
 
 FAREWELL_S = 2.0
-"""So long a connection that was closed here is kept for what is still on its way from the other side."""
+"""Seconds for which a connection that was closed here still receives data."""
 
 SILENCE_S = 60.0
-"""So long a player waits for a server that says nothing."""
+"""Seconds after which a player gives up a silent server."""
 
 
 class Door(NamedTuple):
@@ -34,7 +34,7 @@ class _Connection:
         self.link = link
         self.unsent = b""
         self.closes_at: float | None = None
-        """When it is closed at the latest; None while it is open."""
+        """Time of the forced close; None while the connection is open."""
         self.is_heard = True
 
 
@@ -113,7 +113,7 @@ class Carrier:
                 self._server.greet(link)
 
     def _datagram(self, sock: socket.socket) -> None:
-        # An ICMP error of somebody's who is gone.
+        # An ICMP error about a closed peer.
         with suppress(OSError):
             data, sender = sock.recvfrom(READ)
             address = (sender[0], sender[1])
@@ -220,7 +220,7 @@ def play(player: Player, host: str, port: int, seconds: float) -> bool:
                 sock.close()
                 there, _, at = player.url.rpartition(":")
                 if not (at.isascii() and at.isdigit() and int(at) < 1 << 16):
-                    # Nobody can be called there.
+                    # Nothing listens there.
                     break
                 sock = _call(player, there, int(at))
                 continue

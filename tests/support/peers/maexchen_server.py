@@ -13,11 +13,11 @@ from peers.program import MOST_CLIENTS, Died, Link, Server, Setup
 
 PAUSE_S = 0.05
 IDLE_S = 1.0
-"""Between rounds, and between those that nobody wants to play."""
+"""Pause in seconds between rounds, and between rounds without players."""
 
 LONGEST_NAME = 20
 MOST_TURNS = 40
-"""A round ends by then: each announcement beats the one before, and there are 21."""
+"""Maximum number of turns in a round: each announcement beats the one before, and there are 21."""
 
 Answer = tuple[str, list[str]] | None
 """A player, and what they answered; None is silence."""
@@ -26,7 +26,7 @@ Moves = Generator[None, Answer, tuple[list[str], str]]
 
 
 class MaexchenServer(Server):
-    """Begins once `players` are registered (one, if nothing is said)."""
+    """A server that begins once `players` are registered (one by default)."""
 
     transport: Transport = "udp"
 
@@ -36,7 +36,7 @@ class MaexchenServer(Server):
         self._spectators: dict[str, Link] = {}
         self._scores: dict[str, int] = {}
         self._asked: dict[str, tuple[str, tuple[str, ...]]] = {}
-        """By token: who was asked, and what may be answered."""
+        """The asked player and the valid answers, by token."""
         self._questions = 0
         self._round: Generator[None, Answer, None] | None = None
 
@@ -72,7 +72,7 @@ class MaexchenServer(Server):
         if self._round is None and len(self._addresses) >= max(self.setup.players, 1):
             self._begin()
 
-    # What is said.
+    # Messages.
 
     def _send(self, link: Link, text: str) -> None:
         if self.has("ends-lines") and ";" not in text:
@@ -215,6 +215,5 @@ class MaexchenServer(Server):
 
 
 def _dice(text: str) -> str | None:
-    """Two dice as they are told to everybody; None if they are none."""
     found = re.fullmatch(r"\s*([1-6])\s*,\s*([1-6])\s*", text)
     return written(int(found[1]), int(found[2])) if found is not None else None

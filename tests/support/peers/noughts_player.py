@@ -9,7 +9,7 @@ GAMES = ("519372846", "153287469")
 """The squares in the order in which both take them: one that is won, and one that is drawn, in turn."""
 
 BOLD = 2
-"""After so many squares of the other's it asks for one that it cannot have."""
+"""Number of the opponent's squares after which it asks for an occupied one."""
 
 
 class NoughtsPlayer(Player):
@@ -63,7 +63,6 @@ class NoughtsPlayer(Player):
         self._put(self._taken[0] if len(self._others) == BOLD else self._free(0))
 
     def _free(self, number: int) -> str:
-        """One of the squares that are free."""
         wanted = [square for square in GAMES[self.games % 2] if square not in self._taken]
         return wanted[number]
 

@@ -21,7 +21,7 @@ class NoughtsServer(Server):
         self._players: dict[Link, str] = {}
         self._squares: list[Link | None] = [None] * 9
         self._turn: Link | None = None
-        """Whose turn it is; nobody's between games."""
+        """The player whose turn it is; None between games."""
         self._begun = 0
 
     def line(self, link: Link, line: bytes) -> None:
@@ -111,5 +111,5 @@ class NoughtsServer(Server):
 
 
 def is_won(squares: Collection[int]) -> bool:
-    """Whether three of these squares, counted from 0, are in a row."""
+    """Return whether three of these squares, counted from 0, are in a row."""
     return any(all(square in squares for square in three) for three in THREES)

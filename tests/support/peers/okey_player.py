@@ -8,7 +8,7 @@ from peers.program import Died, Lines, Player, Setup
 
 
 class OkeyPlayer(Player):
-    """One client, who plays until it has had enough."""
+    """A client that plays the given number of games."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -16,7 +16,7 @@ class OkeyPlayer(Player):
         self._stack: str | None = None
         self._seat = 0
         self._waits = False
-        """Whether a draw or put of its own is not answered yet."""
+        """True while a draw or put of its own is unanswered."""
 
     def lines(self) -> Lines:
         return Lines(bare_cr=True)

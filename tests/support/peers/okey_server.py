@@ -12,7 +12,7 @@ from peers.program import Died, Link, Server, Setup
 
 PING_S = 1.0
 SILENCE_S = 15.0
-"""So long a client may say nothing."""
+"""Idle timeout of a client in seconds."""
 
 LONGEST_NAME = 30
 MOST_LOBBIES = 64
@@ -63,7 +63,6 @@ class OkeyServer(Server):
         pass
 
     def say(self, link: Link, name: str, *arguments: str) -> None:
-        """Tell a client something."""
         text = message(name, *arguments)
         if self.has("escapes-nothing"):
             text = text.replace('\\"', '"')
@@ -188,7 +187,7 @@ class OkeyServer(Server):
     def _play(self, link: Link, name: str, arguments: list[str]) -> None:
         table = self._at.get(link)
         if table is None:
-            # Nobody's turn: refused as out of turn is.
+            # None, so that a request is refused as out of turn.
             if name in ("DRAW", "PUTT"):
                 self.say(link, f"+{name}", *([""] if name == "DRAW" else ["f", "f"]))
             return
@@ -211,6 +210,6 @@ class OkeyServer(Server):
 
 
 _ARGUMENTS = {"LOGI": 1, "NAME": 1, "LGAM": 1, "JLOB": 1, "DRAW": 1, "PUTT": 2, "CATC": 2}
-"""How many a request must have."""
+"""Number of arguments of each request."""
 
 _KNOWN = (*_ARGUMENTS, "LPLA", "LLPL", "LOGO", "REDY", "PING", "WINC")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 PAD = " "
-"""Stands before a closing quotation mark, as the specification's own examples have it."""
+"""Precedes a closing quotation mark, as in the specification's own examples."""
 
 
 def quoted(text: str) -> str:
-    """A token as it is written."""
+    """Return a token as it is written."""
     if text and " " not in text and '"' not in text:
         return text
     escaped = text.replace('"', '\\"')
@@ -17,12 +17,12 @@ def quoted(text: str) -> str:
 
 
 def listed(texts: Iterable[str | None]) -> str:
-    """A list as one token; nothing is an empty token."""
+    """Return a list as one token; nothing is an empty token."""
     return " ".join(quoted(text or "") for text in texts)
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a line, or of a list."""
+    """Return the tokens of a line, or of a list."""
     found: list[str] = []
     part = ""
     inside = was_quoted = False
@@ -51,5 +51,5 @@ def _unpadded(part: str, was_quoted: bool) -> str:
 
 
 def message(name: str, *arguments: str) -> str:
-    """A line without its end."""
+    """Return a line without its end."""
     return " ".join((name, *map(quoted, arguments)))

@@ -1,6 +1,6 @@
-"""What all servers and players share: they are told what happened, and leave what is to be sent in an outbox.
+"""Base of all servers and players: they process events, and put what they send into an outbox.
 
-Neither has a socket, a thread or a clock. Who carries the bytes tells the time with `run_until`.
+They have no socket, thread or clock. The driver passes the time to `run_until`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ LONGEST = 262_144
 MOST_CLIENTS = 64
 
 BREATH_S = 0.003
-"""So long a program waits after a broadcast, so that all who listen agree on the order."""
+"""Pause in seconds after a broadcast, so that all observers agree on the order."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How a program is to play. `games` is how many, 0 for as many as come; a server waits for `players`.
+    """The settings of a program. `games` is the number of games, 0 for no limit; a server waits for
+    `players`.
 
-    `points` is what wins a game of Catan; `url` is where CGML players are sent. `window` is how long a
-    Mäxchen server waits for an answer (seconds).
+    `points` wins a game of Catan; `url` is the game server of CGML. `window` is a Mäxchen server's time limit
+    for an answer (seconds).
     """
 
     fault: str = ""
@@ -62,7 +63,7 @@ class Lines:
         self._after_cr = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now. Raises TooLong."""
+        """Return the lines that are whole now. Raises TooLong."""
         if self._bare_cr:
             data = self._without_bare_cr(data)
         lines: list[bytes] = []
@@ -79,7 +80,6 @@ class Lines:
         return [line.removesuffix(b"\r") for line in lines]
 
     def _without_bare_cr(self, data: bytes) -> bytes:
-        """The same with LF for each line end; a CR LF may come in two pieces."""
         if self._after_cr and data.startswith(b"\n"):
             data = data[1:]
         self._after_cr = data.endswith(b"\r") if data else self._after_cr
@@ -108,7 +108,7 @@ class Link:
 
 
 Outbox = list[tuple[Link | None, bytes | None]]
-"""What is to be sent, in order, and to whom. No bytes are the end of the connection, no link is a breath."""
+"""Bytes to send, in order, by receiver. None as bytes closes the connection; None as link is a pause."""
 
 
 class Program:
@@ -119,18 +119,18 @@ class Program:
         self.random = random.Random(f"{setup.seed} {setup.name}")
         self.now = 0.0
         self.games = 0
-        """How many are over."""
+        """Number of finished games."""
         self.over = False
-        """Whether it has played enough, and ends."""
+        """True once it has played enough."""
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
     def has(self, fault: str) -> bool:
-        """Whether this fault is planted in it."""
+        """Return whether this fault is planted in it."""
         return self.setup.fault == fault
 
     def text(self, data: bytes) -> str:
-        """Bytes as text; where they are no UTF-8 there is U+FFFD."""
+        """Decode bytes as UTF-8, with U+FFFD for invalid ones."""
         if self.has("dies-on-bad-utf8"):
             try:
                 data.decode()
@@ -143,11 +143,11 @@ class Program:
 
     @property
     def due(self) -> float | None:
-        """When something is to be done."""
+        """Time of the next action."""
         return self._later[0][0] if self._later else None
 
     def run_until(self, now: float) -> None:
-        """It is so late now: what is due is done."""
+        """Do everything that is due at this time."""
         self.now = max(self.now, now)
         while self._later and self._later[0][0] <= self.now:
             heapq.heappop(self._later)[2]()
@@ -158,25 +158,25 @@ class Program:
 
 
 class Server(Program):
-    """Serves any number of clients, at so many `doors` (ports); what it says stands in `outbox`."""
+    """A server for any number of clients, at this many `doors` (ports); its messages go to `outbox`."""
 
     transport: Transport = "tcp"
     doors = 1
     bare_cr = False
-    """Whether CR alone ends a line, too."""
+    """True if CR alone ends a line, too."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.outbox: Outbox = []
         self.links: list[Link] = []
-        """Who is connected (over TCP)."""
+        """Connected clients (over TCP)."""
         self._lines: dict[Link, Lines] = {}
         self._postponed: list[tuple[Link, bytes]] = []
 
     def breathe(self) -> None:
         self.outbox.append((None, None))
 
-    # What the carrier tells of connections.
+    # Events of connections.
 
     def greet(self, link: Link) -> None:
         """A client has connected."""
@@ -227,14 +227,14 @@ class Server(Program):
     # What a protocol does about it.
 
     def lines(self) -> Lines:
-        """How this protocol's bytes are cut."""
+        """Return the framer of this protocol."""
         return Lines(self.bare_cr, slow=self.has("is-quadratic"))
 
     def welcome(self, link: Link) -> None:
         """A client is there."""
 
     def line(self, link: Link, line: bytes) -> None:
-        """A client has said a line."""
+        """Process a client's line."""
         raise NotImplementedError
 
     def unended(self, link: Link, rest: bytes) -> None:
@@ -244,7 +244,7 @@ class Server(Program):
         """A client is gone."""
 
     def farewell(self, link: Link, why: str) -> None:
-        """Say why a connection is going to be closed."""
+        """Send the reason before a connection is closed."""
 
     def give_up(self, link: Link, why: str) -> None:
         """End the connection of a client with which nothing can be played."""
@@ -260,7 +260,7 @@ class Server(Program):
 
 
 class Player(Program):
-    """Plays one client's side; what it says stands in `says`. `calls` asks for a new connection, to `url`."""
+    """A client's side of the game; its messages go to `says`. `calls` asks for a new connection, to `url`."""
 
     transport: Transport = "tcp"
 
@@ -284,7 +284,7 @@ class Player(Program):
             self.over = True
             return
         for line in lines:
-            # What a server says that makes no sense is left alone.
+            # Messages that make no sense are ignored.
             with suppress(KeyError, IndexError, TypeError, ValueError, AssertionError, AttributeError):
                 self.line(line)
 
@@ -295,5 +295,5 @@ class Player(Program):
         """A connection begins."""
 
     def line(self, line: bytes) -> None:
-        """The server has said a line."""
+        """Process the server's line."""
         raise NotImplementedError

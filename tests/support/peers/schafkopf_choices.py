@@ -1,4 +1,4 @@
-"""What one who keeps to Schafkopf's rules may say and play; the server's bots and the player choose by it."""
+"""Schafkopf's rules for announcements and cards, by which the server's bots and the player choose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kiebitz.dissectors.protocols.schafkopf.cards import MODI, SI, Mode, mode
 
 
 def may_bid(modus: str, hand: Sequence[str]) -> bool:
-    """Whether a hand is one with which this can be bid."""
+    """Return whether a hand is one with which this can be bid."""
     if modus == "SI":
         return set(hand) == SI
     if modus.startswith("SAUSPIEL"):
@@ -19,14 +19,14 @@ def may_bid(modus: str, hand: Sequence[str]) -> bool:
 
 
 def bid(chance: random.Random, hand: Sequence[str], best: str) -> str:
-    """A Modus that is worth more than the best so far, or NICHTS."""
+    """Return a Modus that is worth more than the best so far, or NICHTS."""
     higher = MODI[: MODI.index("SI")] if best == "NICHTS" else MODI[MODI.index(best) + 1 : MODI.index("SI")]
     possible = [modus for modus in higher if may_bid(modus, hand)]
     return chance.choice(possible) if possible and chance.random() < 0.5 else "NICHTS"
 
 
 def card(chance: random.Random, rules: Mode, hand: Sequence[str], table: Sequence[str]) -> str:
-    """A card that may be played on those on the table, in their order."""
+    """Return a card that may be played on those on the table, in their order."""
     return chance.choice(playable(rules, hand, table))
 
 

@@ -9,7 +9,7 @@ from peers.schafkopf_wire import NOTHING, Pakete, cards_of, model, paket
 
 
 class SchafkopfPlayer(Player):
-    """One seat, on one connection."""
+    """A player on one seat, on one connection."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

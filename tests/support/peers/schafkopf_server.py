@@ -1,4 +1,4 @@
-"""A Schafkopf server with the short pack: one table, bots on the seats that nobody has taken."""
+"""A Schafkopf server with the short pack: one table, with bots on the empty seats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_NAME = 64
 
 
 class Answer(NamedTuple):
-    """What a client said: a field, or a card, or all cards as it sees them."""
+    """A client's answer: a field, or a card, or all cards as it sees them."""
 
     text: str = ""
     cards: Model = ([], [], [])
@@ -31,7 +31,7 @@ Asking = Generator[None, Answer | None, Answer | None]
 
 
 class Guest:
-    """A client: its name, once it has told it, and its money."""
+    """A client: its name, once it is known, and its money."""
 
     def __init__(self, link: Link, pakete: Pakete) -> None:
         self.link = link
@@ -41,7 +41,7 @@ class Guest:
 
 
 class SchafkopfServer(Server):
-    """Begins once `players` have told their names (one, if nothing is said)."""
+    """A server that begins once `players` have sent their names (one by default)."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -97,7 +97,6 @@ class SchafkopfServer(Server):
             self._go_on(answer)
 
     def _read(self, flag: str, fields: list[str]) -> Answer | None:
-        """What a Paket says; None if no client may say it. Raises ValueError if it is malformed."""
         if self.has("dies-on-a-missing-field") and not fields:
             raise Died(flag)
         first = fields[0] if fields else ""
@@ -124,7 +123,7 @@ class SchafkopfServer(Server):
             if line not in known:
                 raise Died(line)
 
-    # What is said.
+    # Messages.
 
     def _send(self, link: Link, data: bytes) -> None:
         if self.has("writes-latin-1"):
@@ -165,7 +164,6 @@ class SchafkopfServer(Server):
     def _ask_for(
         self, seat: int, flag: str, choose: Callable[[], str]
     ) -> Generator[None, Answer | None, str]:
-        """The answer of a seat; where nobody sits, a bot's."""
         answer = yield from self._ask(seat, flag)
         return choose() if answer is None else answer.text
 
@@ -249,7 +247,6 @@ class SchafkopfServer(Server):
         self._tell_all("GEKLOPFT", *knocks)
 
     def _bid(self) -> Generator[None, Answer | None, tuple[str, int, str]]:
-        """What is played, who plays it, and in a Hochzeit the card that is offered."""
         best, bidder, given = "NICHTS", 0, ""
         for seat in range(SEATS):
             hand = self._hands[seat]
@@ -271,7 +268,6 @@ class SchafkopfServer(Server):
         return best, bidder, given
 
     def _marry(self, bidder: int, given: str) -> Generator[None, Answer | None, int]:
-        """Who takes the Hochzeit; cards have changed hands then."""
         for step in range(1, SEATS):
             seat = (bidder + step) % SEATS
             self._turn(seat)
@@ -292,7 +288,6 @@ class SchafkopfServer(Server):
     def _play(
         self, rules: Mode
     ) -> Generator[None, Answer | None, tuple[list[tuple[int, str]], list[tuple[int, int]]]]:
-        """Who played which card, and who won each trick, with what it counts."""
         leader = 0
         played: list[tuple[int, str]] = []
         tricks: list[tuple[int, int]] = []
@@ -356,6 +351,5 @@ class SchafkopfServer(Server):
 
 
 def _bots_bid(chance: random.Random, hand: list[str], best: str) -> str:
-    """What a bot bids: never a Hochzeit, as it takes two messages."""
     bid = choices.bid(chance, hand, best)
     return "NICHTS" if bid == "HOCHZEIT" else bid

@@ -8,7 +8,7 @@ from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, WERTE
 
 NOTHING = "§"
 CARDS = 14
-"""In a MODEL: six of the hand, four of the table, four of the last trick."""
+"""Number of cards in a MODEL: six of the hand, four of the table, four of the last trick."""
 
 MOST_TOKENS = 64
 
@@ -17,19 +17,19 @@ Model = tuple[list[str], list[str | None], list[str | None]]
 
 
 def paket(flag: str, *fields: str) -> bytes:
-    """A Paket with `!END`."""
+    """Return a Paket with `!END`."""
     return "".join(f"{line}\n" for line in (f"!{flag}", *fields, "!END")).encode()
 
 
 def model(flag: str, hand: Sequence[str], table: Sequence[str | None], last: Sequence[str | None]) -> bytes:
-    """A MODEL: cards are written `HERZ SAU`."""
+    """Return a MODEL: cards are written `HERZ SAU`."""
     cards = [*hand, *[None] * (6 - len(hand)), *table, *last]
     lines = [part for card in cards for part in (card.split(" ") if card else (NOTHING, NOTHING))]
     return "".join(f"{line}\n" for line in ("!MODEL", f"!{flag}", *lines)).encode()
 
 
 def cards_of(lines: Sequence[str]) -> Model:
-    """The cards of a MODEL. Raises ValueError if something is no card."""
+    """Return the cards of a MODEL. Raises ValueError if something is no card."""
     cards: list[str | None] = []
     for farbe, wert in zip(lines[::2], lines[1::2], strict=True):
         if farbe == wert == NOTHING:
@@ -40,7 +40,7 @@ def cards_of(lines: Sequence[str]) -> Model:
 
 
 def card_of(farbe: str, wert: str) -> str:
-    """A card as it is written here. Raises ValueError if it is none."""
+    """Return a card as it is written here. Raises ValueError if it is none."""
     if farbe not in FARBEN or wert not in WERTE:
         raise ValueError(f"{farbe} {wert} is no card")
     return f"{farbe} {wert}"

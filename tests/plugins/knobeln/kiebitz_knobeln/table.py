@@ -6,7 +6,7 @@ from kiebitz.protocol import Event, Findings, Ids, Message, MessageType, SimpleT
 
 
 class KnobelnTable(SimpleTable):
-    """One Knobeln server."""
+    """The table of one Knobeln server."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)

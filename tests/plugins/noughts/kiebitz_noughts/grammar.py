@@ -17,7 +17,6 @@ ROWS = (
     MessageType("HELLO", "c2s", (NAME,), "asks to play", clause="Players"),
     MessageType("WELCOME", "s2c", (), "is taken in", clause="Players", answers=("HELLO",)),
     MessageType("BYE", "c2s", (), "goes", clause="Players"),
-    # Game: PUT square; all else is told to both players
     MessageType("PUT", "c2s", (SQUARE,), "wants a square", clause="Game"),
     MessageType("REFUSED", "s2c", (WHY,), "cannot have it", clause="Game", answers=("PUT", "HELLO")),
     MessageType("START", "s2c", BOTH, "a game begins", clause="Game", broadcast=True),

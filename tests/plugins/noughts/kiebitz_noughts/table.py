@@ -1,4 +1,4 @@
-"""The table: who plays, whose turn it is, and what stands on the squares."""
+"""Table of noughts and crosses: players, turn, and board."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from kiebitz_noughts.grammar import GRAMMAR
 
 
 class NoughtsTable(SimpleTable):
-    """One server, with one game at a time. No rule is checked in a game whose beginning was not captured."""
+    """The table of one server, with one game at a time. A game whose beginning was not captured is not
+    checked.
+    """
 
     rules = GRAMMAR.rules
 

@@ -1,4 +1,4 @@
-"""What is seen of noughts and crosses: the board, and whose turn it is."""
+"""View of noughts and crosses: board and turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another user of this machine leaves where ours writes: files, links, pipes and folders of theirs."""
+"""Another user's files, links, pipes and folders at paths where Kiebitz writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 STRANGER = 65_534
-"""The user id of nobody."""
+"""The user id of `nobody`."""
 
 
 def _skip_unless_root() -> None:
@@ -18,21 +18,21 @@ def _skip_unless_root() -> None:
 
 
 def folder_for_all(path: Path) -> Path:
-    """A folder like /tmp, in which everybody makes files and removes only their own."""
+    """Return a folder like /tmp, in which all users create files and remove only their own."""
     _skip_unless_root()
     path.mkdir()
     path.chmod(0o1777)
     return path
 
 
-def strange(path: Path) -> Path:
-    """What is there is another user's from now on; a link itself, not what it leads to."""
+def give_to_stranger(path: Path) -> Path:
+    """Give a path to another user; a link itself, not its target."""
     _skip_unless_root()
     os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
     return path
 
 
-def planted(path: Path, make: Callable[[Path], object]) -> Path:
-    """What `make` makes at a path is another user's."""
+def create_as_stranger(path: Path, make: Callable[[Path], object]) -> Path:
+    """Create something at a path with `make`, and give it to another user."""
     make(path)
-    return strange(path)
+    return give_to_stranger(path)

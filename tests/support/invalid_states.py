@@ -1,4 +1,4 @@
-"""States that no server of ours has told: what is in a sound one is taken out, exchanged, made too much."""
+"""Invalid states: values of a sound one removed, exchanged, or too large."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _JUNK: tuple[Any, ...] = (
 )
 
 
-def spoilt(state: dict[str, Any], seed: int, places: int = 3) -> dict[str, Any]:
-    """The state with so many of its values spoilt."""
+def invalid_state(state: dict[str, Any], seed: int, places: int = 3) -> dict[str, Any]:
+    """Return the state with this many of its values spoilt."""
     chance = random.Random(seed)
     made = copy.deepcopy(state)
     for _ in range(places):

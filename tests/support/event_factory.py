@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from closing import closed_afterwards
+from cleanup import close_after_test
 
 from kiebitz.dissectors.model import Event, Findings, Game, TableInfo
 from kiebitz.storage.database.schema import MEMORY, create_tables
@@ -29,8 +29,8 @@ class Told:
 def session(
     events: Sequence[Told], protocol: str = "maexchen", servers: Sequence[str] = ("127.0.0.1:9000",)
 ) -> Timeline:
-    """A session in which this happens, a millisecond apart, at tables of one protocol."""
-    connection = closed_afterwards(sqlite3.connect(MEMORY))
+    """Return a session in which this happens, a millisecond apart, at tables of one protocol."""
+    connection = close_after_test(sqlite3.connect(MEMORY))
     create_tables(connection)
     connection.execute(
         "INSERT INTO sessions (id, name, kind, source, started_ns, kiebitz_version, continues,"

@@ -15,31 +15,29 @@ from browser import Served, Sight
 from command import kiebitz
 
 SLIP = r"status of 400"
-"""The browser itself complains of an answer that says where a filter is wrong."""
+"""The browser's own message about an answer that rejects a filter."""
 PANES = ("events", "messages", "message", "flaws", "streams", "state")
 
 
 def asked(server: Served, path: str, **query: Any) -> Any:
-    """What the server answers to a question of the page."""
     given = urlencode({name.rstrip("_"): value for name, value in query.items()})
     with urlopen(f"{server.address}api/{path}?{given}", timeout=20) as answer:
         return json.load(answer)
 
 
 def place(sight: Sight) -> dict[str, str]:
-    """What the address says."""
+    """Return the parameters in the address."""
     return {name: values[0] for name, values in parse_qs(sight.address.removeprefix("#")).items()}
 
 
 def exported(session: str, path: Path, *options: str) -> Path:
-    """The session as a file."""
+    """Return the session as a file."""
     done = kiebitz("export", session, "-T", "html", "-o", str(path), *options)
     assert done.status == 0, done.err
     return path
 
 
 def data_of(path: Path) -> dict[str, Any]:
-    """What a file holds."""
     (found,) = re.findall(r'id="kiebitz-data">([^<]*)<', path.read_text())
     held: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found)))
     return held

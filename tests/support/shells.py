@@ -41,7 +41,7 @@ eval "$(kiebitz completion zsh)"
 
 
 class Bash:
-    """A bash that has loaded the completion; `folder` is where it stands."""
+    """A bash with the completion loaded; `folder` is its current directory."""
 
     name = "bash"
     settings = _SETTINGS
@@ -49,7 +49,7 @@ class Bash:
     all_keys = "\x1b*"
 
     def command(self, settings: Path) -> list[str]:
-        """The interactive shell, which reads its settings from a file."""
+        """Return the interactive shell, which reads its settings from a file."""
         return ["bash", "--noprofile", "--rcfile", str(settings), "-i"]
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +96,7 @@ class Bash:
         os.close(self._controller)
 
     def completed(self, line: str, keys: str = "\t") -> str:
-        """What the line is after a key: Tab, or what inserts all that is offered."""
+        """Return the line after a key: Tab, or the one that inserts all candidates."""
         self.written = ""
         os.write(self._controller, f"{line}{keys}\x18\x10".encode())
         found = self._until(r"\[\[(.*?)\]\]\r?\n")
@@ -105,11 +105,11 @@ class Bash:
         return found
 
     def all_of(self, line: str) -> list[str]:
-        """The words of the line when all that is offered is put in."""
+        """Return the words of the line when all that is offered is put in."""
         return self.words(self.completed(line, self.all_keys))
 
     def words(self, line: str) -> list[str]:
-        """The words of a line as bash understands it, without the command."""
+        """Return the words of a line as bash understands it, without the command."""
         program = f"kiebitz() {{ printf '%s\\0' \"$@\"; }}\n{line}"
         done = subprocess.run([self.name, "-c", program], capture_output=True, check=True)
         assert not done.stderr
@@ -137,8 +137,8 @@ class Zsh(Bash):
         return ["zsh", "--no-globalrcs", "-i"]
 
 
-def completed_by_fish(line: str, folder: Path) -> list[str]:
-    """What fish would put in the place of a line's last word, one way after another."""
+def complete_in_fish(line: str, folder: Path) -> list[str]:
+    """Return fish's completions of a line's last word."""
     program = "kiebitz completion fish | source; complete --escape --do-complete $argv[1]"
     scripts = folder.with_name(f"{folder.name}-bin")
     done = subprocess.run(

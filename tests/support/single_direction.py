@@ -8,7 +8,7 @@ from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Strea
 
 
 def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | None) -> Findings:
-    """What comes of bytes, and gaps of some or an unknown length, of a protocol over TCP."""
+    """Inspect bytes and gaps, of known or unknown length, of a protocol over TCP."""
     stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:1000", 0)
     inspector = Inspector([dissector], Ids(), {("tcp", 1000): dissector})
     offset = 0
@@ -24,6 +24,6 @@ def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | No
 
 
 def is_one_frame(dissector: Dissector, direction: Direction, data: bytes) -> bool:
-    """Whether a framer takes these bytes, and nothing else, for a frame."""
+    """Return whether a framer takes these bytes, and nothing else, for a frame."""
     framer = dissector.framer(direction)
     return [frame.data for frame in (*framer.feed(0, data), *framer.eof())] == [data]

@@ -16,8 +16,8 @@ NEAR_NS = 2_000_000
 """Packets that were captured this far apart may have been sent in the other order."""
 
 
-def swapped(packets: Packets, chance: random.Random, share: float, within_ns: int = NEAR_NS) -> Packets:
-    """A share of all neighbours in each other's place; the times stay in order."""
+def swap_packets(packets: Packets, chance: random.Random, share: float, within_ns: int = NEAR_NS) -> Packets:
+    """Return a share of all neighbours in each other's place; the times stay in order."""
     mixed = list(packets)
     place = 0
     while place + 1 < len(mixed):
@@ -29,8 +29,8 @@ def swapped(packets: Packets, chance: random.Random, share: float, within_ns: in
     return mixed
 
 
-def doubled(packets: Packets, chance: random.Random, share: float) -> Packets:
-    """A share of all packets again, a moment later, some behind what followed them."""
+def duplicate_packets(packets: Packets, chance: random.Random, share: float) -> Packets:
+    """Return a share of all packets again, a moment later, some behind what followed them."""
     copies = [
         (ts_ns + chance.randrange(1_000_000), linktype, data, wirelen)
         for ts_ns, linktype, data, wirelen in packets
@@ -40,7 +40,7 @@ def doubled(packets: Packets, chance: random.Random, share: float) -> Packets:
 
 
 def with_late_acknowledgements(packets: Packets, chance: random.Random, share: float) -> Packets:
-    """A share of what only acknowledges up to 2 ms later than it was sent."""
+    """Return a share of what only acknowledges up to 2 ms later than it was sent."""
     decoder = PacketDecoder()
     mixed = []
     for ts_ns, linktype, data, wirelen in packets:
@@ -53,10 +53,10 @@ def with_late_acknowledgements(packets: Packets, chance: random.Random, share: f
     return sorted(mixed, key=lambda packet: packet[0])
 
 
-def by_two_clocks(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
-    """What goes to the higher port has the time of another clock, which is `ahead_ns` of the first.
+def shift_clock(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
+    """Give the packets to the higher port the time of another clock, which is `ahead_ns` of the first.
 
-    Two captures merged by time if they are to be sorted; else one, whose times jump.
+    If sorted, the result is as merged by time from two captures; otherwise times jump.
     """
     decoder = PacketDecoder()
     mixed = []

@@ -15,7 +15,7 @@ HAS_PROC = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reas
 
 
 class Size(NamedTuple):
-    """How much memory a process has for itself (its share of what is shared, too), in KiB, and open files."""
+    """A process's memory in KiB (PSS), and its number of open files."""
 
     memory: int
     files: int
@@ -30,21 +30,21 @@ class Watched:
         self.recorder = child_of(relay.pid)
 
     def sizes(self) -> tuple[Size, Size]:
-        """Of the forwarder and of the recorder."""
+        """Return the sizes of the forwarder and of the recorder."""
         return _size(self.forwarder), _size(self.recorder)
 
     def segments(self) -> int:
-        """How many files the journal has; one is being written."""
+        """Return the number of the journal's files, including the current one."""
         return len(list(self.database.parent.glob(f".{self.database.name}-spool-*/journal/*.journal")))
 
     def processor_seconds(self) -> tuple[float, float]:
-        """What forwarder and recorder have used of the processor."""
+        """Return the CPU seconds of forwarder and recorder."""
         return _processor_seconds(self.forwarder), _processor_seconds(self.recorder)
 
 
 @contextmanager
 def watched_relay(mode: str, database: Path, *options: str) -> Iterator[Watched]:
-    """The real command; the database is complete after the block."""
+    """Yield the real command; the database is complete after the block."""
     command = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options]
     with running(*command, ready="listening on") as relay:
         yield Watched(relay, database)

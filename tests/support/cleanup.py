@@ -10,7 +10,7 @@ import click
 
 
 @contextmanager
-def under_way() -> Iterator[None]:
+def test_scope() -> Iterator[None]:
     """For the time of a test: `open_session` and `closed_afterwards` close with it."""
     with click.Context(click.Command("test")):
         yield
@@ -20,22 +20,22 @@ _all = click.Context(click.Command("tests"))
 
 
 @contextmanager
-def for_all() -> Iterator[None]:
-    """For what a test opens and others go on using: it is closed when all are over."""
+def kept_until_end() -> Iterator[None]:
+    """Close what a test opens and later tests use, after the last test."""
     with _all.scope(cleanup=False):
         yield
 
 
-def all_over() -> None:
+def close_all() -> None:
     _all.close()
 
 
-def when_all_is_over(end: Callable[[], object]) -> None:
-    """Have this called when all tests are over."""
+def call_at_end(end: Callable[[], object]) -> None:
+    """Register a function to call after the last test."""
     _all.call_on_close(end)
 
 
-def closed_afterwards(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """A connection that is closed when this test is over; that of a fixture, when all are."""
+def close_after_test(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a connection that is closed when this test is over; that of a fixture, when all are."""
     (click.get_current_context(silent=True) or _all).call_on_close(connection.close)
     return connection

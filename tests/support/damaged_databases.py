@@ -15,10 +15,10 @@ FORGED = "FORGED"
 HOSTILE = (
     f"\n{FORGED}\x1b[2J\x1b]0;x\x07\x9b5m\x85\r\u2028\u202e\u2066\u200b\x7f[red]{{0}}%s" + "e" + "\u0301" * 40
 )
-"""Stands behind each text."""
+"""Suffix of each text."""
 
 Kind = Literal["text", "names", "values"]
-"""A column that holds a text; or JSON, of which the names, or the values that are texts, are spoilt."""
+"""A column of text; or of JSON, whose names, or whose text values, are spoilt."""
 
 _JSON: tuple[Kind, ...] = ("names", "values")
 _TEXT: tuple[Kind, ...] = ("text",)
@@ -43,7 +43,7 @@ COLUMNS: dict[str, dict[str, tuple[Kind, ...]]] = {
 
 
 class Spot(NamedTuple):
-    """What is spoilt."""
+    """A place in a database to spoil."""
 
     table: str
     column: str
@@ -58,12 +58,12 @@ SPOTS = [
 ]
 
 
-def spoil(path: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> None:
+def damage(path: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> None:
     """Spoil these columns of a database, in all their rows."""
     connection = sqlite3.connect(path)
     for spot in spots:
         connection.create_function("spoilt", 1, lambda text, kind=spot.kind: _spoilt(text, kind, hostile))
-        connection.execute(f"UPDATE {spot.table} SET {spot.column} = spoilt({spot.column})")
+        connection.execute(f"UPDATE {spot.table} SET {spot.column} = damaged_copy({spot.column})")
     connection.commit()
     connection.close()
 
@@ -128,10 +128,10 @@ ROWS = {
     "events of another table": "UPDATE events SET table_id = 99",
     "SQL for a name": "UPDATE sessions SET name = '''); DROP TABLE messages; --'",
 }
-"""What Kiebitz never writes."""
+"""Damage that Kiebitz never causes."""
 
 
-def spoilt(sound: Path, folder: Path, statements: str) -> str:
+def damaged_copy(sound: Path, folder: Path, statements: str) -> str:
     path = shutil.copy(sound, folder / "spoilt.db")
     connection = sqlite3.connect(path)
     connection.executescript(statements)

@@ -1,4 +1,4 @@
-"""Sessions made up datagram by datagram, for what no capture at hand has."""
+"""Sessions made datagram by datagram, for cases that no capture has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START_NS = 1_700_000_000_000_000_000
 
 
 class Conversation:
-    """One client and the server; `says` and `hears` take datagrams a millisecond apart."""
+    """One client and the server; `says` and `hears` add datagrams a millisecond apart."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Messages with something spoilt. What is decided at random comes from bytes, whoever gives those."""
+"""Mutated messages. Random decisions are read from bytes, whichever engine makes these."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Choices:
-    """Decisions read from bytes, one after another; when those are spent, each is the first there is.
+    """Decisions read from bytes in turn; after the last byte, each is the first alternative.
 
-    hypothesis gives the bytes and shrinks them, atheris gives them and looks what they lead to.
+    hypothesis makes the bytes and shrinks them; atheris makes them guided by coverage.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -24,7 +24,7 @@ class Choices:
         return self._at >= len(self._data)
 
     def below(self, limit: int) -> int:
-        """A number from 0 to `limit` - 1."""
+        """Return a number from 0 to `limit` - 1."""
         size = ((limit - 1).bit_length() + 7) // 8
         number = int.from_bytes(self._data[self._at : self._at + size])
         self._at += size
@@ -58,15 +58,15 @@ HOSTILE = (
     *("🎲\u200d🎲".encode(), b"x" * 300, b"y" * 5000, "ß".encode("latin-1"), b"\xa7", "§".encode()),
     *(b"'); DROP TABLE messages; --", b"%s%n", b"{0.__class__}", b"[bold]", b"__proto__", b"=1+1"),
 )
-"""What has broken a program before: ends, quotation marks, numbers, depths, letters, names."""
+"""Texts that have broken programs before: ends, quotation marks, numbers, depths, letters, names."""
 
 _TOKENS = re.compile(rb"[0-9]+|[A-Za-z_]+|\s+|[^0-9A-Za-z_\s]")
 
 
-def mutated(data: bytes, choices: Choices, others: Sequence[bytes]) -> bytes:
-    """`data` with one thing spoilt: a bit, a piece, or a token as the notations here have it.
+def mutate(data: bytes, choices: Choices, others: Sequence[bytes]) -> bytes:
+    """Return `data` with one mutation: of a bit, a piece, or a token of the protocols' notations.
 
-    `others` are messages of the same protocol, of which something may be put in.
+    `others` are messages of the same protocol, of which parts may be inserted.
     """
     kind = choices.below(10)
     if kind < 5:

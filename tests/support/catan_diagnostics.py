@@ -1,4 +1,4 @@
-"""Games of Catan for breaking rules in, and what is told of them, with its place in the bytes sent."""
+"""Games of Catan with rule violations, and their diagnostics with places in the bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Maker(NamedTuple):
         return a_game(numbers, Dialect(**dialect), self.mirrored)
 
     def built(self, *buildings: tuple[int, str, Spot], robber: Place = (0, 0)) -> Server:
-        """A game whose map has these buildings already; Anna has the turn."""
+        """Return a game whose map has these buildings already; Anna has the turn."""
         server = Server(*NAMES[:3], mirrored=self.mirrored)
         told = [{"Eigentümer": owner, "Typ": typ, "Ort": server.where(at)} for owner, typ, at in buildings]
         server.truth.robber = robber
@@ -34,7 +34,7 @@ class Maker(NamedTuple):
 
 
 def fund(server: Server, player: int, counts: Counts) -> Server:
-    """The players roll until one has these resources, given to him by the others, and the turn."""
+    """Let the players roll until one has these resources, given by the others, and the turn."""
     hands = server.truth.hands
     while True:
         lacking = {kind: count - hands[player][kind] for kind, count in counts.items()}
@@ -51,7 +51,7 @@ def fund(server: Server, player: int, counts: Counts) -> Server:
 
 
 class Told(NamedTuple):
-    """What is told of a case: `where` is the part of the message's bytes that it is about, "" all it says."""
+    """A diagnostic of a case: `where` is the part of the message's bytes that it is about, or ""."""
 
     code: str
     severity: str
@@ -62,7 +62,7 @@ class Told(NamedTuple):
 
 
 def told(server: Server) -> list[Told]:
-    """What is told, and where, in the bytes that were sent."""
+    """Return the diagnostics, with their places in the sent bytes."""
     findings = server.found()
     sent: dict[tuple[str, str], bytes] = {}
     for step in server.steps:
