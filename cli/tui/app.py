@@ -1,4 +1,4 @@
-"""The application: what stands where on the terminal, and what each key does. `Viewer` knows the rest."""
+"""The Textual application of `kiebitz watch`: its layout and the actions of the keys."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
 
 _WIDE, _HIGH = 130, 24
-"""From so many columns and rows on the panes stand beside the picture."""
+"""Smallest terminal, in columns and rows, that shows the panes to the right of the picture."""
 
 _TABLE_WIDTH, _TABLE_HEIGHT = 80, 23
-"""A picture of a whole table takes so much at the most; what is left is for the panes."""
+"""Largest size of a table's picture, in columns and rows; the panes get the rest."""
 
 _LEAST = 3
-"""So many rows the panes have in any case."""
+"""Minimum height of the panes, in rows."""
 
 _BOTH = 30
-"""In fewer rows than these no picture can be made out above a message."""
+"""Minimum height of a terminal, in rows, that shows a picture above a message."""
 
 _AROUND = 3
-"""Rows for the timeline, the status and the keys."""
+"""Rows of the timeline, the status and the keys."""
 
 PANES = ("events", "messages", "message", "flaws", "streams", "held", "said")
 
 
 class _Sight(Screen[None], inherit_bindings=False):
-    """All that is seen; Tab is not Textual's here."""
+    """The only screen. Tab is bound to the panes, not to Textual's focus."""
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
 
 class WatchApp(App[int], inherit_bindings=False):
-    """Shows a viewer's table; gives the exit status."""
+    """The application. Its return value is the exit status."""
 
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
@@ -77,10 +77,10 @@ class WatchApp(App[int], inherit_bindings=False):
         self._has_chosen = False
         self.pane = PANES[0]
         self.failure: Exception | None = None
-        """What ended it that should not have happened."""
+        """The unexpected exception that ended the application."""
 
     def show_what_came(self) -> None:
-        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
+        """Show new events, at all tables side by side unless the user has chosen one."""
         if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
             self.show_several(True)
         if self.shows_several:
@@ -92,7 +92,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show()
 
     def show_said(self) -> None:
-        """The program that records has said something more."""
+        """Show new output of the recording process."""
         said = self.query_one("#said", Listing)
         said.choose(len(said.rows) - 1)
         if self.viewer.watched.player is not None:
@@ -100,16 +100,16 @@ class WatchApp(App[int], inherit_bindings=False):
         self.show_status()
 
     def show_hands(self) -> None:
-        """Others wait; or there is a pane of what is held, or none any more."""
+        """Show a changed list of held messages, and add or remove its pane."""
         self._keep_to_panes()
         self.show_status()
 
     def tick(self) -> None:
-        """Show how long what is held waits."""
+        """Update the waiting times of held messages."""
         self.by_hand.tick()
 
     def note(self, sentence: str) -> None:
-        """Say what was just done."""
+        """Show a sentence in the status line."""
         self.viewer.notice = sentence
         self.show_status()
 
@@ -118,9 +118,9 @@ class WatchApp(App[int], inherit_bindings=False):
             self._turn_to(self.panes[0])
 
     def _handle_exception(self, error: Exception) -> None:
-        # In place of Textual's page of our source and its values; a test is to see it.
+        # Textual would print our source and its values. Tests (headless) do see the exception.
         if self._exit:
-            # Keys that were typed behind the one that ends it find nothing any more.
+            # Keys typed after the one that quits find no widgets any more.
             return
         if self.is_headless:
             super()._handle_exception(error)
@@ -130,7 +130,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def get_default_screen(self) -> Screen[None]:
         return _Sight(id="_default")
 
-    # The parts.
+    # Layout.
 
     def compose(self) -> ComposeResult:
         with ContentSwitcher(initial="one", id="sight"):
@@ -156,7 +156,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     @property
     def listing(self) -> Listing:
-        """The list that is seen."""
+        """The visible list."""
         return self.query_one(f"#{self.pane}", Listing)
 
     @property
@@ -166,12 +166,12 @@ class WatchApp(App[int], inherit_bindings=False):
 
     @property
     def shows_several(self) -> bool:
-        """Whether they are seen, and not one table."""
+        """True if the tables are shown side by side."""
         return self.query_one("#sight", ContentSwitcher).current == "several"
 
     @property
     def panes(self) -> tuple[str, ...]:
-        """Those that there are: what the recorder says, and what it holds, is not for a player's eyes."""
+        """The available panes. A player's view has neither the recorder's output nor held messages."""
         is_there = {
             "held": self.by_hand.is_there,
             "said": self._said is not None and self.viewer.watched.player is None,
@@ -196,11 +196,11 @@ class WatchApp(App[int], inherit_bindings=False):
         self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        """Give each part its place, by what room there is."""
+        """Lay out the parts for the size of the terminal."""
         width, height = self.size
         body, table, panes = (self.query_one(f"#{name}") for name in ("body", "table", "panes"))
         is_wide = width >= _WIDE and height >= _HIGH
-        # Where there is little room, a pane other than the events gets all of it, but for the timeline.
+        # In a small terminal, a pane other than the events hides the picture.
         alone = not is_wide and height < _BOTH and self.pane != "events"
         self.query_one("#picture").display = not alone
         body.styles.layout = "horizontal" if is_wide else "vertical"
@@ -215,7 +215,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.query_one("#keys", Static).update(Text(keys, "dim"))
         self.show()
 
-    # What is shown.
+    # Display.
 
     def _picture(self) -> RenderableType:
         try:
@@ -226,7 +226,7 @@ class WatchApp(App[int], inherit_bindings=False):
         return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
 
     def take_lists(self) -> None:
-        """The viewer's lists are others now."""
+        """Show the navigator's lists after they were replaced."""
         viewer = self.viewer
         if viewer.table is not None:
             self.query_one("#events", Listing).take(viewer.events)
@@ -235,7 +235,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.query_one("#streams", Listing).take(viewer.streams)
 
     def show(self) -> None:
-        """Show where one is now."""
+        """Show the current position."""
         viewer = self.viewer
         course = viewer.course
         with self.told():
@@ -254,24 +254,24 @@ class WatchApp(App[int], inherit_bindings=False):
         self.show_status()
 
     def show_status(self) -> None:
-        """Say how it goes, and how the pane is called."""
+        """Update the status line and the title of the pane."""
         where = self.several.where() if self.shows_several else None
         self.query_one("#status", Static).update(status(self.viewer, where, self.size.width))
         pane = self.query_one("#pane", Static)
         pane.update(pane_title(self.panes, self.pane, self.listing.where(), pane.size.width))
 
-    # Troubles.
+    # Errors.
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Tell of a database that cannot be read now, and go on."""
+        """Show an sqlite3.Error of the block in the status line, and continue."""
         try:
             yield
         except sqlite3.Error as error:
             self.tell(error)
 
     def tell(self, error: Exception) -> None:
-        """Say what keeps the session from being read."""
+        """Show why the session cannot be read."""
         self.viewer.watched.fails(error)
         self.show_status()
 
@@ -321,7 +321,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.query_one("#picture", Picture).scroll_lines(by)
 
     def action_pane(self, by: int) -> None:
-        """Turn to the next pane."""
+        """Switch to another pane."""
         if self.shows_several:
             self._choose_table(by)
         else:
@@ -333,7 +333,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.show_status()
 
     def action_open(self) -> None:
-        """Open the row that is chosen."""
+        """Open the selected row."""
         if self.shows_several:
             self._enlarge(self.several.table)
         elif self.pane == "held":
@@ -344,7 +344,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self._open(self.listing, self.listing.place)
 
     def action_tables(self) -> None:
-        """All tables side by side, or one."""
+        """Toggle between all tables side by side and one table."""
         if self.shows_several:
             self._enlarge(self.several.table)
         elif len(self.viewer.tables) > 1:
@@ -355,7 +355,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show_status()
 
     def action_player(self) -> None:
-        """Ask over whose shoulder to look."""
+        """Let the user choose the player whose view is shown."""
         with self.told():
             players = self.viewer.watched.players()
             now = self.viewer.watched.player
@@ -378,12 +378,12 @@ class WatchApp(App[int], inherit_bindings=False):
             )
 
     def action_filter(self) -> None:
-        """Write a filter."""
+        """Open the filter line."""
         wanted = self.viewer.watched.wanted
         self.query_one(FilterLine).open(wanted.text if wanted is not None else "")
 
     def action_held(self) -> None:
-        """Turn to what is held."""
+        """Switch to the held messages."""
         if not self.by_hand.is_there:
             self.note("nothing is held here: kiebitz relay --hold does it, while it records this session")
         else:
@@ -392,14 +392,14 @@ class WatchApp(App[int], inherit_bindings=False):
             self._turn_to("held")
 
     def action_by_hand(self, deed: Deed) -> None:
-        """Do something to what is chosen there."""
+        """Act on the selected held message."""
         if self.pane == "held" and not self.shows_several:
             self.by_hand.do(deed)
         elif self.by_hand.held:
             self.note("h shows what is held; there it can be acted on")
 
     def action_copy(self) -> None:
-        """Put a reference into the clipboard, as far as the terminal lets one."""
+        """Copy the number of the current message or event to the clipboard, if the terminal supports it."""
         event, numbers = self.viewer.event, self.viewer.watched.timeline.numbers
         number = None
         if self.pane in ("message", "messages"):
@@ -416,7 +416,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show_status()
 
     def action_suspend_process(self) -> None:
-        """Stop until `fg`; not beside a recorder, which the shell would go on waiting for."""
+        """Suspend until `fg`, unless a recording process runs: the shell would keep waiting for it."""
         if self._said is None:
             super().action_suspend_process()
             return
@@ -424,7 +424,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.show_status()
 
     def action_help(self) -> None:
-        """Tell all keys."""
+        """Show all keys."""
         self.push_screen(Help(told(self._letters)))
 
     def _moved(self, move: Callable[[], object]) -> None:
@@ -434,7 +434,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.show()
 
     def show_several(self, several: bool) -> None:
-        """Show the tables side by side, or one."""
+        """Show all tables side by side, or one."""
         self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
         self.viewer.side_by_side = several
 
@@ -447,7 +447,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def _turn_to(self, pane: str) -> None:
         self.pane = pane
         self.query_one("#lists", ContentSwitcher).current = pane
-        # Its size is known only after it was laid out.
+        # Its size is known only after the layout.
         self.call_after_refresh(self._arrange)
 
     def _open(self, listing: Listing, place: int) -> None:
@@ -470,7 +470,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.passing.play()
         self.show()
 
-    # What was clicked, chosen or written.
+    # Messages of the widgets.
 
     def on_listing_chosen(self, message: Listing.Chosen) -> None:
         if message.opened:

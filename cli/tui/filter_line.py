@@ -1,4 +1,4 @@
-"""The line in which a display filter is written: completed as a shell does it, a slip marked below."""
+"""Input line for a display filter, with completion; errors are marked below."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 _PAUSE_S = 0.2
-"""So long after a key what is written is tried."""
+"""Delay in seconds between a key and the evaluation of the filter."""
 
 _MOST = 200
-"""So many candidates are listed at the most."""
+"""Maximum number of candidates listed."""
 
 
 class _Line(Input):
-    """Where it is written: Tab completes."""
+    """Text input with completion by Tab."""
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "tab":
@@ -40,17 +40,17 @@ class _Line(Input):
 
 
 class FilterLine(Vertical):
-    """A filter as it is written; it is shown while it is."""
+    """The filter input, visible while the user edits."""
 
     class Written(Message):
-        """What is written is a filter, or nothing."""
+        """The text is a valid filter, or empty."""
 
         def __init__(self, wanted: Filter | None) -> None:
             super().__init__()
             self.wanted = wanted
 
     class Left(Message):
-        """It is written; or, if not `kept`, given up."""
+        """The line was closed; `kept` is False if the filter was dropped."""
 
         def __init__(self, kept: bool) -> None:
             super().__init__()
@@ -67,7 +67,7 @@ class FilterLine(Vertical):
         return self.query_one(_Line)
 
     def open(self, text: str) -> None:
-        """Show it with this filter in it."""
+        """Show the line with a filter."""
         self.display = True
         self._input.value = text
         self._input.cursor_position = len(text)
@@ -80,8 +80,8 @@ class FilterLine(Vertical):
             self._timer = None
 
     def complete(self) -> None:
-        """Put in what all names have in common that begin so; list them where they are several."""
-        # A word that is only begun is no slip yet.
+        """Insert the common prefix of all matching names, or list them."""
+        # An unfinished word is not an error yet.
         self._wait_no_longer()
         line = self._input
         text = line.value[: line.cursor_position]
@@ -114,13 +114,13 @@ class FilterLine(Vertical):
             self.close(kept=False)
 
     def close(self, kept: bool) -> None:
-        """It is seen no more."""
+        """Hide the line."""
         self._wait_no_longer()
         self.display = False
         self.post_message(self.Left(kept))
 
     def _try(self, text: str) -> bool:
-        """Let what is written filter, if it still is what is written; whether it is a filter."""
+        """Apply the text, unless it has changed since. Return True if it is a filter."""
         from kiebitz.dissectors.filters import FilterError
 
         if text != self._input.value:

@@ -1,4 +1,4 @@
-"""The dialogs in which a held message is edited, field by field, or answered."""
+"""Dialogs to edit or answer a held message."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kiebitz.cli.tui.dialogs import LEAVING
 from kiebitz.services.alteration.control_server import HeldMessage
 
 Send = Callable[[str], Awaitable[str | None]]
-"""Has it done, as it is written; gives why it was not, in a sentence."""
+"""Sends the text of an action; returns why it was refused, or None."""
 
 _NAMES_SHOWN = 300
 
 
 class _Asking(ModalScreen[bool]):
-    """Asks until what is written was done: gives whether it was."""
+    """A dialog that stays open until its action succeeds; its result is True then."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*LEAVING, Binding("escape", "dismiss(False)", "back")]
 
@@ -34,7 +34,7 @@ class _Asking(ModalScreen[bool]):
         self._send = send
 
     async def send(self, text: str) -> None:
-        """Have it done, or say why not."""
+        """Request the action, and close the dialog or show why it was refused."""
         why = await self._send(text)
         if why is None:
             self.dismiss(True)
@@ -42,12 +42,12 @@ class _Asking(ModalScreen[bool]):
             self.say(why)
 
     def say(self, sentence: str) -> None:
-        """Say it at the end."""
+        """Show a sentence at the end of the dialog."""
         self.query_one("#why", Static).update(Text(sentence, "bold red"))
 
 
 class EditHeld(_Asking):
-    """A line for each value of a message. Enter lets it go with what is written."""
+    """One input for each field of a message. Enter sends the edited message on."""
 
     def compose(self) -> ComposeResult:
         message = self.message
@@ -73,7 +73,7 @@ class EditHeld(_Asking):
 
     @property
     def values(self) -> dict[str, str]:
-        """What is written, by field."""
+        """The entered text by field."""
         return {field: self.query_one(f"#value-{at}", Input).value for at, field in enumerate(self._fields)}
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -103,7 +103,7 @@ class EditHeld(_Asking):
 
 
 class AnswerHeld(_Asking):
-    """A message is written that goes back to the sender of one that waits."""
+    """Input for a message to the sender of a held message."""
 
     def compose(self) -> ComposeResult:
         message = self.message

@@ -18,7 +18,7 @@ _ROWS = 3
 
 
 class HeldRows(Rows):
-    """The messages that wait, oldest first, as they were at the last `take`."""
+    """The held messages as of the last `take`, oldest first."""
 
     nothing = "nothing waits"
 
@@ -38,7 +38,7 @@ class HeldRows(Rows):
 
     def _line(self, message: HeldMessage) -> Text:
         is_overdue = self.held.is_overdue(message)
-        # The client's end of it, as in the list of messages.
+        # The client's name or address, as in the list of messages.
         client = sender(message) if message.direction == "c2s" else receiver(message)
         return Text.assemble(
             (f"{_waited(self.held, message):>8}", _ALARM if is_overdue else ""),

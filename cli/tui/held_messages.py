@@ -122,7 +122,7 @@ class HeldMessages:
         return self.rows.held.messages[place] if 0 <= place < len(self.rows) else None
 
     def _take(self, held: Held) -> None:
-        """Show a list. The selection never jumps to another message because the selected one is gone."""
+        """Show a new list. The selection moves to another message only after the user's own action."""
         chosen, was_empty = self._message, not self.rows
         self.rows.take(held)
         numbers = [message.number for message in held.messages]
@@ -132,7 +132,7 @@ class HeldMessages:
         elif chosen is not None and chosen.number in numbers:
             place = numbers.index(chosen.number)
         elif chosen is not None and chosen.number == self._own:
-            # The user's own action: the next message is in its place.
+            # After the user's own action, the next message takes its position.
             place = self._listing.place
         self._listing.choose(place)
 

@@ -1,4 +1,4 @@
-"""The keys of `kiebitz watch`: what each does, as it is bound and as it is told."""
+"""The keys of `kiebitz watch`: bindings, help and key line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from textual.binding import Binding
 
 
 class Key(NamedTuple):
-    """A key: Textual's name of it, what it is called, what it does, the word for it in the line of keys.
+    """A key and its action.
 
-    What has no word is told by `?` only. `plain` is what it is called where there are no such letters.
-    `by_hand` is the word for what it does where one acts on what is held.
+    `key` is Textual's name, `shown` the name on screen and `plain` its ASCII form. `does` is the text of the
+    help. `word` is the label in the key line, `by_hand` the label there while held messages are shown.
     """
 
     key: str
@@ -76,11 +76,11 @@ KEYS = (
 
 _FIRST = ["q", "?", "Space", "Right", "n", "/", "a", "Tab", "Enter", "t", "PgDn", "End"]
 _FIRST_BY_HAND = ["Enter", "e", "d", "r", "g", "?", "Tab", "q"]
-"""What the line of keys has room for goes before the others."""
+"""Order in which keys get their place in the key line."""
 
 
 def bindings() -> list[Binding]:
-    """The keys as Textual has them."""
+    """Return the keys as Textual's bindings."""
     return [
         Binding(key.key, f"app.{key.action}", key.does, show=False, priority=key.key == "ctrl+c")
         for key in KEYS
@@ -88,12 +88,12 @@ def bindings() -> list[Binding]:
 
 
 def told(has_letters: bool) -> list[tuple[str, str]]:
-    """Each key and what it does."""
+    """Return each key with its description."""
     return [(_name(key, has_letters), key.does) for key in KEYS if key.does]
 
 
 def line_of_keys(width: int, has_letters: bool, by_hand: bool = False) -> str:
-    """As many keys as there is room for in a line; with `by_hand` those that act on what is held."""
+    """Return as many keys as fit into a line; with `by_hand` those that act on held messages."""
     first = _FIRST_BY_HAND if by_hand else _FIRST
 
     def most_needed(key: Key) -> int:

@@ -1,4 +1,4 @@
-"""A list of any length with a row that is chosen: reads only what is seen of it."""
+"""A list of any length with a selected row; it reads only the visible rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _WHEEL = 3
 
 
 class Listing(Widget):
-    """Shows rows; the arrow keys choose one, Enter opens it."""
+    """A list of rows with a selection."""
 
     class Chosen(Message):
-        """A row was chosen by its reader; `opened` if it was by Enter or a second click."""
+        """The user selected a row; `opened` is True for Enter or a double click."""
 
         def __init__(self, listing: Listing, place: int, opened: bool) -> None:
             super().__init__()
@@ -32,7 +32,6 @@ class Listing(Widget):
 
         @property
         def control(self) -> Listing:
-            """Where."""
             return self.listing
 
     def __init__(self, rows: Rows, *, id: str) -> None:
@@ -43,13 +42,13 @@ class Listing(Widget):
         self._seen: Sequence[Text] | None = None
 
     def take(self, rows: Rows) -> None:
-        """Show other rows, from their beginning."""
+        """Show other rows from their beginning."""
         self.rows = rows
         self._top = 0
         self.choose(min(self.place, len(rows) - 1))
 
     def choose(self, place: int) -> None:
-        """Choose a row, -1 for none, and see that it is in sight."""
+        """Select a row (-1: none) and scroll it into view."""
         self.place = max(min(place, len(self.rows) - 1), -1)
         height = max(self.size.height, 1)
         if self.place < self._top:
@@ -59,12 +58,12 @@ class Listing(Widget):
         self.renew()
 
     def renew(self) -> None:
-        """Read what is seen anew."""
+        """Read the visible rows again."""
         self._seen = None
         self.refresh()
 
     def where(self) -> str:
-        """Which row of how many is chosen."""
+        """Return the number of the selected row and the number of rows."""
         return f"{self.place + 1}/{len(self.rows)}" if self.rows else ""
 
     def render_line(self, y: int) -> Strip:
@@ -91,7 +90,7 @@ class Listing(Widget):
         self.choose(self.place)
 
     def move(self, by: int) -> None:
-        """Choose the row so many further on, or back."""
+        """Move the selection."""
         if self.rows:
             place = max(0, min(self.place + by, len(self.rows) - 1))
             self.choose(place)

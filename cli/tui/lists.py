@@ -1,6 +1,6 @@
-"""What is listed in the panes: events, messages, flaws, streams, and what the relay says, line by line.
+"""Rows of the panes: events, messages, diagnostics, streams and the recorder's output.
 
-Of a list only the lines that are seen are read, so that it may be as long as a session is.
+Only visible rows are read, so a list may be as long as its session.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ARROWS: dict[bool, dict[Direction, str]] = {
     True: {"c2s": "→", "s2c": "←"},
     False: {"c2s": ">", "s2c": "<"},
 }
-"""From a client to the server and back, by whether there are such letters."""
+"""Arrows from and to the client, by whether the terminal can show them."""
 
 _LEARN_EVERY_S = 0.5
 
@@ -43,21 +43,21 @@ _MOST_NAMES = 10_000
 
 
 class Rows(ABC):
-    """Lines that are read as they are seen; `nothing` is said where there are none."""
+    """Rows that are read when they become visible; `nothing` is the text of an empty list."""
 
     nothing = "nothing yet"
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of rows."""
 
     @abstractmethod
     def lines(self, begin: int, end: int) -> Sequence[Text]:
-        """Those from `begin` on, `end` not among them. Raises sqlite3.Error."""
+        """Return the rows from `begin` up to, but not including, `end`. Raises sqlite3.Error."""
 
 
 class EventRows(Rows):
-    """What happened at a table."""
+    """The events of a table."""
 
     nothing = "nothing has happened yet, or nothing of it meets the filter"
 
@@ -80,7 +80,7 @@ class EventRows(Rows):
 
 
 class Names:
-    """What clients call themselves, as far as they have said it up to now."""
+    """The players' names of the clients, as far as known."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
@@ -88,11 +88,11 @@ class Names:
         self._learned_s = 0.0
 
     def of(self, stream: Stream) -> str:
-        """A client's name, or else its address."""
+        """Return a client's name, or its address."""
         return self._names.names.get(stream.id, short_address(stream.client))
 
     def learn(self) -> None:
-        """Look now and then what was said since the last time. Raises sqlite3.Error."""
+        """Read new names, at most every 0.5 s. Raises sqlite3.Error."""
         now = time.monotonic()
         if now - self._learned_s < _LEARN_EVERY_S:
             return
@@ -102,7 +102,7 @@ class Names:
 
 
 class MessageRows(Rows):
-    """What was said."""
+    """The messages of a table or session."""
 
     nothing = "no messages, or none that meets the filter"
 
@@ -120,7 +120,7 @@ class MessageRows(Rows):
         numbers = self.search.found[begin:end]
         rows = {row.id: row for row in messages_numbered(timeline, numbers)}
         flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
-        # A player knows what came, not what was done on the way.
+        # A player sees the received bytes, not that the relay altered them.
         altered = AlteredMessages(timeline) if self._watched.player is None else None
         return [
             self._line(
@@ -148,7 +148,7 @@ class MessageRows(Rows):
 
 
 class FlawRows(Rows):
-    """What was wrong."""
+    """The diagnostics of a table or session."""
 
     nothing = "nothing is wrong, or nothing that meets the filter"
 
@@ -176,7 +176,7 @@ class FlawRows(Rows):
 
 
 class StreamRows(Rows):
-    """Who talked to which server."""
+    """The streams of a session."""
 
     nothing = "no streams yet"
 
@@ -187,7 +187,7 @@ class StreamRows(Rows):
         self.grow()
 
     def grow(self) -> None:
-        """Look which there are. Raises sqlite3.Error."""
+        """Read which streams there are. Raises sqlite3.Error."""
         timeline = self._watched.timeline
         seen = self._watched.streams()
         rows = timeline.connection.execute(
@@ -213,7 +213,7 @@ class StreamRows(Rows):
 
 
 class SaidRows(Rows):
-    """What the program said that records, as far as it was read."""
+    """The output of the recording process."""
 
     nothing = "nothing was said yet"
 
@@ -228,7 +228,7 @@ class SaidRows(Rows):
 
 
 class BlockRows(Rows):
-    """Lines that are there."""
+    """A fixed list of lines."""
 
     def __init__(self, nothing: str, lines: Sequence[Text] = ()) -> None:
         self.nothing = nothing

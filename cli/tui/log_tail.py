@@ -14,7 +14,7 @@ _PIECE = 1 << 16
 
 
 class Said:
-    """The lines of the file that is open as `descriptor`."""
+    """The lines of the file open as `descriptor`."""
 
     def __init__(self, descriptor: int) -> None:
         self.lines: list[str] = []
@@ -29,7 +29,7 @@ class Said:
         return os.getppid() != self._parent
 
     def read(self) -> bool:
-        """Read on; return True if there are more lines than before."""
+        """Read more of the file; return True if there are new lines."""
         data = os.pread(self._descriptor, _PIECE, self._at)
         self._at += len(data)
         *whole, self._rest = (self._rest + data).split(b"\n")

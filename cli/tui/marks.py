@@ -1,4 +1,4 @@
-"""Where in a table's course games begin and something is wrong; gathered piece by piece."""
+"""Positions of games and errors on a table's timeline, collected incrementally."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PIECE = 20
 
 _ID_BITS = 40
 _ID = (1 << _ID_BITS) - 1
-"""An error is kept as one number: its event's, and in the lower bits that of its diagnostic."""
+"""An error is one number: its event's number, and in the lower bits its diagnostic's."""
 
 
 class Marks:
-    """Events of a table, by their numbers, at which a game begins, or at which something is wrong."""
+    """Numbers of a table's events at which games begin or that have errors or warnings."""
 
     def __init__(self, watched: Watched, table: TableInfo) -> None:
         self._watched = watched
@@ -31,11 +31,10 @@ class Marks:
         self._errors = array("q")
 
     def __len__(self) -> int:
-        """How many errors there are."""
         return len(self._errors)
 
     def go_on(self, seconds: float) -> bool:
-        """Gather on for about so long; whether something is left. Raises sqlite3.Error."""
+        """Collect for about `seconds`; return True if some is left. Raises sqlite3.Error."""
         end = time.monotonic() + seconds
         timeline = self._watched.timeline
         is_more = self._search.go_on(timeline.last_id("diagnostics"), seconds / 3)
@@ -50,20 +49,21 @@ class Marks:
         return are_more_games or is_more
 
     def error_after(self, seq: int, latest: int | None) -> tuple[int, int] | None:
-        """The next error behind event `seq`, and behind the one that was `latest` shown there.
+        """Return the next error after event `seq`, or after the error `latest` of that event.
 
-        Gives the number of its event and its own.
+        Returns:
+            The number of its event and of its diagnostic; None if there is none.
         """
         place = bisect_right(self._errors, _error(seq, _ID if latest is None else latest))
         return _parted(self._errors[place]) if place < len(self._errors) else None
 
     def error_before(self, seq: int, latest: int | None) -> tuple[int, int] | None:
-        """The last error before event `seq`, or before the one that was `latest` shown there."""
+        """Return the last error before event `seq`, or before the error `latest` of that event."""
         place = bisect_left(self._errors, _error(seq, 0 if latest is None else latest))
         return _parted(self._errors[place - 1]) if place else None
 
     def has_error(self, begin: int, end: int) -> bool:
-        """Whether there is an error at an event numbered `begin` or more, and below `end`."""
+        """Return True if an event from `begin` up to, but not including, `end` has an error."""
         place = bisect_left(self._errors, _error(begin, 0))
         return place < len(self._errors) and self._errors[place] < _error(end, 0)
 
@@ -77,7 +77,7 @@ class Marks:
             insort(self.warnings, seq)
 
     def _is_elsewhere(self, flaw: StoredDiagnostic) -> bool:
-        """Whether it is on a stream of another table; what belongs to none is told at each."""
+        """Return True if it belongs to another table. Diagnostics of no table are shown at each."""
         stream, table = flaw.stream, self._table
         return stream.protocol is not None and (stream.server, stream.protocol) != (
             table.server,
@@ -100,7 +100,7 @@ class Marks:
 
 
 def any_between(numbers: array[int], begin: int, end: int) -> bool:
-    """Whether one of these ascending numbers is `begin` or more, and below `end`."""
+    """Return True if one of the ascending numbers is at least `begin` and below `end`."""
     place = bisect_left(numbers, begin)
     return place < len(numbers) and numbers[place] < end
 

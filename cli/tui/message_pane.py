@@ -1,4 +1,4 @@
-"""The pane with one message in full: its bytes beside what the grammar takes them for."""
+"""The pane with one message in detail: its bytes and their meaning in the grammar."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kiebitz.storage.session.message_detail import InFull
 _NOTHING = "no message tells of this event"
 
 _NARROWEST = 30
-"""The least that a message takes."""
+"""Minimum width of a message, in columns."""
 
 
 class MessagePane(Listing):
-    """Shows a message, as far as it may be seen."""
+    """One message, as far as the viewer may see it."""
 
     def __init__(self, watched: Watched, *, id: str) -> None:
         super().__init__(BlockRows(_NOTHING), id=id)
@@ -25,14 +25,14 @@ class MessagePane(Listing):
         self._in_full: InFull | None = None
 
     def open(self, number: int | None) -> None:
-        """Show the message of this number; None is for none. Raises sqlite3.Error."""
+        """Show the message of this number (None: no message). Raises sqlite3.Error."""
         width = max(self.size.width, _NARROWEST)
         wanted = number, width, self._watched.player
         if wanted == self._opened:
             return
         lines: list[Text] = []
         if number is not None:
-            # What it has learned of the players holds until the session has grown.
+            # Its knowledge of the players is valid until the session has grown.
             if self._in_full is None or self._in_full.timeline is not self._watched.timeline:
                 self._in_full = InFull(self._watched.timeline)
             shown = self._in_full.message(number, self._watched.player)

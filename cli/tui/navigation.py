@@ -1,4 +1,4 @@
-"""Where one is in a session, and how one moves: the part of `kiebitz watch` that knows no terminal."""
+"""Playback position and navigation: the part of `kiebitz watch` that knows no terminal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _BEFORE_ALL = -1
 
 _SEARCH_S = 0.008
-"""So long it is searched at a time; then the keys have their turn."""
+"""Time in seconds to search before keys are handled."""
 
 
 class Viewer:
-    """A table of a session, the place in its course, and what is listed beside it.
+    """The current table of a session, the position in its events, and the lists of the panes.
 
-    One that `follows` is always at the end; one that `plays` goes on by itself. `notice` is a sentence about
-    what was just done. Everything raises sqlite3.Error where the database cannot be read now.
+    If it `follows`, the position stays at the last event; if it `plays`, it advances with time. `notice` is a
+    sentence about the last action. All methods raise sqlite3.Error if the database cannot be read.
     """
 
     def __init__(self, watched: Watched, pace: Pace, has_letters: bool = True) -> None:
@@ -36,36 +36,36 @@ class Viewer:
         self.follows = watched.is_live
         self.plays = False
         self.steps = False
-        """Whether the key that plays takes one step."""
+        """True if the play key advances by one event."""
         self.notice = ""
         self.side_by_side = False
-        """Whether all tables are looked at: then one moves through the events of all of them."""
+        """True if all tables are shown; then steps go through the events of all of them."""
         self.table: TableInfo | None = None
         self._has_letters = has_letters
         self._error: tuple[int, int] | None = None
-        """The error one was led to: the number of its event, and its own."""
+        """The error last moved to: the number of its event and of its diagnostic."""
         self._names = Names(watched)
         self._courses: dict[int, Course] = {}
         self._marks: dict[int, Marks] = {}
         self._message: int | None = None
         self._moment: int | None = None
-        """The last event of the session that is shown, by its id; None if it is the last there is."""
+        """Id of the last event shown, of any table; None if it is the latest."""
         self.tables = watched.tables()
         self._choose(self._first_table())
 
     def _first_table(self) -> TableInfo | None:
-        """The table of the game that was asked for, or the one at which most has happened."""
+        """Return the table of the requested game, or the one with the most events."""
         timeline = self.watched.timeline
         game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
         if game is not None:
             return timeline.table(game.table_id)
         return max(self.tables, key=lambda table: timeline.last_seq(table.id), default=None)
 
-    # What is shown.
+    # Display.
 
     @property
     def has_several_games(self) -> bool:
-        """Whether games are played at several tables."""
+        """True if games are played at several tables."""
         if self.watched.game_id is not None or len(self.tables) < 2:
             return False
         (count,) = self.watched.timeline.connection.execute(
@@ -77,22 +77,22 @@ class Viewer:
 
     @property
     def course(self) -> Course | None:
-        """That of the table one looks at; None as long as there is no table."""
+        """The event cursor of the current table; None if there is no table yet."""
         return self._course(self.table) if self.table is not None else None
 
     @property
     def marks(self) -> Marks:
-        """Those of the table."""
+        """The marks of the current table."""
         assert self.table is not None
         return self._marks[self.table.id]
 
     @property
     def event(self) -> Event | None:
-        """The event one is at."""
+        """The current event."""
         return self.course.event(self.course.place) if self.course is not None else None
 
     def picture(self, table: TableInfo | None = None) -> RenderableType | None:
-        """The table one looks at, or another one at the same moment, as it was then."""
+        """Return the picture of the current table, or of another one at the same time."""
         if self.table is None:
             return None
         course = self._course(table or self.table)
@@ -101,7 +101,7 @@ class Viewer:
         return onlooker.picture(course.table_id, course.state(), course.recent(RECENT), self.watched.game_id)
 
     def svg(self) -> bytes:
-        """The same picture as SVG."""
+        """Return the picture of the current table as SVG."""
         assert self.course is not None
         course = self.course
         return self.watched.onlooker.svg(
@@ -109,22 +109,22 @@ class Viewer:
         )
 
     def line(self) -> str:
-        """The event one is at, on one line."""
+        """Return the current event on one line."""
         return self.watched.onlooker.line(self.event) if self.event is not None else ""
 
     def place_of(self, table: TableInfo) -> int:
-        """The place in a table's course at this moment."""
+        """Return the position among a table's events at the current time."""
         course = self._course(table)
         self._go_along(course)
         return course.place
 
     def latest(self, table: TableInfo) -> str:
-        """The last event of a table by now, in a sentence."""
+        """Return the last event of a table at the current time, as a sentence."""
         event = self._course(table).event(self._course(table).place)
         return self.watched.onlooker.sentence(event) if event is not None else "nothing has happened yet"
 
     def message_id(self) -> int | None:
-        """The message that was opened, or else the first that told of the event one is at."""
+        """Return the opened message, or the first message that reports the current event."""
         if self._message is not None:
             return self._message
         event = self.event
@@ -137,7 +137,7 @@ class Viewer:
         return next((number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None)
 
     def message_of(self, pane: str | None, place: int) -> int | None:
-        """The message that a row of a pane is about."""
+        """Return the message of a row of a pane."""
         if pane == "messages" and place >= 0:
             return self.messages.search.found[place]
         if pane == "flaws":
@@ -145,10 +145,10 @@ class Viewer:
             return next((flaw.message_id for flaw in flaws), None)
         return None
 
-    # Moving.
+    # Navigation.
 
     def step(self, by: int) -> None:
-        """So many events further on, or back; then it neither follows nor plays."""
+        """Move by a number of events, and pause."""
         course = self.course
         if course is not None and self.side_by_side:
             for _ in range(abs(by)):
@@ -157,7 +157,7 @@ class Viewer:
             self.be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
 
     def be_at(self, place: int) -> None:
-        """At a place; then it neither follows nor plays."""
+        """Move to a position of the current table, and pause."""
         course = self.course
         if course is None:
             return
@@ -169,14 +169,14 @@ class Viewer:
         self._message = self._error = None
 
     def begin(self) -> None:
-        """At the first event; of all tables, where they are side by side."""
+        """Move to the first event; of all tables if they are side by side."""
         self.be_at(0)
         if self.side_by_side:
             first = [event.id for course in self._all() if (event := course.event(0)) is not None]
             self._moment = min(first, default=0)
 
     def end(self) -> None:
-        """At the last event; what comes is followed."""
+        """Move to the last event, and follow a live session."""
         course = self.course
         if course is not None:
             self.be_at(len(course) - 1)
@@ -186,7 +186,7 @@ class Viewer:
             self.notice = "" if self.follows or not self.watched.ending else self.watched.ending
 
     def game(self, by: int) -> None:
-        """At the beginning of the next game or, with -1, of this one or the one before."""
+        """Move to the beginning of the next game or, with -1, of this or the previous one."""
         course = self.course
         if course is None:
             return
@@ -202,13 +202,13 @@ class Viewer:
             self.notice = "that was the last game" if by > 0 else "that was the first game"
 
     def error(self, by: int) -> int | None:
-        """At the next error, or with -1 at the one before; gives the number of its diagnostic."""
+        """Move to the next error or, with -1, to the previous one; return the number of its diagnostic."""
         course = self.course
         if course is None:
             return None
         seq, latest = self._error if self._error is not None else (course.seq, None)
         if latest is None and by > 0 and course.place <= 0:
-            # Whoever is at the beginning wants the first, also one that came before any event.
+            # From the beginning, an error before the first event is found, too.
             seq = _BEFORE_ALL
         find = self.marks.error_after if by > 0 else self.marks.error_before
         found = find(seq, latest)
@@ -227,7 +227,7 @@ class Viewer:
         return number
 
     def open_message(self, number: int) -> None:
-        """Open a message, and be at the event that it tells of."""
+        """Open a message, and move to the event that it reports."""
         rows = self.watched.timeline.connection.execute(
             "SELECT e.table_id, e.seq FROM messages AS m JOIN events AS e ON e.id = m.event_id"
             " WHERE m.id = ?",
@@ -239,7 +239,7 @@ class Viewer:
         self._message = number
 
     def toggle(self) -> None:
-        """Play, or pause."""
+        """Play or pause."""
         course = self.course
         if course is None:
             return
@@ -257,7 +257,7 @@ class Viewer:
         self.notice = ""
 
     def due_s(self) -> float | None:
-        """In how many seconds the next event is shown; None where nothing plays."""
+        """Return the time in seconds until the next event is shown; None if nothing plays."""
         course = self.course
         if not self.plays or course is None:
             return None
@@ -274,20 +274,20 @@ class Viewer:
         return self.pace.wait_s(gap)
 
     def play_on(self) -> None:
-        """Show the next event of what plays."""
+        """Advance by one event during playback."""
         course = self.course
         if self.plays and course is not None:
             self.step(1)
             self.plays = True
 
     def _next_event(self) -> Event | None:
-        """The event that comes next: at this table, or at any of them."""
+        """Return the next event of the current table, or of all tables if they are side by side."""
         courses = self._all() if self.side_by_side else filter(None, [self.course])
         coming = [event for course in courses if (event := course.event(course.place + 1)) is not None]
         return min(coming, key=lambda event: event.id, default=None)
 
     def _step_anywhere(self, forwards: bool) -> None:
-        """The next event of any table, or the one before the last."""
+        """Move by one event of any table."""
         courses = self._all()
         if forwards:
             found = self._next_event()
@@ -305,7 +305,7 @@ class Viewer:
         self.notice = ""
 
     def _all(self) -> list[Course]:
-        """The courses of all tables, at this moment."""
+        """Return the event cursors of all tables, moved to the current time."""
         courses = [self._course(table) for table in self.tables]
         for course in courses:
             self._go_along(course)
@@ -314,28 +314,28 @@ class Viewer:
     def _course_of(self, table_id: int) -> Course:
         return self._course(self.watched.timeline.table(table_id))
 
-    # Looking otherwise.
+    # Selection.
 
     def look_at(self, table: TableInfo) -> None:
-        """Look at another table at the same moment."""
+        """Switch to another table at the same time."""
         self._go_along(self._course(table))
         self._choose(table)
 
     def look_over(self, player: str | None) -> None:
-        """Look over another shoulder, at the same moment."""
+        """Switch to another player's view at the same time."""
         self.watched.look_over(player)
-        # It may tell of something that this player does not know.
+        # The notice may name something that this player does not know.
         self.notice = ""
         self.tables = self.watched.tables()
         self._begin_anew()
 
     def want(self, wanted: Filter | None) -> None:
-        """Show what meets another filter, at the same moment."""
+        """Apply another filter."""
         self.watched.wanted = wanted
         self._begin_anew()
 
     def tick(self) -> bool:
-        """Look what has come; whether anything has."""
+        """Read new events; return True if there are any."""
         path = self.watched.session.path
         has_come = self.watched.look()
         if self.watched.session.path != path:
@@ -349,7 +349,7 @@ class Viewer:
 
     @property
     def is_searching(self) -> bool:
-        """Whether something is still looked for."""
+        """True if the lists are still being searched."""
         return self._is_searching
 
     def _grow(self) -> None:
@@ -363,7 +363,7 @@ class Viewer:
         self.search(_SEARCH_S)
 
     def search(self, seconds: float) -> None:
-        """Look on for about so long for what the lists want."""
+        """Continue the searches of the lists for about `seconds`."""
         seconds /= len(self.tables) + 3
         self._is_searching = False
         for table in self.tables:
@@ -379,7 +379,7 @@ class Viewer:
         self._is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
         self._is_searching |= self.flaws.search.go_on(timeline.last_id("diagnostics"), seconds)
 
-    # The way there.
+    # Private helpers.
 
     def _choose(self, table: TableInfo | None) -> None:
         if table == self.table and self._courses:
@@ -407,7 +407,7 @@ class Viewer:
         return course
 
     def _go_along(self, course: Course) -> None:
-        """Bring a table's course to this moment."""
+        """Move the event cursor of a table to the current time."""
         if self.table is not None and course is self._courses.get(self.table.id) and not self.side_by_side:
             return
         if self._moment is None:
@@ -416,7 +416,7 @@ class Viewer:
             course.go_upto(self.watched.timeline.seq_upto(course.table_id, self._moment))
 
     def _begin_anew(self) -> None:
-        """What may be seen has changed: look for it from the beginning, and be where one was."""
+        """Search again after the viewer or the filter has changed, and keep the position."""
         course = self.course
         seq = course.seq if course is not None else None
         table = self.table

@@ -1,4 +1,4 @@
-"""Runs the application on the terminal, and leaves that as it was."""
+"""Start of the application on the terminal, and the output after it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 RECORDER_SAYS = "KIEBITZ_RECORDER_SAYS"
-"""The variable in which one process of ours tells another where it says what it has to say: a descriptor."""
+"""Environment variable with the descriptor to which the recording process writes its output."""
 
 
 _NOT_FOR_TEXTUAL = ("COLUMNS", "LINES", "TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM")
-"""Variables that Textual uses unchecked: the terminal's size, a module to load, a key of rich's table."""
+"""Variables that Textual uses unchecked: terminal size, a module to load, a key of rich's table."""
 
 
 def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
-    """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead.
+    """Raise UsageError unless there is a terminal for output and keys; `instead` is the advice in it.
 
-    Where stdin is a pipe, keys may be read from the terminal that the process belongs to.
+    If stdin is a pipe, keys may be read from the controlling terminal.
     """
     # Textual writes to stderr.
     if not (is_terminal() and errors_are_seen() and (has_keyboard() or (may_read_elsewhere and _has_tty()))):
@@ -54,10 +54,16 @@ def viewer_of(
     pace: Pace,
     between: tuple[int, int] | None = None,
 ) -> Viewer:
-    """A viewer of a session in the file at `path`; of a capture it is what was read from it.
+    """Return the navigator of a session in the file at `path`, or of a capture read from it.
 
-    `game` is a number in the session. `between` are the first and the last event, by their ids, if only those
-    are to be seen.
+    Args:
+        timeline: The session.
+        path: Its database, or the capture.
+        player: Whose view is shown; None for everything.
+        wanted: A display filter.
+        game: Number of a game in the session.
+        pace: The playback speed.
+        between: Ids of the first and the last event to show.
     """
     for name in _NOT_FOR_TEXTUAL:
         os.environ.pop(name, None)
@@ -71,7 +77,7 @@ def viewer_of(
 
 
 def run(viewer: Viewer) -> int:
-    """Show it until somebody quits; the exit status. What a recorder says meanwhile is shown, too."""
+    """Run the application until the user quits, and return the exit status."""
     from kiebitz.cli.tui.app import WatchApp
     from kiebitz.cli.tui.log_tail import Said
     from kiebitz.services.alteration.control_client import ControlClient

@@ -1,4 +1,4 @@
-"""The timeline below the picture: a mark an event, games, errors, and the place where one is."""
+"""The timeline below the picture: events, games, errors and the current position."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kiebitz.cli.tui.marks import Marks, any_between
 from kiebitz.cli.tui.strip_rendering import has_letters, strip_of
 
 _LETTERS = {True: ("●", "┃", "━", "─"), False: ("O", "|", "=", "-")}
-"""The place, the beginning of a game, events up to the place, and behind it."""
+"""Current position, beginning of a game, events before and after the position."""
 
 
 def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
-    """The line, in so many cells; where there are more events than cells, a cell stands for several."""
+    """Return the timeline in `width` cells; a cell may stand for several events."""
     here, game, before, behind = _LETTERS[has_such]
     count = len(course)
     line = Text()
@@ -43,20 +43,19 @@ def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
 
 
 def _first(cell: int, count: int, width: int) -> int:
-    """The first place of a cell or of those behind it."""
+    """Return the first position of a cell."""
     return -(-cell * count // width)
 
 
 def _cell(place: int, count: int, width: int) -> int:
-    """The cell of a place."""
     return place * width // count
 
 
 class Bar(Widget):
-    """Shows where one is; a click goes there."""
+    """The timeline; a click moves to that position."""
 
     class Asked(Message):
-        """Somebody wants to be at a place."""
+        """The timeline was clicked at a position."""
 
         def __init__(self, place: int) -> None:
             super().__init__()
@@ -67,7 +66,6 @@ class Bar(Widget):
         self._shown: tuple[Course, Marks] | None = None
 
     def show(self, course: Course, marks: Marks) -> None:
-        """Show this course."""
         self._shown = course, marks
         self.refresh()
 

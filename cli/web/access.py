@@ -1,8 +1,8 @@
-"""Who may see what: keys in addresses, and which requests are no reader's own.
+"""Access control: keys in links, and refusal of requests from other sites.
 
-On loopback no key is needed, as only programs of this machine get there; but a page from elsewhere that is
-open in a browser here must not read along. So requests for another host's name (DNS rebinding) and requests
-that another site makes are refused. On any other address nothing is answered without a key.
+On loopback no key is needed, as only programs of this machine can connect. But a foreign page in a browser
+on this machine must not read the session. So requests with a foreign host name (DNS rebinding) and
+cross-site requests are refused. On any other address every request needs a key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kiebitz.cli.web.json_response import JsonAnswer
 from kiebitz.cli.web.records import Refusal
 
 COOKIE = "kiebitz-key"
-"""The page's own files are asked for without its key: the browser remembers it for them."""
+"""Remembers the key for the page's own files, whose links have none."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -41,7 +41,7 @@ _HEADERS = {
 }
 
 _OPENER = ("cross-origin-opener-policy", "same-origin")
-"""On another address browsers ignore it, and complain: they trust no page that was not encrypted."""
+"""Sent on loopback only: browsers ignore it on unencrypted connections, with a warning."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
@@ -51,10 +51,10 @@ _CROSS_SITE = "another site asks for this, and is not answered"
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """What a request may see: everything, or only what one player could know.
+    """The permission of a request: everything, or one player's view.
 
-    A player's link belongs to a connection: it shows the player on that `stream` of that `session`, by their
-    numbers, whatever name it takes. The name at the time of printing is `player`.
+    A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
+    even if the player's name changes. `player` is the name when the link was printed.
     """
 
     player: str | None = None
@@ -63,23 +63,23 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 class Keys:
-    """The keys of one run: of everybody's view, and of each player's. None is kept: they are worked out."""
+    """The keys of one run of the server, derived from a random secret; none is stored."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
 
     def everybody(self) -> str:
-        """The key of who may see everything."""
+        """Return the key that shows everything."""
         return self._sign(b"")
 
     def player(self, reach: Reach) -> str:
-        """The key of who may see what one player could know."""
+        """Return the key that shows one player's view."""
         assert reach.player is not None
         named = f"{reach.session} {reach.stream} {reach.player}".encode(errors="surrogatepass")
         return f"{self._sign(b'as ' + named)}.{urlsafe_b64encode(named).decode().rstrip('=')}"
 
     def reach(self, key: str) -> Reach | None:
-        """What a key opens; None if it is none."""
+        """Return the permission of a key; None if the key is invalid."""
         _, dot, named = key.partition(".")
         if not dot:
             return Reach() if _same(key, self.everybody()) else None
@@ -101,9 +101,10 @@ def _same(one: str, other: str) -> bool:
 
 
 class Access:
-    """Lets requests through to an application, which finds their `Reach` in the scope as `reach`.
+    """ASGI middleware that refuses requests without permission.
 
-    `hosts` are the names under which it may be asked for besides addresses; `is_open` where no key is needed.
+    `scope["reach"]` has the permission of accepted requests. `hosts` are the accepted host names besides
+    addresses; `is_open` is True if no key is needed.
     """
 
     def __init__(self, app: ASGIApp, keys: Keys, hosts: Collection[str], is_open: bool) -> None:
@@ -139,7 +140,7 @@ class Access:
         if why is not None:
             is_data = scope["path"].startswith("/api/")
             refusal = JsonAnswer(Refusal(why), 403) if is_data else PlainTextResponse(f"{why}\n", 403)
-            # A client without a key does not keep its connection.
+            # Clients without a key do not keep a connection.
             refusal.headers["connection"] = "close"
             await refusal(scope, receive, sent)
             return
@@ -147,7 +148,7 @@ class Access:
         await self._app(scope, receive, sent)
 
     def _refused(self, scope: Scope, headers: Headers) -> str | None:
-        """Why a request is not its reader's own, None if it is."""
+        """Return why a request is refused, None if it is not."""
         host = headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         if not (name in self._hosts or (not self._is_open and _is_address(name))):
@@ -156,7 +157,7 @@ class Access:
         if origin is not None and origin.lower() != f"{scope['scheme']}://{host}":
             return _CROSS_SITE
         site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
-        # A link in a chat or a mail leads here, too.
+        # Links to the page from other sites are allowed.
         is_link = mode == "navigate" and scope["path"] == "/"
         return _CROSS_SITE if site in ("cross-site", "same-site") and not is_link else None
 

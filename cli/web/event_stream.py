@@ -1,9 +1,8 @@
-"""What is new in a session, for all browsers that look at it: server-sent events.
+"""Server-sent events: updates of a session for all connected browsers.
 
-A thread of its own looks at the database, whoever records into it, and makes of each piece of news one text
-for all who see the same. The last of them are kept. A browser has no queue here: it has a number, up to
-which it has been told. If it is too slow for what is kept, it is told from the database; so a slow or a dead
-browser costs nothing.
+One thread per session polls the database, and encodes each update once for all clients with the same view.
+The latest updates are kept. Clients have no queue here, only the number of the last event sent. A client
+that is slower than the kept updates gets its events from the database, so slow clients cost nothing.
 """
 
 from __future__ import annotations
@@ -37,37 +36,38 @@ from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
 
 _LOOK_S = 0.02
-"""How often it is looked whether anything has come, for half a percent of a core."""
+"""Interval in seconds between two looks at the database; costs half a percent of a core."""
 
 _IDLE_S = 0.25
-"""The same where nobody listens."""
+"""The same without clients."""
 
 _KEPT = 64
-"""So many pieces of news are kept."""
+"""Number of updates kept."""
 
 _MOST_EVENTS = 500
-"""So many events come at once."""
+"""Maximum number of events in one update."""
 
 _GROWTH_EVERY_S = 0.5
 
 _COPY_NS = 500_000_000
-"""So long what a player was not told waits for their copy of it. Copies come one by one, and seldom later."""
+"""How long an event is withheld until the player's own copy may have arrived. Most copies arrive earlier."""
 
 _HEARTBEAT_S = 15.0
-"""So often something is said, so that whoever is gone is found out."""
+"""Keep-alive interval in seconds."""
 
 _HEARTBEAT = b"event: ping\ndata: {}\n\n"
-"""A comment would do for the connection, but a page does not see one, and would take silence for its end."""
+"""An event, not a comment: scripts do not see comments, and would assume a dead connection."""
 
 Told = tuple[Reach | str | None, int | None]
-"""Who sees the same: those who look over one player's shoulder (None: everybody's), at one table or all.
+"""Clients with the same view: a player's link, a player's name, or None for everything; a table's id, or
+None.
 
-A player's link stands for whoever is on its connection at the moment, whatever the name.
+A player's link stands for the current player of its connection, whatever the name.
 """
 
 
 class _News(msgspec.Struct, frozen=True):
-    """What to tell whoever knows of all events up to number `after`; then they know of those up to `upto`."""
+    """An update for clients that know all events up to id `after`; then they know those up to `upto`."""
 
     after: int
     upto: int
@@ -75,20 +75,20 @@ class _News(msgspec.Struct, frozen=True):
 
 
 class _Channel:
-    """The latest news for those who see the same, and how many they are."""
+    """The latest updates for clients with the same view, and the number of these clients."""
 
     def __init__(self, upto: int) -> None:
         self.upto = upto
         self.made = upto
-        """Up to which event news were made, which are told a moment later."""
+        """Id of the last event encoded; it is published a moment later."""
         self.news: deque[_News] = deque(maxlen=_KEPT)
         self.hearers = 0
         self.drawn: dict[int, set[str]] = {}
-        """The fragments of the picture of each table that was told last."""
+        """Fragments of each table's last published picture."""
 
 
 class Feed:
-    """The news of one session. `start` and `listen` are for the event loop."""
+    """The updates of one session. Call `start` and `listen` in the event loop."""
 
     def __init__(self, served: Served, desk: Desk) -> None:
         self._served = served
@@ -97,19 +97,19 @@ class Feed:
         self._guard = threading.Lock()
         self._stopped = threading.Event()
         self._looked = threading.Event()
-        """Set when it is known whether the session is live."""
+        """Set once it is known whether the session is live."""
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self._is_held = False
-        """Whether some news wait for a player's copy."""
+        """True if events are withheld until a player's copy arrives."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
         self.hands = ControlClient(self._place)
-        """What a relay holds that records it now."""
+        """Held messages of the relay that records the session."""
         self._following: asyncio.Task[None] | None = None
         self._told_changes = 0
 
     async def start(self) -> None:
-        """Begin to look; it is known then whether the session is live."""
+        """Start polling; return once it is known whether the session is live."""
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._thread.start()
@@ -118,18 +118,18 @@ class Feed:
             self._following = asyncio.create_task(self.hands.run())
 
     def stop(self) -> None:
-        """Look no more, and let those go who listen."""
+        """Stop polling, and end all streams."""
         self._stopped.set()
         if self._following is not None:
             self._following.cancel()
         self._tell(())
 
-    # In the event loop: one call for each browser.
+    # In the event loop: one call per client.
 
     async def listen(self, told: Told, upto: int | None, above: int = 0) -> AsyncGenerator[bytes, None]:
-        """What a browser is told that knows of all events up to number `upto`; None: all there are now.
+        """Yield the updates for a client that knows all events up to id `upto` (None: all current ones).
 
-        Of each table only events numbered above `above` are told. Raises StorageError, sqlite3.Error.
+        Events numbered up to `above` at their table are left out. Raises StorageError, sqlite3.Error.
         """
         channel = await self._desk.ask(self._served, partial(self._join, told), "news")
         try:
@@ -194,7 +194,7 @@ class Feed:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    # In its own thread.
+    # In the polling thread.
 
     def _run(self) -> None:
         try:
@@ -230,10 +230,10 @@ class Feed:
         watched.session.close()
 
     def _follow(self, watched: Watched, reader: Reader) -> None:
-        """Where the recording goes on in another database, all readers go along."""
+        """Switch all readers to the database in which the recording continues."""
         path, number = watched.session.path, watched.timeline.session.id
         if path is not None and path != self._served.path:
-            # The last events of the database before are in no other one.
+            # The last events of the previous database are in no other one.
             reader.look()
             self._look(reader, is_last=True)
             self._served.session_id = number
@@ -248,7 +248,7 @@ class Feed:
             self._wake()
 
     def _place(self) -> tuple[str, int] | None:
-        """What is recorded."""
+        """Return path and id of a live session."""
         return (self._served.path, self._served.session_id) if self.status.live else None
 
     def _note(self, status: records.Status) -> None:
@@ -257,12 +257,12 @@ class Feed:
             self._wake()
 
     def _wake(self) -> None:
-        # The loop may be over.
+        # The loop may have ended.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._tell, ())
 
     def _look(self, reader: Reader, is_last: bool = False) -> None:
-        """Make news of what there is; where it `is_last`, no copy is waited for."""
+        """Encode new events for all channels; if `is_last`, do not wait for players' copies."""
         timeline = reader.timeline
         message = timeline.numbers.number("messages", timeline.last_id("messages"))
         growth = records.Growth(message, timeline.last_id("diagnostics"))
@@ -274,7 +274,7 @@ class Feed:
         news = []
         self._is_held = False
         for told, channel in channels:
-            # Nothing is told on a link whose player is not known any more.
+            # The player of a link may be unknown now.
             with suppress(NotThereError):
                 decided = upto if is_last else _decided(reader, told, channel.made, upto)
                 self._is_held |= decided < upto
@@ -286,7 +286,7 @@ class Feed:
 
 
 def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
-    """Up to which event it is known whether those are to be told: a player's copy may still be on its way."""
+    """Return the id up to which it is known which events to send: a player's copy may still arrive."""
     player = _player(reader, told)
     if player is None:
         return upto
@@ -300,9 +300,12 @@ def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
 def _tell_on(
     reader: Reader, told: Told, after: int, upto: int, above: int, drawn: dict[int, set[str]]
 ) -> tuple[bytes, int]:
-    """What happened between two events, or so much of it as comes at once; and up to which event that is.
+    """Encode events after one id up to another, at most `_MOST_EVENTS`.
 
-    `drawn` are the fragments of each table that are known; those that are new are told, and are put there.
+    `drawn` has the fragments known for each table; new ones are sent, and added to it.
+
+    Returns:
+        The text of the update, and the id of its last event.
     """
     player, table_id = _player(reader, told), told[1]
     known = {table.id for table in reader.tables(player)}
@@ -322,19 +325,19 @@ def _tell_on(
     for number, events in by_table.items():
         picture = _picture(reader, number, player, drawn) if is_all else None
         pushes.append(records.Push(number, event_records(reader, events, player), picture))
-    # A browser that comes again says this number. So it stands where all was told, and counts without data.
+    # The id is what a reconnecting browser sends, so it comes last; it is valid without data.
     return b"".join(map(_frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
 
 
 def _player(reader: Reader, told: Told) -> str | None:
-    """Whose view is told, by the name of today. Raises NotThereError."""
+    """Return the current name of the player whose view is sent. Raises NotThereError."""
     return reader.label(told[0]) if isinstance(told[0], Reach) else told[0]
 
 
 def _picture(
     reader: Reader, table_id: int, player: str | None, drawn: dict[int, set[str]]
 ) -> records.Picture:
-    """How a table looks now, with the fragments that are new in it."""
+    """Return a table's current picture with its new fragments."""
     shown = drawn_at(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
     new = shown.fragments(shown.names - drawn.get(table_id, set()))
     drawn[table_id] = shown.names
@@ -342,7 +345,7 @@ def _picture(
 
 
 def _without_path(status: records.Status) -> records.Status:
-    """The status as a player is told it: what is wrong with a file names the file."""
+    """Return the status for players: the message about an unreadable file contains its path."""
     return status if status.trouble is None else msgspec.structs.replace(status, trouble=UNREADABLE)
 
 

@@ -1,8 +1,8 @@
-"""What a relay holds, as the page is told of it, and what the page may have done to it.
+"""The API for held messages.
 
-This is the one thing that a page can do, and not only see. So a request for it must say that it is the page's
-own, in ways in which another site cannot have a browser speak without asking this server first, which never
-allows it: a header of ours, and a body of JSON. Whose page it is, `access` has seen before.
+These requests change something, all others only read. So another site must not be able to make a browser
+send them. They need a header of our own and a JSON body, which browsers send cross-site only after a
+preflight, and this server allows none. `access` checks the origin before.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from kiebitz.services.alteration.control_server import Act, ControlError, HeldMe
 from kiebitz.storage.session.session import project
 
 HEADER = "kiebitz-hands"
-"""It must be there, whatever it says."""
+"""Required header; its value does not matter."""
 
 _MOST_BYTES = 1 << 16
-"""A request has no more."""
+"""Maximum size of a request's body, in bytes."""
 
 _MOST_WORDS = 500
 _PATIENCE_S = 5.0
 
 
 class HandsRefusalError(KiebitzError):
-    """It was not done; by field, `slips` say which values do not fit."""
+    """A refused action; `slips` has the invalid values by field."""
 
     def __init__(self, sentence: str, slips: dict[str, str] | None = None) -> None:
         super().__init__(sentence)
@@ -42,7 +42,7 @@ class HandsRefusalError(KiebitzError):
 
 
 class TooMuchError(KiebitzError):
-    """A request with more than anybody needs."""
+    """A request with too large a body."""
 
 
 class SlowRequestError(KiebitzError):
@@ -50,7 +50,7 @@ class SlowRequestError(KiebitzError):
 
 
 class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be done, and to which message; `values` by field for a change, `text` for an answer."""
+    """An action on a held message; `values` by field for a change, `text` for an answer."""
 
     do: Act
     number: int | None = None
@@ -59,14 +59,14 @@ class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def held_record(held: Held | None, may_act: bool) -> records.Held:
-    """What waits, as it is told; nothing where nothing can be held."""
+    """Return the held messages; none if no relay can hold any."""
     if held is None:
         return records.Held(False, False, [], 0)
     return records.Held(True, may_act, [_message(held, message) for message in held.messages], held.more)
 
 
 def refuse(headers: Headers, reach: Reach, is_read_only: bool) -> None:
-    """Raise ForbiddenError for who may not act."""
+    """Raise ForbiddenError if a request may not act on held messages."""
     if reach.player is not None:
         raise ForbiddenError("only who sees everything can act on what is held")
     if is_read_only:
@@ -96,7 +96,7 @@ async def deed_of(request: Request) -> Deed:
 
 
 async def act(hands: ControlClient, deed: Deed) -> None:
-    """Have it done. Raises HandsRefusalError with the reason if it was not."""
+    """Carry out an action. Raises HandsRefusalError."""
     text = deed.text
     if deed.do == "change":
         text = await asyncio.to_thread(_assignments, hands.held, deed)
@@ -107,7 +107,7 @@ async def act(hands: ControlClient, deed: Deed) -> None:
 
 
 def _assignments(held: Held | None, deed: Deed) -> str:
-    """What is assigned in a change. Raises HandsRefusalError."""
+    """Return the assignments of a change. Raises HandsRefusalError."""
     messages = held.messages if held is not None else ()
     message = next((one for one in messages if one.number == deed.number), None)
     if message is None:

@@ -1,7 +1,6 @@
-"""The page as one file: its modules joined, and all that it would ask a server for.
+"""Export of the page as one HTML file with its script and all data, for use without a server or network.
 
-It is opened from a disk, without a network. Its policy lets only the script and the style run that are in it,
-by their digests.
+Its content security policy allows only the included script and style, by their digests.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from kiebitz.storage.session.message_detail import ChangeInFull, Copy, FlawInFul
 from kiebitz.storage.session.session import Stream, project
 
 MOST_EVENTS = 20_000
-"""Of a longer session only the first events are in a file, and what was said until then."""
+"""Maximum number of events in a file; of longer sessions it has the first ones."""
 
 MOST_IN_FULL = 5_000
-"""Of so many messages their bytes are in the file."""
+"""Maximum number of messages with their bytes."""
 
 MOST_MESSAGES = 50_000
-"""So many messages, and diagnostics, are listed."""
+"""Maximum number of messages, and of diagnostics."""
 
 MOST_PLAYERS = 8
-"""Where more play, the file shows everybody's view alone."""
+"""Maximum number of players whose views are included; with more, only the full view is."""
 
 _AT_ONCE = 1000
 
@@ -59,7 +58,7 @@ _HEAD = "<head>"
 
 
 class _Picture(msgspec.Struct):
-    """A picture of the file: each piece is a fragment's place in the list of all, and where it stands."""
+    """A picture in the file: for each piece, the index of its fragment and the position."""
 
     seq: int
     title: str
@@ -70,10 +69,11 @@ class _Picture(msgspec.Struct):
 
 
 class _Full(msgspec.Struct):
-    """A message in full, packed: what many have in common is named by its place in a list.
+    """A message in detail, packed: shared values are indices into lists.
 
-    `text` has a character for each byte. A piece is offset, length, depth, kind, production, path, and the
-    value if there is one.
+    `text` has one character per byte. A piece is offset, length, depth, kind, production, path and, if there
+    is
+    one, its value.
     """
 
     protocol: str | None
@@ -88,7 +88,7 @@ class _Full(msgspec.Struct):
 
 
 class _Table(msgspec.Struct):
-    """A table as one player, or everybody, may see it."""
+    """A table in one view."""
 
     timeline: records.Course
     events: list[records.Event]
@@ -96,14 +96,14 @@ class _Table(msgspec.Struct):
 
 
 class _View(msgspec.Struct):
-    """All tables as one player, or everybody, may see them, and on which streams, None for all."""
+    """All tables in one player's view or the full one, and the visible streams (None: all)."""
 
     tables: dict[str, _Table]
     streams: list[int] | None
 
 
 class _Page(msgspec.Struct):
-    """What the page asks for."""
+    """The data of the page."""
 
     version: str
     written: str
@@ -126,9 +126,9 @@ class _Page(msgspec.Struct):
 def write_html(
     reader: Reader, player: str | None, file: BinaryIO, on_progress: Callable[[int, int], None]
 ) -> None:
-    """Write a session as a page: all that may be seen, or only what a player could know.
+    """Write a session as a page, in full or as one player's view.
 
-    `on_progress` is told how many pictures are drawn, and of how many. Raises StorageError, sqlite3.Error.
+    `on_progress` receives the number of pictures drawn and their total. Raises StorageError, sqlite3.Error.
     """
     page = _Gathering(reader, player, on_progress).page()
     data = base64.b64encode(gzip.compress(msgspec.json.encode(page), 9, mtime=0)).decode()
@@ -136,7 +136,7 @@ def write_html(
 
 
 class _Gathering:
-    """Gathers what the file holds; what views, pictures and messages share is kept once."""
+    """Builder of the data; what views, pictures and messages share is stored once."""
 
     def __init__(self, reader: Reader, player: str | None, on_progress: Callable[[int, int], None]) -> None:
         self._reader = reader
@@ -152,7 +152,7 @@ class _Gathering:
         self._last = {table.id: self._last_of(table) for table in self._tables}
 
     def page(self) -> _Page:
-        """All of it."""
+        """Return the data."""
         reader, player = self._reader, self._player
         views = self._players()
         self._in_all = len(views) * sum(
@@ -180,7 +180,7 @@ class _Gathering:
         )
 
     def _players(self) -> list[str | None]:
-        """Whose views are in the file."""
+        """Return the players whose views are included; None is the full view."""
         if self._player is not None:
             return [self._player]
         named = self._reader.players()
@@ -281,12 +281,12 @@ _Each = TypeVar("_Each")
 
 
 def _place(one: _Each, known: dict[_Each, int]) -> int:
-    """The place of something in the list of all that are known; it is known from here on."""
+    """Return the index of an item, added if it is new."""
     return known.setdefault(one, len(known))
 
 
 def _cut_course(whole: records.Course, last: int) -> records.Course:
-    """What a course says up to an event."""
+    """Return a timeline up to an event."""
     scores = whole.scores
     return msgspec.structs.replace(
         whole,
@@ -300,7 +300,7 @@ def _cut_course(whole: records.Course, last: int) -> records.Course:
 
 
 def _document(name: str, data: str) -> str:
-    """The page with its style, its script and its data in it."""
+    """Return the page with its style, script and data inline."""
     styles = page_files()["style.css"].decode() + page_style()
     script = joined_script()
     policy = (
@@ -312,7 +312,7 @@ def _document(name: str, data: str) -> str:
         (_HEAD, f'{_HEAD}<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'),
         (_STYLES[0], f"<style>{styles}</style>"),
         (_STYLES[1], ""),
-        # Inside a module nothing can end the script but this; the modules themselves are ours.
+        # Only `</script>` could end an inline script; our modules do not contain it.
         (_SCRIPT, f'<script type="application/octet-stream" id="kiebitz-data">{data}</script>'),
         ("</body>", f'<script type="module">{script}</script></body>'),
         ("<title>Kiebitz</title>", f"<title>{escape(name)} · Kiebitz</title>"),

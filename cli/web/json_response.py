@@ -1,4 +1,4 @@
-"""Answers as they go over HTTP."""
+"""JSON responses."""
 
 from __future__ import annotations
 

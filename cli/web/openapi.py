@@ -1,4 +1,4 @@
-"""The API as an OpenAPI document, made of the table of addresses and the types of their answers."""
+"""The OpenAPI document of the API, generated from the endpoints and the types of their responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 def openapi() -> dict[str, Any]:
-    """The document, as plain values."""
+    """Return the document as plain values."""
     paths: dict[str, Any] = {}
     types: list[Any] = [records.Refusal, records.Push, records.Growth, records.Status, records.Waiting]
 

@@ -1,4 +1,4 @@
-"""A question as it came in an address: its parameters, checked."""
+"""Validated parameters of API requests."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CHOICES: dict[Kind, tuple[str, ...]] = {"severity": GRAVITY, "shape": tuple(SIZE
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number that anything here may have."""
+    """Return True if a text is a number within limits."""
     return text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter of an address, and what it says."""
+    """A query parameter and its description."""
 
     name: str
     kind: Kind
@@ -40,7 +40,7 @@ class Parameter(msgspec.Struct, frozen=True):
     is_needed: bool = False
 
     def check(self, value: str) -> None:
-        """Raise BadQuestionError for a value that it cannot have."""
+        """Raise BadQuestionError for an invalid value."""
         longest = _LONGEST.get(self.name, _LONGEST_OTHER)
         if len(value) > longest:
             raise BadQuestionError(f"{self.name} has {len(value)} characters; at most {longest} are taken")
@@ -52,18 +52,18 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class BadQuestionError(KiebitzError):
-    """A question that cannot be answered as it stands; its sentence says why."""
+    """A request with invalid parameters."""
 
 
 class ForbiddenError(KiebitzError):
-    """A question for what this key does not show; its sentence says so."""
+    """A request beyond the permission of its key."""
 
 
 class Asked:
-    """A question: the parameters that it has, and how far it may see.
+    """A validated API request: its parameters and its permission.
 
-    Raises BadQuestionError for parameters that are not known, or have values that they cannot have, and
-    ForbiddenError where another player's view is asked for than the key's.
+    Raises BadQuestionError for unknown parameters and invalid values, and ForbiddenError if a player's key is
+    used for another player's view.
     """
 
     def __init__(
@@ -86,39 +86,39 @@ class Asked:
 
     @property
     def limit(self) -> str | None:
-        """The player outside whose tables nothing exists for this key; None for everybody's key."""
+        """The player to whose tables this key is limited; None for the full key."""
         return self.player if self.reach.player is not None else None
 
     def number(self, name: str) -> int | None:
-        """A number, None if it is not given."""
+        """Return a number; None if it is missing."""
         if name in self._more:
             return self._more[name]
         return int(self._given[name]) if name in self._given else None
 
     def needed(self, name: str) -> int:
-        """A number that stands in the address, or must be given."""
+        """Return a number of the path or of a required parameter."""
         number = self.number(name)
         assert number is not None
         return number
 
     def text(self, name: str) -> str | None:
-        """A text, None if it is not given or empty."""
+        """Return a text; None if it is missing or empty."""
         return self._given.get(name) or None
 
     def names(self) -> list[str] | None:
-        """Several names, None if none are given."""
+        """Return the list of names; None if it is missing."""
         return self._given["names"].split(",") if "names" in self._given else None
 
     def wanted(self) -> Filter | None:
-        """The filter. Raises FilterError."""
+        """Return the filter. Raises FilterError."""
         return compile_wanted((self.text("filter") or "").strip() or None)
 
     def view(self) -> View:
-        """Over whose shoulder, and what is wanted. Raises FilterError."""
+        """Return the requested view. Raises FilterError."""
         return View(self.player, self.wanted(), self.number("game"))
 
     def place(self, limit: int) -> Place:
-        """Which rows of a list. Raises BadQuestionError for none, or where more than one place is named."""
+        """Return the requested rows of a list. Raises BadQuestionError for zero rows or several positions."""
         places = {name: self.number(name) for name in ("after", "before", "around")}
         if sum(number is not None for number in (*places.values(), self.number("at"))) > 1:
             raise BadQuestionError("only one of after, before, around and at can be given")

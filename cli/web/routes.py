@@ -1,6 +1,6 @@
-"""What can be asked for under `api/`: each address, its parameters, and who answers it.
+"""The API's endpoints: path, parameters and handler of each.
 
-The server's routes and the OpenAPI document are made of this one table.
+The server's routes and the OpenAPI document are generated from this table.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _TABLE = Parameter("table", "number", "only what belongs to this table")
 
 
 class Address(msgspec.Struct, frozen=True):
-    """An address: its path, what it gives, and who answers in a thread with a reader.
+    """An endpoint: path, summary, type of the response, and handler, which runs in a thread.
 
-    `answer` is the type of the JSON, or a media type. Numbers in the path are in braces.
+    `answer` is the type of the JSON, or a media type. Path parameters are numbers in braces.
     """
 
     path: str
@@ -56,14 +56,14 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> dict[str, Parameter]:
-        """All parameters that it takes, by name."""
+        """All parameters by name."""
         return {parameter.name: parameter for parameter in (*self.parameters, _SESSION, _KEY)}
 
 
 def session_info(
     served: Served, reader: Reader, live: bool, player: str | None = None
 ) -> records.SessionInfo:
-    """Return what a session is; no player sees where it was recorded."""
+    """Return the description of a session; players do not see its source."""
     row = reader.timeline.session
     return records.SessionInfo(
         served.number,
@@ -77,7 +77,7 @@ def session_info(
 
 
 def table_infos(reader: Reader, player: str | None = None) -> list[records.TableInfo]:
-    """Return the tables of a session that a player sees."""
+    """Return the tables of a session visible to a player."""
     timeline = reader.timeline
     return [
         records.TableInfo(
@@ -107,7 +107,7 @@ def _table(reader: Reader, asked: Asked) -> TableInfo:
 
 
 def _at(reader: Reader, asked: Asked, table: TableInfo) -> int:
-    """The event of a table that is meant."""
+    """Return the requested event number of a table."""
     timeline = reader.timeline
     last, at = timeline.last_seq(table.id), asked.number("at")
     if at is None:
@@ -275,7 +275,7 @@ ADDRESSES: tuple[Address, ...] = (
         "/api/check-filter", "whether a text is a filter", records.FilterCheck, _check_filter, (_FILTER,)
     ),
 )
-"""Those that a reader in a thread answers; `server` has those of all sessions, and of what is live."""
+"""Endpoints that read one session; `server` has those for all sessions, updates and held messages."""
 
 LIVE = (
     Parameter("after", "number", "tell also what happened after this event of each table"),

@@ -1,4 +1,4 @@
-"""Runs the server, and says where it is: the addresses, a code to scan, the players' links."""
+"""Start of the server, and the output with its address, QR code and players' links."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kiebitz.services.standard_streams import flush, warn
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 _DEAD_S = 60
-"""So long a browser may leave what was sent unacknowledged (seconds)."""
+"""Time in seconds after which unacknowledged data closes a connection."""
 
 _BACKLOG = 2048
 """Maximum number of connections that wait in the kernel to be accepted."""
@@ -42,7 +42,7 @@ _SEND_BUFFER_BYTES = 256 << 10
 """Kernel buffer of a connection, in bytes. The kernel's own choice grows to several MiB for a slow reader."""
 
 _NOWHERE = ("192.0.2.1", 9)
-"""An address of documentation: nothing is sent there, but it tells by which of ours one gets out."""
+"""Documentation address, never sent to; its route shows which local address others can reach."""
 
 _MEET_EVERY_S = 1.0
 
@@ -52,7 +52,7 @@ class ServeError(KiebitzError):
 
 
 class Link:
-    """Where a server is found: `host` is as it was asked for."""
+    """The server's links; `host` is the address given by the user."""
 
     def __init__(self, host: str, port: int, keys: Keys) -> None:
         self.is_open = _is_loopback(host)
@@ -61,18 +61,18 @@ class Link:
         self.base = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
 
     def everybody(self) -> str:
-        """The link for who may see everything."""
+        """Return the link to the full view."""
         return self.base if self.is_open else f"{self.base}?key={quote(self._keys.everybody())}"
 
     def player(self, reach: Reach) -> str:
-        """The link for who may see what one player could know."""
+        """Return the link to one player's view."""
         return f"{self.base}?key={quote(self._keys.player(reach))}"
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that limits its connections, and closes event streams when it ends.
+    """A uvicorn server with limited connections that closes event streams on shutdown.
 
-    It accepts connections itself: asyncio would log a traceback for each one that it has no file for.
+    It accepts connections itself: asyncio would log a traceback for each one without a free file descriptor.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let SIGINT and SIGTERM end it alike: what was made for as long as it serves is taken away."""
+        """Shut down on SIGINT and SIGTERM alike, so that temporary files are removed."""
         before = {number: signal.signal(number, self.handle_exit) for number in ENDING}
         try:
             yield
@@ -128,18 +128,18 @@ class _Uvicorn(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket for browsers. Raises ServeError."""
+    """Return a listening socket. Raises ServeError."""
     if not host:
-        # It would stand for all addresses.
+        # An empty host would mean all addresses.
         raise ServeError("cannot listen: no address is named with --host")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Of a socket that does not name its protocol asyncio does not know that it is TCP: each answer, which it
-    # writes in two pieces, would wait 40 ms for the first to be acknowledged.
+    # asyncio sets TCP_NODELAY only if the socket names its protocol. Without it, each answer, written in two
+    # pieces, would wait 40 ms for an acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Each connection inherits it: a browser that is gone without a word is given up.
+        # Inherited by each connection.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_S * 1000)
     try:
         listener.bind((host, port))
@@ -160,7 +160,7 @@ def run(
     player_links: bool,
     is_read_only: bool = False,
 ) -> None:
-    """Serve until a signal, or the end of the recording beside it. Raises StorageError, sqlite3.Error."""
+    """Serve until a signal, or until the recording process ends. Raises StorageError, sqlite3.Error."""
     keys = Keys()
     link = Link(host, listener.getsockname()[1], keys)
     for served in sessions:
@@ -185,13 +185,13 @@ def run(
 
 
 def _end_with_recorder() -> None:
-    """End when the recording process is gone that has started this one, however it went."""
+    """Terminate this process when the recording process that started it is gone."""
     descriptor = os.environ.get(RECORDER)
     if descriptor is None:
         return
 
     def wait() -> None:
-        # Nothing is ever written there.
+        # Nothing is ever written there; reading ends with the process.
         os.read(int(descriptor), 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -208,10 +208,10 @@ async def _serve(
     config = uvicorn.Config(
         server.app,
         log_config=None,
-        # What fails is told by the server itself, in a sentence.
+        # The server reports errors itself.
         log_level="critical",
         access_log=False,
-        # Nothing stands before it that could be believed.
+        # There is no trusted proxy.
         proxy_headers=False,
         server_header=False,
         ws="none",
@@ -226,7 +226,7 @@ async def _serve(
             meetings.append(asyncio.create_task(_meet(server, link)))
 
     try:
-        # uvicorn itself accepts no connections.
+        # The listener is not passed to uvicorn; see _Uvicorn.
         await _Uvicorn(config, server, listener, connections, started).serve(sockets=[])
     finally:
         for meeting in meetings:
@@ -234,9 +234,9 @@ async def _serve(
 
 
 async def _meet(server: Server, link: Link) -> None:
-    """Print a link for each player, also for those that come later or take another name."""
+    """Print a link for each player, including later ones and new names."""
     known: set[Reach] = set()
-    # If no more links can be printed, the page is served all the same.
+    # The server continues without output.
     with suppress(BrokenPipeError):
         while True:
             seats = await server.seats()
@@ -272,7 +272,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _own_address(host: str) -> str:
-    """An address by which others get here, where `host` stands for all that this machine has."""
+    """Return an address by which others reach this machine if `host` means all addresses."""
     if host not in ("0.0.0.0", "::"):
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

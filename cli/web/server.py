@@ -1,4 +1,4 @@
-"""The server: its routes, what goes wrong as an answer, and the sessions that it serves."""
+"""The ASGI application: routes, error responses, and the served sessions."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import warn
 
 LIMIT_S = 5.0
-"""So long a question may take."""
+"""Time limit of a query, in seconds."""
 
 _SMALLEST = 1000
-"""Answers are compressed from so many bytes on."""
+"""Minimum size of compressed answers, in bytes."""
 
 _COMPRESSION = 3
-"""Level of gzip. The event loop waits meanwhile: level 9 takes 20 times as long to save a quarter more."""
+"""Level of gzip, which blocks the event loop: level 9 takes 20 times as long to save a quarter more."""
 
 _PLAYER_QUESTIONS = 2
-"""Maximum number of questions of a kind that one player's key has answered or queued at once."""
+"""Maximum number of queries of a kind that one player's key has running or queued at once."""
 
 _SHOWN = 60
 _EVENT_STREAM = "text/event-stream"
@@ -73,7 +73,7 @@ Found = TypeVar("Found")
 
 
 class Server:
-    """Serves sessions; `app` is what a server of ASGI runs."""
+    """The server of some sessions; `app` is its ASGI application."""
 
     def __init__(
         self,
@@ -108,18 +108,18 @@ class Server:
         self.app: ASGIApp = Access(Admission(starlette, limits), keys, hosts, is_open)
 
     def end(self) -> None:
-        """Let all browsers go."""
+        """End all event streams."""
         for feed in self.feeds.values():
             feed.stop()
 
     async def seats(self) -> list[Reach]:
-        """What the link of each player with a connection shows, sorted by name."""
+        """Return the permissions of the links of all players with a connection, sorted by name."""
         found = [await self._desk.ask(served, Reader.seats) for served in self._sessions.values()]
         return sorted(chain.from_iterable(found), key=lambda reach: (reach.player or "", reach.session))
 
     @asynccontextmanager
     async def _running(self, app: Starlette) -> AsyncIterator[None]:
-        # A page that came before it is known what is live would not follow it.
+        # Accept no page before it is known which sessions are live: it would not follow them.
         await asyncio.gather(*(feed.start() for feed in self.feeds.values()))
         try:
             yield
@@ -140,9 +140,9 @@ class Server:
         return answer
 
     def _turn(self, player: str | None, kind: Kind) -> AbstractAsyncContextManager[object]:
-        """Return what a request waits for, so that one player's requests do not delay all others.
+        """Return a context in which a request may run, so that one player's requests do not delay all others.
 
-        The full key waits for none.
+        The full key is not limited.
         """
         if player is None:
             return nullcontext()
@@ -152,7 +152,7 @@ class Server:
         return turn
 
     async def _ask(self, served: Served, question: Callable[[Reader], Found], kind: Kind = "quick") -> Found:
-        """The answer to a question. Raises StorageError also where the session's database is damaged."""
+        """Run a query. Raises StorageError also if the session's database is damaged."""
         try:
             return await self._desk.ask(served, question, kind)
         except Exception as error:
@@ -215,13 +215,13 @@ class Server:
         return JsonAnswer(records.Done(deed.do, deed.number))
 
     async def _relay(self, served: Served, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        """Yield the texts of an event stream, and end it if reading the session fails."""
+        """Yield an event stream, and end it if reading the session fails."""
         try:
             async with aclosing(told):
                 async for text in told:
                     yield text
         except (KiebitzError, sqlite3.Error):
-            # It is told no more; its browser asks again.
+            # The browser will reconnect.
             pass
         except Exception as error:
             why = await asyncio.to_thread(judged, served, error)
@@ -238,7 +238,7 @@ def _by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
 
 
 def _numbers(request: Request) -> dict[str, int]:
-    """The numbers that stand in an address. Raises NotThereError: nothing has another one."""
+    """Return the numbers in a path. Raises NotThereError for other values."""
     for name, value in request.path_params.items():
         if not is_number(value):
             raise NotThereError(f"there is no {name} {value[:_SHOWN]}")
@@ -246,13 +246,12 @@ def _numbers(request: Request) -> dict[str, int]:
 
 
 def _answer(address: Address, asked: Asked, reader: Reader) -> Any:
-    """The answer of an address."""
     _meet(asked, reader)
     return address.ask(reader, asked)
 
 
 def _meet(asked: Asked, reader: Reader) -> None:
-    """Find out whose view is asked for. Raises NotThereError."""
+    """Determine the player whose view is requested. Raises NotThereError."""
     if asked.reach.player is not None:
         asked.player = reader.label(asked.reach)
     elif asked.player is not None:
@@ -260,7 +259,7 @@ def _meet(asked: Asked, reader: Reader) -> None:
 
 
 def _check(asked: Asked, reader: Reader) -> None:
-    """Raise NotThereError where news are asked for of a player or a table that is not there."""
+    """Raise NotThereError if an event stream is requested for an unknown player or table."""
     _meet(asked, reader)
     table = asked.number("table")
     if table is not None:
@@ -276,7 +275,7 @@ async def _theme(request: Request) -> Response:
 
 
 async def _file(request: Request) -> Response:
-    """One of the page's own files; there are no folders."""
+    """Return one of the page's files; there are no folders."""
     name = request.path_params["name"] or "index.html"
     content = page_files().get(name)
     if content is None:
@@ -285,7 +284,7 @@ async def _file(request: Request) -> Response:
     return Response(content, media_type=media, headers={"cache-control": "no-cache"})
 
 
-# What goes wrong.
+# Errors.
 
 _STATUS: dict[type[Exception], int] = {
     BadQuestionError: 400,
@@ -314,13 +313,13 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 async def _fail(request: Request, raised: Exception) -> Response:
-    """The answer to what nothing has foreseen."""
+    """Return the response to an unexpected exception."""
     sentence = fault(raised)
     warn(sentence)
     return JsonAnswer(records.Refusal(_for(request, sentence)), 500)
 
 
 def _for(request: Request, sentence: str) -> str:
-    """A failure's sentence as the reader may see it."""
+    """Return an error message as the client may see it."""
     reach = request.scope.get("reach")
     return sentence if reach is None or reach.player is None else UNREADABLE

@@ -1,6 +1,6 @@
-"""A table's whole course in little: when its events were, its games, what was wrong, who had how much.
+"""Downsampled timeline of a table: times, games, diagnostics, scores.
 
-What is long is sampled, so that an answer stays small however long the session is.
+Sampling keeps a response small, however long the session is.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _FLAWS = 1000
 _FLAWS_READ = 20_000
 _STEPS = 1000
 _MOST_NAMES = 50
-"""So many players have a line in the chart."""
+"""Maximum number of players in the chart."""
 
 _WHOLE = 20_000
-"""Up to so many events each of them is looked at for what players have; beyond that some hundred."""
+"""Maximum number of events that are all read for scores; of more, `_LOOKS` are sampled."""
 
 _LOOKS = 300
 
 
 def course(reader: Reader, table: TableInfo, player: str | None) -> records.Course:
-    """The course of a table, as far as a player could know it."""
+    """Return the timeline of a table in a player's view."""
     timeline = reader.timeline
     first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
     return records.Course(
@@ -55,13 +55,13 @@ def _times(reader: Reader, table: TableInfo, first: int, last: int) -> list[tupl
 
 
 def _sample(first: int, last: int, most: int) -> list[int]:
-    """Up to so many numbers above the first one and up to the last, which is among them."""
+    """Return at most `most` numbers above `first` up to `last`, which is included."""
     step = max(1, -(-(last - first) // most))
     return [*range(first + 1, last, step), last] if last > first else []
 
 
 def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[records.GameMark]:
-    """The table's games; of more than are shown one of each stretch."""
+    """Yield the table's games, sampled if there are too many."""
     timeline = reader.timeline
     games = [game for game in timeline.games() if game.table_id == table.id]
     if player is not None and reader.hearers.streams_of(player):
@@ -72,7 +72,7 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
             "SELECT seq FROM events WHERE game_id = ? ORDER BY id LIMIT 1", (game.id,)
         ).fetchone()
         if begun is not None:
-            # How it ended may tell what a player was not told.
+            # The result may reveal what a player does not know.
             result = named_result(timeline, game) if player is None else None
             yield records.GameMark(
                 timeline.numbers.number("games", game.id),
@@ -83,12 +83,12 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
 
 
 def _flaws(reader: Reader, table: TableInfo, player: str | None) -> list[records.FlawMark]:
-    """Errors and warnings; of more than are shown the gravest of each stretch."""
+    """Return errors and warnings; of too many, the gravest of each stretch."""
     found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
     marks = []
     for row in islice(found, _FLAWS_READ):
         stream = row.stream
-        # A flaw of a stream that belongs to no table is told at each.
+        # Diagnostics of streams without a table are shown at each table.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
             seq = reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns)
             marks.append(records.FlawMark(seq, row.severity, row.id))
@@ -100,7 +100,7 @@ def _flaws(reader: Reader, table: TableInfo, player: str | None) -> list[records
     ]
 
 
-# Who had how much.
+# Scores.
 
 
 def _scores(
@@ -129,7 +129,7 @@ def _scores(
 def _states(
     reader: Reader, table: TableInfo, player: str | None, first: int, last: int
 ) -> Iterator[tuple[int, State]]:
-    """Yield the table's states, or some hundred where there are many; each is good until the next."""
+    """Yield the table's states, sampled if there are many; each is valid until the next."""
     timeline = reader.timeline
     if last - first > _WHOLE:
         for seq in _sample(first, last, _LOOKS):

@@ -1,7 +1,7 @@
-"""A table of cards, wide and tall: plates with names, hands, the cards that lie, and the game that is played.
+"""A card table, wide and tall: plates with names, hands, cards on the table, and the contract.
 
-The player at the bottom comes first, the others follow clockwise: left, top, right; of three nobody is at the
-top. In the corners there are the last trick, the bids, and who else is there.
+The player at the bottom comes first, the others follow clockwise: left, top, right; of three players, none
+is at the top. The corners show the last trick, the bids, and the people who are not playing.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from kiebitz.services.evidence.cells import cell_len
 Edge = Literal["bottom", "left", "top", "right"]
 
 _PLATE = 48
-"""A plate's height."""
+"""Height of a plate."""
 
 _TOGETHER = 1.2
-"""So many more cards than have room side by side move together, to stay in their row."""
+"""Up to this factor more cards than fit into a row overlap instead of starting another row."""
 
 _LINE = 32
-"""From one line of what is said to the next."""
+"""Height of a line of the story."""
 
 _FAN = 340
-"""So wide are hidden cards at most, one over the other."""
+"""Maximum width of overlapping hidden cards."""
 
 _SHOWN = 82
 """Width of cards in a corner."""
@@ -51,7 +51,7 @@ _ROWS = 6
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A player's room, and where the card lies that is played."""
+    """The area of a player, and the position of the card they play."""
 
     edge: Edge
     x: float
@@ -62,7 +62,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Corner(msgspec.Struct, frozen=True):
-    """Room for facts: its first line, and its width."""
+    """An area for facts: its first line, and its width."""
 
     x: float
     y: float
@@ -70,10 +70,10 @@ class Corner(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """A table: its felt as x, y, width and height; the seats from the bottom one on, clockwise.
+    """A table: its felt as x, y, width and height; the seats clockwise from the bottom.
 
-    A hand's cards are `hand` wide, those that lie on the felt `lying`. `story` is the middle of what is going
-    on, and the room that a line has, of which there are `story_lines` amid cards.
+    `hand` and `lying` are the widths of cards in a hand and on the felt. `story` is the middle of the
+    story and the width of its lines, of which there are `story_lines` between cards.
     """
 
     felt: tuple[float, float, float, float]
@@ -85,15 +85,17 @@ class Layout(msgspec.Struct, frozen=True):
     title: tuple[float, float, float, Anchor]
     contract: Corner
     additions: Corner | None
-    """The lines below the contract; on a tall sheet there is one, or none."""
+    """The lines below the contract; on a tall sheet there is at most one."""
     talon: tuple[float, float] | None
-    """The right upper corner of the talon's last card."""
+    """Upper right corner of the talon's last card."""
     left: Corner | None
-    """For bids, and for players who are not at the table."""
+    """Bids, and people who are not at the table."""
     right: Corner | None
-    """For a trick that is over."""
+    """The last trick."""
     foot: tuple[float, int]
-    """Where facts begin on a tall sheet, and in how many lines; there cards that lie have names below."""
+    """Beginning and number of the lines for facts on a tall sheet; there cards on the felt have names
+    below.
+    """
 
 
 _WIDE_OF_FOUR = Layout(
@@ -175,11 +177,11 @@ _TALL_OF_THREE = Layout(
     foot=(1062, 2),
 )
 _SEATED = {1: (0,), 2: (0, 2)}
-"""By number of players: the places of a table for four."""
+"""Seats at a table for four, by number of players."""
 
 
 def put_card_table(view: View, sheet: Sheet) -> None:
-    """Put up to four players with their hands around a table."""
+    """Draw up to four players with their hands around a table."""
     if len(view.seats) == 3:
         layout = _TALL_OF_THREE if sheet.is_tall else _WIDE_OF_THREE
     else:
@@ -202,7 +204,7 @@ def put_card_table(view: View, sheet: Sheet) -> None:
 
 
 def _put_contract(sheet: Sheet, layout: Layout, view: View) -> None:
-    """What is played, how often it is doubled, the talon, and what is not known."""
+    """Draw the contract, its multiplier, the talon, and what is unknown."""
     x, y, room, anchor = layout.title
     sheet.put(text(" · ".join(view.title)[:200], BESIDE, room, "k-faint", anchor=anchor), x, y)
     contract = view.contract
@@ -252,7 +254,7 @@ def _put_talon(sheet: Sheet, at: tuple[float, float], view: View) -> None:
 
 
 def _put_story(sheet: Sheet, layout: Layout, view: View, is_played: bool) -> None:
-    """What is going on, in a few lines amid the table, the first of them bold."""
+    """Draw the story in a few lines in the middle, the first of them bold."""
     x, y, room = layout.story
     said = [words for words in map(plain, view.story) if words]
     if sheet.is_tall and view.unknown:
@@ -265,7 +267,7 @@ def _put_story(sheet: Sheet, layout: Layout, view: View, is_played: bool) -> Non
 
 
 def _put_facts(sheet: Sheet, layout: Layout, view: View) -> None:
-    """A trick that is over in one corner, bids and players who are elsewhere in the other."""
+    """Draw the last trick in one corner, bids and other people in the other."""
     shown = [fact for fact in view.facts if _cards(fact)][-1:]
     listed = [fact for fact in view.facts if not _cards(fact)]
     if layout.left is None or layout.right is None:
@@ -291,13 +293,12 @@ def _put_facts(sheet: Sheet, layout: Layout, view: View) -> None:
 
 
 def _cards(fact: Fact) -> list[Card]:
-    """The cards of a fact whose items are pieces."""
     elements = (element for item in fact.items for element in item if isinstance(element, tuple))
     return [piece for pieces in elements for piece in pieces if isinstance(piece, Card)]
 
 
 def _put_cards(sheet: Sheet, at: Corner, fact: Fact, remarks: list[str]) -> None:
-    """A trick that is over: its cards, or their names where there is no room for these."""
+    """Draw the cards of the last trick, or their names if there is no room."""
     cards = _cards(fact)
     y = put_lines(sheet, plain(fact.title), (at.x, at.y), at.width, size=24, ink="k-faint")
     if len(cards) * (_SHOWN + 8) <= at.width:
@@ -311,7 +312,10 @@ def _put_cards(sheet: Sheet, at: Corner, fact: Fact, remarks: list[str]) -> None
 
 @lru_cache(maxsize=256)
 def plate(name: str, to_move: bool, width: float) -> Fragment:
-    """A name plate, its upper left corner at the origin; who is to move has an arrow and a thick edge."""
+    """Return a name plate, its upper left corner at the origin.
+
+    An arrow and a thick edge mark the player to move.
+    """
     drawn = group()
     edge, thick = ("k-s-turn", 6) if to_move else ("k-s-line", 2)
     shape(drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick)
@@ -339,7 +343,7 @@ def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
 
 
 def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
-    """A player at a side: each thing below the other."""
+    """Draw a player at a short edge, one thing below the other."""
     sheet.put(plate(player.name, player.state == "turn", at.width), at.x, at.y)
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     most = max(2, int((at.height - _PLATE - hand) / _LINE))
@@ -356,7 +360,7 @@ def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
 
 
 def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
-    """A player at a long edge: the hand towards the table, beside the plate what is said."""
+    """Draw a player at a long edge: the hand towards the table, the words beside the plate."""
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     above = at.edge == "bottom"
     y = at.y + hand + 4 if above else at.y
@@ -385,7 +389,7 @@ def _hand_of(player: Seat) -> Hand:
 
 
 def _within(player: Seat, width: float, at: Place) -> Seat:
-    """A player with as many cards as there is room for; no game deals more."""
+    """Return a player with as many cards as fit; no game deals more."""
     hand = _hand_of(player)
     rows = max(1, int((at.height - _PLATE) / (height(width) + _gap(width))))
     columns = _columns(1, width, at.width)
@@ -399,7 +403,7 @@ def _within(player: Seat, width: float, at: Place) -> Seat:
 
 
 def _figures(player: Seat, room: float, most: int) -> list[str]:
-    """A player's figures, on one line or each on its own, or in brief where there is no room for that."""
+    """Return a player's figures on one line or several, abbreviated if there is no room."""
     figures = [figure.words for figure in player.figures]
     together = " · ".join(figures)
     if not together:
@@ -418,12 +422,11 @@ def _fits_bold(words: str, room: float) -> bool:
 
 
 def _gap(width: float) -> float:
-    """Between cards of a hand."""
     return 3 if width < NARROW else 6
 
 
 def _columns(shown: int, width: float, room: float) -> int:
-    """How many cards stand side by side; for a row of one or two more they move together."""
+    """Return the number of cards side by side; one or two more than fit overlap."""
     gap = _gap(width)
     columns = max(1, int((room + gap) / (width + gap)))
     return shown if columns < shown <= _TOGETHER * columns else columns
@@ -443,7 +446,7 @@ def _put_hand(
     player: Seat,
     anchor: Anchor,
 ) -> None:
-    """The cards that are known, then the backs of the others; rows that lack room move together."""
+    """Draw the known cards, then the backs of the others; rows without enough room overlap."""
     x, y = at
     room, high = within
     gap = _gap(width)

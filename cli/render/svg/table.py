@@ -1,4 +1,4 @@
-"""A view as a drawing: which table its players sit at, and the same in words."""
+"""Drawing of a view: the kind of table, and the description in words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def draw_view(view: View, sheet: Sheet) -> None:
 
 
 def _words(view: View) -> Iterator[str]:
-    """Yield all that is drawn, a line for each thing."""
+    """Yield the description of the drawing, one line per thing."""
     yield from filter(None, (view.idle, " · ".join(view.title)))
     if view.contract is not None:
         contract = (*view.contract.parts, *view.contract.additions)
@@ -70,7 +70,7 @@ def _seat_line(seat: Seat) -> str:
 
 
 def seat_words(seat: Seat) -> list[str]:
-    """Return what is said of a player."""
+    """Return the facts about a player."""
     told = [mark.text for mark in seat.marks]
     state = {"turn": "to move", "won": "has won"}.get(seat.state)
     if state is not None and state not in told:

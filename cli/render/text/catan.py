@@ -1,4 +1,4 @@
-"""A Catan table: the board, and beside it the players with their hands; before the game, who is there."""
+"""The text picture of a Catan table: the board and the players, or before the game the lobby."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kiebitz.dissectors.protocols.catan.view import CatanView, Island
 _WIDEST = 150
 _GAP = 1
 _ROWS_AROUND = 5
-"""Rows of a terminal that are not the board's: the title, sentences, the prompt."""
+"""Rows of a terminal used by the title, sentences and the prompt."""
 
 
 class CatanPicture(Picture):
@@ -51,7 +51,7 @@ def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
 
 
 def _hexes(island: Island, width: int, pen: Pen) -> Hexes | None:
-    """The board, its fields as large as leaves room for the players; None if there is no room for it."""
+    """Return the board with fields as large as the players leave room for; None if it does not fit."""
     height = pen.console.size.height - _ROWS_AROUND if pen.console.is_terminal else None
     sizes = [Hexes(island, size) for size in SIZES]
     for hexes in sizes:
