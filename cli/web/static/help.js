@@ -1,4 +1,4 @@
-// The dialog that tells all keys.
+// The dialog with all keys.
 
 import { byId, element } from "./elements.js";
 

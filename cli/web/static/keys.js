@@ -1,20 +1,20 @@
-// The keys: what each does, as it is bound and as it is told. They are those of `kiebitz watch`.
+// The keys, as bound and as shown in the help. They are those of `kiebitz watch`.
 
-/** Where these are typed they are letters, and mean nothing else. */
+/** Elements in which keys are text. */
 const TYPED_IN = "input:not([type=range]), textarea, select, [contenteditable]";
-/** These do something of their own with Space and Enter. */
+/** Elements that handle Space and Enter themselves. */
 const PRESSED = "button, a[href], summary, [role=tab], [role=option], [role=listbox]";
 
 /**
  * @typedef {object} Key
- * @property {string[]} keys as `KeyboardEvent.key` has them; `Shift+` before it where it must be held
- * @property {string} shown what it is called
- * @property {string} does
+ * @property {string[]} keys values of `KeyboardEvent.key`; with a prefix `Shift+` if that is required
+ * @property {string} shown name in the help
+ * @property {string} does description in the help
  * @property {() => void} act
  */
 
 /**
- * All keys, each with what it does.
+ * Return all keys with their actions.
  *
  * @param {Record<string, Function>} acts
  * @returns {Key[]}
@@ -31,8 +31,8 @@ export function keysOf(acts) {
     key("PageDown", "PgDn", "the next game", () => acts.game(1)),
     key("Home", "Home", "the first event", acts.begin),
     key("End", "End", "the last event; what is being recorded is followed again", acts.end),
-    key("+ =", "+", "twice as fast", () => acts.pace(true)),
-    key("- _", "-", "half as fast", () => acts.pace(false)),
+    key("+ =", "+", "twice as fast", () => acts.speed(true)),
+    key("- _", "-", "half as fast", () => acts.speed(false)),
     key("n", "n", "the next error", () => acts.error(1)),
     key("N", "N", "the error before", () => acts.error(-1)),
     key("/", "/", "filter events and messages", acts.filter),
@@ -57,7 +57,7 @@ export function keysOf(acts) {
 }
 
 /**
- * Listen for these keys, wherever on the page they are pressed.
+ * Listen for keys on the whole page.
  *
  * @param {Key[]} keys
  */
@@ -72,7 +72,7 @@ export function listenForKeys(keys) {
     const isNamed = event.key.length > 1;
     const key = byName.get(event.shiftKey && isNamed ? `Shift+${event.key}` : event.key);
     if (key === undefined) return;
-    // What it did not use scrolls the page, as anywhere.
+    // Unused keys scroll the page as usual.
     if (key.act(event) !== false) event.preventDefault();
   });
 }

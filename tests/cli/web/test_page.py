@@ -249,21 +249,21 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
 
 def test_one_message_has_its_bytes_beside_its_productions(five: Five, look: Look) -> None:
     session = SESSION["schafkopf"]
-    sight = look(five.at(session=session, pane="flaws"))
+    sight = look(five.at(session=session, pane="diagnostics"))
     sight.until(lambda: sight.is_seen("[role=option] .is-error"), "errors are listed")
     flaws = asked(
         five, "diagnostics", session=session, table=table_of(five, session)["table"], severity="error"
     )
     flaw = flaws["diagnostics"][0]
     # A flaw leads to its place, and to its message.
-    sight.one(f"#flaw-{flaw['id']}").click()
+    sight.one(f"#diagnostic-{flaw['id']}").click()
     sight.until_at(flaw["seq"])
     sight.until(lambda: place(sight).get("message") == str(flaw["message"]), "its message is opened")
     sight.press("3")
     sight.until(lambda: f"#{flaw['message']} " in sight.text(".message-name"), "it is shown in full")
-    assert flaw["text"] in sight.text("#pane-message .flaw")
-    assert "expected" in sight.text("#pane-message .flaw") or "clause" in sight.text("#pane-message .flaw")
-    assert sight.is_seen(".dump .is-flawed")
+    assert flaw["text"] in sight.text("#pane-message .diagnostic")
+    assert "expected" in sight.text("#pane-message .diagnostic") or "clause" in sight.text("#pane-message .diagnostic")
+    assert sight.is_seen(".dump .is-invalid")
     full = asked(five, f"messages/{flaw['message']}", session=session)
     hexed = "".join(sight.tell("[...document.querySelectorAll('.dump-hex')].map((one) => one.textContent)"))
     assert bytes.fromhex(hexed.replace(" ", "")).hex() == hexed.replace(" ", "")
