@@ -96,7 +96,7 @@ class WatchApp(App[int], inherit_bindings=False):
         said = self.query_one("#said", Listing)
         said.choose(len(said.rows) - 1)
         if self.viewer.watched.player is not None:
-            self.viewer.notice = "the recorder has said something: press a and choose everybody to read it"
+            self.viewer.notice = "new output of the recorder: press a and choose everything to read it"
         self.show_status()
 
     def show_hands(self) -> None:
@@ -141,7 +141,7 @@ class WatchApp(App[int], inherit_bindings=False):
                 with Vertical(id="panes"):
                     yield Static(id="pane")
                     with ContentSwitcher(initial="events", id="lists"):
-                        yield Listing(BlockRows("there is no table yet"), id="events")
+                        yield Listing(BlockRows("no table yet"), id="events")
                         yield Listing(self.viewer.messages, id="messages")
                         yield MessagePane(self.viewer.watched, id="message")
                         yield Listing(self.viewer.flaws, id="flaws")
@@ -223,7 +223,7 @@ class WatchApp(App[int], inherit_bindings=False):
         except sqlite3.Error as error:
             self.tell(error)
             raise
-        return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
+        return picture if picture is not None else Text("no game yet")
 
     def take_lists(self) -> None:
         """Show the navigator's lists after they were replaced."""
@@ -351,7 +351,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show_several(True)
             self.show()
         else:
-            self.viewer.notice = "there is one table only"
+            self.viewer.notice = "there is only one table"
             self.show_status()
 
     def action_player(self) -> None:
@@ -371,9 +371,7 @@ class WatchApp(App[int], inherit_bindings=False):
                 self._moved(lambda: None)
 
             self.push_screen(
-                Choice(
-                    "What could one player know?", ["everybody", *(name or '""' for name in players)], chosen
-                ),
+                Choice("Whose view?", ["everything", *(name or '""' for name in players)], chosen),
                 look_over,
             )
 
@@ -385,7 +383,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def action_held(self) -> None:
         """Switch to the held messages."""
         if not self.by_hand.is_there:
-            self.note("nothing is held here: kiebitz relay --hold does it, while it records this session")
+            self.note("no relay holds messages here: start one with kiebitz relay --hold")
         else:
             if self.shows_several:
                 self._enlarge(self.several.table)
@@ -396,7 +394,7 @@ class WatchApp(App[int], inherit_bindings=False):
         if self.pane == "held" and not self.shows_several:
             self.by_hand.do(deed)
         elif self.by_hand.held:
-            self.note("h shows what is held; there it can be acted on")
+            self.note("press h to act on held messages")
 
     def action_copy(self) -> None:
         """Copy the number of the current message or event to the clipboard, if the terminal supports it."""
@@ -412,7 +410,7 @@ class WatchApp(App[int], inherit_bindings=False):
             number = numbers.number("events", event.id)
         if number is not None:
             self.copy_to_clipboard(f"#{number}")
-            self.viewer.notice = f"#{number} is in the clipboard, if the terminal allows it"
+            self.viewer.notice = f"copied #{number}, if the terminal permits it"
             self.show_status()
 
     def action_suspend_process(self) -> None:
@@ -420,7 +418,7 @@ class WatchApp(App[int], inherit_bindings=False):
         if self._said is None:
             super().action_suspend_process()
             return
-        self.viewer.notice = "Ctrl-Z is not for here: the recording would go on, and no shell would answer"
+        self.viewer.notice = "Ctrl-Z is disabled while recording: the shell would not respond"
         self.show_status()
 
     def action_help(self) -> None:
@@ -464,7 +462,7 @@ class WatchApp(App[int], inherit_bindings=False):
             if number is not None:
                 self.viewer.open_message(number)
             elif listing.id == "flaws":
-                self.viewer.notice = "no message was made out there; its stream has the bytes"
+                self.viewer.notice = "this diagnostic has no message: its stream has the bytes"
         if listing.id != "said":
             self._turn_to("message")
         self.passing.play()

@@ -59,7 +59,7 @@ class FilterLine(Vertical):
     _timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield _Line(placeholder='a filter, as in: actor == "alice"   Tab completes, Enter keeps, Esc drops')
+        yield _Line(placeholder='filter, such as actor == "alice"   Tab completes, Enter applies, Esc clears')
         yield Static(id="slip")
 
     @property
@@ -94,7 +94,7 @@ class FilterLine(Vertical):
         elif len(names) > 1:
             self._tell(Text("  ".join(names[:_MOST])))
         elif not names:
-            self._tell(Text("no name begins like this", "dim"))
+            self._tell(Text("no matching name", "dim"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

@@ -53,19 +53,15 @@ class EditHeld(_Asking):
         message = self.message
         self._fields = [slot.field for slot in slots(message)]
         with VerticalScroll(classes="dialog", can_focus=False):
-            yield Static(
-                Text(
-                    f"{message.name} from {sender(message)} to {receiver(message)}, with other values", "bold"
-                )
-            )
+            yield Static(Text(f"Edit {message.name} from {sender(message)} to {receiver(message)}", "bold"))
             for place, slot in enumerate(slots(message)):
                 yield Static(Text(slot.field), classes="label")
                 yield Input(slot.value, id=f"value-{place}", select_on_focus=False)
                 yield Static(id=f"slip-{place}", classes="slip")
             if not self._fields:
-                yield Static("it has no values that are known here: it can be let go or dropped")
+                yield Static("no editable values: forward or drop the message")
             yield Static(id="why", classes="slip")
-            yield Static(Text("Enter lets it go so   Tab the next value   Esc back", "dim"))
+            yield Static(Text("Enter forwards it   Tab next value   Esc back", "dim"))
 
     def on_mount(self) -> None:
         if self._fields:
@@ -90,7 +86,7 @@ class EditHeld(_Asking):
         if wrong:
             self.query_one(f"#value-{self._fields.index(next(iter(wrong)))}", Input).focus()
         elif not text:
-            self.say("nothing is another: Esc, and Enter lets it go as it is")
+            self.say("no field was changed: Esc, then Enter, forwards it unchanged")
         else:
             await self.send(text)
 
@@ -109,9 +105,7 @@ class AnswerHeld(_Asking):
         message = self.message
         names = answers(message)
         with VerticalScroll(classes="dialog", can_focus=False):
-            title = (
-                f"An answer to {sender(message)}, as if from {receiver(message)}; {message.name} still waits"
-            )
+            title = f"Answer {sender(message)} as {receiver(message)}; {message.name} remains held"
             yield Static(Text(title, "bold"))
             yield Input(
                 placeholder="NAME field=value",

@@ -20,7 +20,7 @@ _ROWS = 3
 class HeldRows(Rows):
     """The held messages as of the last `take`, oldest first."""
 
-    nothing = "nothing waits"
+    nothing = "no held messages"
 
     def __init__(self, has_letters: bool) -> None:
         self.held = Held()
@@ -60,7 +60,7 @@ def strip(held: Held, width: int, key: str) -> Text:
         (_waited(held, message), _ALARM if is_overdue else ""),
         (f": {patience(message)}" if is_overdue else "", _ALARM),
         f"; {len(held) - 1} more" if len(held) > 1 else "",
-        (f"  {key} acts on {'it' if len(held) == 1 else 'them'}" if key else "", "dim"),
+        (f"  press {key} to act" if key else "", "dim"),
     )
     return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_ROWS])
 

@@ -95,9 +95,9 @@ class HeldMessages:
         """Carry out the action of a key."""
         message = self._message
         if deed == "let-all-go":
-            self._run(self._act("let-all-go", None, "all that waited was let go"))
+            self._run(self._act("let-all-go", None, "all held messages were forwarded"))
         elif message is None:
-            self._sight.note("choose with ↑ ↓ what it is done to" if self.rows.held else self.rows.nothing)
+            self._sight.note("select a message with ↑ ↓" if self.rows.held else self.rows.nothing)
         elif deed == "change":
             self._app.push_screen(
                 EditHeld(message, lambda text: self._ask("change", message, text)), self._back
@@ -108,7 +108,7 @@ class HeldMessages:
                 lambda was_sent: self._sight.note(f"{message.name} was answered") if was_sent else None,
             )
         else:
-            done = "let go" if deed == "let-go" else "dropped"
+            done = "forwarded" if deed == "let-go" else "dropped"
             self._run(self._act(deed, message, f"{message.name} was {done}"))
 
     @property
@@ -138,7 +138,7 @@ class HeldMessages:
 
     def _back(self, was_done: bool | None) -> None:
         if was_done:
-            self._sight.note("it was let go with other values")
+            self._sight.note("the edited message was forwarded")
 
     async def _ask(self, do: Act, message: HeldMessage | None, text: str = "") -> str | None:
         """Return why it was refused; None if it was not."""

@@ -83,7 +83,7 @@ class Listing(Widget):
             try:
                 self._seen = self.rows.lines(self._top, min(self._top + height, len(self.rows)))
             except sqlite3.Error as error:
-                self._seen = [Text(f"this cannot be read now: {error}")]
+                self._seen = [Text(f"cannot be read: {error}")]
         return self._seen
 
     def on_resize(self) -> None:

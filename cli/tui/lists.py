@@ -59,7 +59,7 @@ class Rows(ABC):
 class EventRows(Rows):
     """The events of a table."""
 
-    nothing = "nothing has happened yet, or nothing of it meets the filter"
+    nothing = "no events yet, or none that match the filter"
 
     def __init__(self, watched: Watched, course: Course) -> None:
         self._watched = watched
@@ -104,7 +104,7 @@ class Names:
 class MessageRows(Rows):
     """The messages of a table or session."""
 
-    nothing = "no messages, or none that meets the filter"
+    nothing = "no messages, or none that match the filter"
 
     def __init__(self, watched: Watched, search: Search, names: Names, has_letters: bool) -> None:
         self._watched = watched
@@ -150,7 +150,7 @@ class MessageRows(Rows):
 class FlawRows(Rows):
     """The diagnostics of a table or session."""
 
-    nothing = "nothing is wrong, or nothing that meets the filter"
+    nothing = "no diagnostics, or none that match the filter"
 
     def __init__(self, watched: Watched, search: Search, names: Names) -> None:
         self._watched = watched
@@ -208,14 +208,14 @@ class StreamRows(Rows):
         return Text.assemble(
             (f"{number:5} ", "dim"),
             f"{name}  {row.transport} {short_address(row.client)} to {short_address(row.server)}  ",
-            f"{row.protocol or 'no game known'}, {row.bytes} bytes, {state}",
+            f"{row.protocol or 'unknown protocol'}, {row.bytes} bytes, {state}",
         )
 
 
 class SaidRows(Rows):
     """The output of the recording process."""
 
-    nothing = "nothing was said yet"
+    nothing = "no output yet"
 
     def __init__(self, said: Said | None) -> None:
         self._said = said

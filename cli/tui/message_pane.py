@@ -9,7 +9,7 @@ from kiebitz.cli.tui.listing import Listing
 from kiebitz.cli.tui.lists import BlockRows
 from kiebitz.storage.session.message_detail import InFull
 
-_NOTHING = "no message tells of this event"
+_NOTHING = "no message reports this event"
 
 _NARROWEST = 30
 """Minimum width of a message, in columns."""

@@ -77,7 +77,7 @@ class Viewer:
 
     @property
     def course(self) -> Course | None:
-        """The event cursor of the current table; None if there is no table yet."""
+        """The event cursor of the current table; None without a table."""
         return self._course(self.table) if self.table is not None else None
 
     @property
@@ -270,7 +270,7 @@ class Viewer:
         if this is None:
             return 0.0
         gap = (following.ts_ns - this.ts_ns) / 1e9
-        self.notice = f"{gap:.0f} s of silence, shortened" if self.pace.is_shortened(gap) else ""
+        self.notice = f"{gap:.0f} s pause, shortened" if self.pace.is_shortened(gap) else ""
         return self.pace.wait_s(gap)
 
     def play_on(self) -> None:
@@ -339,7 +339,7 @@ class Viewer:
         path = self.watched.session.path
         has_come = self.watched.look()
         if self.watched.session.path != path:
-            self.notice = f"the recording goes on in {self.watched.session.path}"
+            self.notice = f"the recording continues in {self.watched.session.path}"
             self.tables = self.watched.tables()
             self._begin_anew()
             return True

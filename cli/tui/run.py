@@ -34,7 +34,7 @@ def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
     """
     # Textual writes to stderr.
     if not (is_terminal() and errors_are_seen() and (has_keyboard() or (may_read_elsewhere and _has_tty()))):
-        raise click.UsageError(f"this takes a terminal for its keys, its output and its errors: {instead}")
+        raise click.UsageError(f"this needs a terminal for keys, output and errors: {instead}")
 
 
 def _has_tty() -> bool:
@@ -89,7 +89,7 @@ def run(viewer: Viewer) -> int:
     app = WatchApp(viewer, said, hands)
     status = app.run()
     if said is not None and said.is_left_alone:
-        warn("the program that records is gone; what it said:")
+        warn("the recording process is gone; its output:")
         while said.read():
             pass
         for line in said.lines:

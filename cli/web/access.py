@@ -45,9 +45,9 @@ _OPENER = ("cross-origin-opener-policy", "same-origin")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
-_NO_KEY = "this address needs its key: open the link that kiebitz serve has printed"
-_FOREIGN_HOST = "this server is not called that: open the link that kiebitz serve has printed"
-_CROSS_SITE = "another site asks for this, and is not answered"
+_NO_KEY = "a key is required: open the link printed by kiebitz serve"
+_FOREIGN_HOST = "unknown host name: open the link printed by kiebitz serve"
+_CROSS_SITE = "cross-site request refused"
 
 
 class Reach(msgspec.Struct, frozen=True):

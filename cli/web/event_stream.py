@@ -203,7 +203,7 @@ class Feed:
             why = judged(self._served, error)
             if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
                 warn(fault(error))
-            self._note(records.Status(False, f"nothing more is told: {why}", None))
+            self._note(records.Status(False, f"no further updates: {why}", None))
         finally:
             self._looked.set()
 

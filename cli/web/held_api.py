@@ -68,13 +68,13 @@ def held_record(held: Held | None, may_act: bool) -> records.Held:
 def refuse(headers: Headers, reach: Reach, is_read_only: bool) -> None:
     """Raise ForbiddenError if a request may not act on held messages."""
     if reach.player is not None:
-        raise ForbiddenError("only who sees everything can act on what is held")
+        raise ForbiddenError("a player's link cannot act on held messages")
     if is_read_only:
-        raise ForbiddenError("this server only shows what is held: it was started with --read-only")
+        raise ForbiddenError("this server is read-only: it was started with --read-only")
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if HEADER not in headers or media != "application/json":
         raise ForbiddenError(
-            f"this is refused, as another site might ask it: send JSON, with the header {HEADER}: 1"
+            f"refused as a possible cross-site request: send JSON with the header {HEADER}: 1"
         )
 
 
@@ -92,7 +92,7 @@ async def deed_of(request: Request) -> Deed:
     try:
         return msgspec.json.decode(body, type=Deed)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadQuestionError(f"this says nothing that can be done: {error}") from error
+        raise BadQuestionError(f"the body is not a valid action: {error}") from error
 
 
 async def act(hands: ControlClient, deed: Deed) -> None:
@@ -111,13 +111,13 @@ def _assignments(held: Held | None, deed: Deed) -> str:
     messages = held.messages if held is not None else ()
     message = next((one for one in messages if one.number == deed.number), None)
     if message is None:
-        raise HandsRefusalError(f"message {deed.number} does not wait any more")
+        raise HandsRefusalError(f"message {deed.number} is not held any more")
     wrong = misfits(message, deed.values)
     if wrong:
         raise HandsRefusalError("; ".join(wrong.values()), wrong)
     text = assigned(message, deed.values)
     if not text:
-        raise HandsRefusalError("nothing is another: let it go as it is")
+        raise HandsRefusalError("no field was changed: let-go forwards the message unchanged")
     return text
 
 

@@ -197,7 +197,9 @@ class _Gathering:
         first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
         most = first + MOST_EVENTS // len(self._tables)
         if last > most:
-            self._leave_out(f"of {last - first} events at {table.server} the first {most - first} are here")
+            self._leave_out(
+                f"only the first {most - first} of {last - first} events at {table.server} are included"
+            )
         return min(last, most)
 
     def _cut(self, info: records.TableInfo) -> records.TableInfo:
@@ -249,7 +251,7 @@ class _Gathering:
 
     def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, _Full]]:
         if len(messages) > MOST_IN_FULL:
-            self._leave_out(f"of {len(messages)} messages the first {MOST_IN_FULL} have their bytes here")
+            self._leave_out(f"only the first {MOST_IN_FULL} of {len(messages)} messages include their bytes")
         for message in messages[:MOST_IN_FULL]:
             found = self._reader.in_full.message(message.id, self._player)
             if found is not None:

@@ -73,7 +73,7 @@ class Desk:
         Raises TookTooLongError, StorageError, sqlite3.Error, and exceptions of the query.
         """
         if kind == "slow" and self._slow >= _MAX_SLOW:
-            raise TookTooLongError("too many questions are waiting here: try again in a moment")
+            raise TookTooLongError("too many queries are waiting: try again in a moment")
         loop = asyncio.get_running_loop()
         call = _Call()
         self._slow += kind == "slow"
@@ -120,7 +120,7 @@ class Desk:
         except sqlite3.Error as error:
             if call.is_late:
                 raise TookTooLongError(
-                    f"this takes longer than {self._limit_s:g} s here and was given up: ask for less"
+                    f"the query was cancelled after {self._limit_s:g} s: request less"
                 ) from error
             # SQLite's error code belongs to this thread's connection, so it is read here.
             raise reason_of(error) from error

@@ -43,12 +43,12 @@ class Parameter(msgspec.Struct, frozen=True):
         """Raise BadQuestionError for an invalid value."""
         longest = _LONGEST.get(self.name, _LONGEST_OTHER)
         if len(value) > longest:
-            raise BadQuestionError(f"{self.name} has {len(value)} characters; at most {longest} are taken")
+            raise BadQuestionError(f"{self.name} has {len(value)} characters; at most {longest} are allowed")
         if self.kind == "number" and not is_number(value):
-            raise BadQuestionError(f"{self.name} is a number, as in {self.name}=31")
+            raise BadQuestionError(f"{self.name} must be a number, as in {self.name}=31")
         choices = CHOICES.get(self.kind)
         if choices is not None and value not in choices:
-            raise BadQuestionError(f"{self.name} is one of {', '.join(choices)}")
+            raise BadQuestionError(f"{self.name} must be one of {', '.join(choices)}")
 
 
 class BadQuestionError(KiebitzError):
@@ -81,7 +81,7 @@ class Asked:
         self.reach = reach
         player = given.get("as") or None
         if reach.player is not None and player not in (None, reach.player):
-            raise ForbiddenError(f"this link shows only what {reach.player} could know")
+            raise ForbiddenError(f"this link shows only the view of {reach.player}")
         self.player = reach.player if reach.player is not None else player
 
     @property
@@ -124,5 +124,5 @@ class Asked:
             raise BadQuestionError("only one of after, before, around and at can be given")
         wanted = self.number("limit")
         if wanted == 0:
-            raise BadQuestionError("limit is at least 1")
+            raise BadQuestionError("limit must be at least 1")
         return Place(min(wanted or limit, MOST_ROWS), **places)

@@ -29,16 +29,16 @@ from kiebitz.storage.session.message_detail import MessageInFull
 
 _MOST_WORDS = 200
 
-_SESSION = Parameter("session", "number", "which of the sessions that are served, from 1; the first")
-_KEY = Parameter("key", "text", "the key of the link that was printed, where one is needed")
-_AS = Parameter("as", "text", "the name of a player: only what that player could know")
+_SESSION = Parameter("session", "number", "number of a served session, from 1; default: the first")
+_KEY = Parameter("key", "text", "the key of the printed link, if one is required")
+_AS = Parameter("as", "text", "a player's name: only what that player could know")
 _FILTER = Parameter("filter", "text", "a display filter")
-_AT = Parameter("at", "number", "after this event of the table, counted from 1; the last one")
-_LIMIT = Parameter("limit", "number", "so many rows at the most")
+_AT = Parameter("at", "number", "after this event of the table, counted from 1; default: the last")
+_LIMIT = Parameter("limit", "number", "maximum number of rows")
 _AFTER = Parameter("after", "number", "rows after this number")
 _BEFORE = Parameter("before", "number", "rows before this number, the nearest")
 _AROUND = Parameter("around", "number", "rows on both sides of this number")
-_TABLE = Parameter("table", "number", "only what belongs to this table")
+_TABLE = Parameter("table", "number", "only this table")
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -210,7 +210,7 @@ ADDRESSES: tuple[Address, ...] = (
     Address("/api/tables", "the game tables of a session, and its players", records.Tables, _tables),
     Address(
         "/api/tables/{table}/timeline",
-        "a table's course in little: times, games, flaws, who had how much",
+        "the timeline of a table: sampled times, games, diagnostics, scores",
         records.Course,
         _course,
         (_AS,),
@@ -218,68 +218,78 @@ ADDRESSES: tuple[Address, ...] = (
     ),
     Address(
         "/api/tables/{table}/events",
-        "what happened at a table; without a place the last events",
+        "events of a table; by default the last ones",
         records.Events,
         _events,
         (*_PLACE, _AROUND, _FILTER, Parameter("game", "number", "only this game's events"), _AS),
         may_take_long=True,
     ),
-    Address("/api/tables/{table}/state", "a table at a moment", records.StateAt, _state, (_AT, _AS)),
+    Address(
+        "/api/tables/{table}/state",
+        "the state of a table after an event",
+        records.StateAt,
+        _state,
+        (_AT, _AS),
+    ),
     Address(
         "/api/tables/{table}/picture",
-        "a table at a moment: where the fragments of its drawings stand",
+        "the picture of a table after an event: positions of fragments",
         records.Picture,
         _picture,
         (_AT, _AS),
     ),
     Address(
         "/api/tables/{table}/fragments",
-        "fragments of the drawings of that moment",
+        "the fragments of that picture",
         records.Fragments,
         _fragments,
-        (_AT, Parameter("names", "names", "their names, with commas between them; all of them"), _AS),
+        (_AT, Parameter("names", "names", "their names, separated by commas; default: all"), _AS),
     ),
     Address(
         "/api/tables/{table}/picture.svg",
-        "the drawing of that moment as a document",
+        "that picture as an SVG document",
         "image/svg+xml",
         _svg,
         (_AT, Parameter("shape", "shape", "wide or tall"), _AS),
     ),
     Address(
         "/api/messages",
-        "what was said; without a place the last messages",
+        "messages; by default the last ones",
         records.Messages,
         _messages,
         (_TABLE, Parameter("at", "number", "up to this event of the table"), *_PLACE, _FILTER, _AS),
         may_take_long=True,
     ),
-    Address("/api/messages/{message}", "one message in full", MessageInFull, _message, (_AS,)),
+    Address("/api/messages/{message}", "a message in detail", MessageInFull, _message, (_AS,)),
     Address(
         "/api/diagnostics",
-        "what is wrong; without a place the last diagnostics",
+        "diagnostics; by default the last ones",
         records.Diagnostics,
         _diagnostics,
-        (_TABLE, Parameter("severity", "severity", "as grave as this or graver"), *_PLACE, _FILTER, _AS),
+        (_TABLE, Parameter("severity", "severity", "minimum severity"), *_PLACE, _FILTER, _AS),
         may_take_long=True,
     ),
     Address("/api/streams", "the connections", records.Streams, _streams, (_AS,)),
     Address(
         "/api/complete",
-        "names that may stand at the end of a filter that is being written",
+        "completions of a filter",
         records.Completion,
         _complete,
         (Parameter("text", "text", "the filter so far", is_needed=True),),
     ),
     Address(
-        "/api/check-filter", "whether a text is a filter", records.FilterCheck, _check_filter, (_FILTER,)
+        "/api/check-filter",
+        "whether a text is a valid filter",
+        records.FilterCheck,
+        _check_filter,
+        (_FILTER,),
     ),
 )
 """Endpoints that read one session; `server` has those for all sessions, updates and held messages."""
 
 LIVE = (
-    Parameter("after", "number", "tell also what happened after this event of each table"),
-    Parameter("table", "number", "only this table's news"),
+    Parameter("after", "number", "also send events after this one of each table"),
+    Parameter("table", "number", "only updates of this table"),
     _AS,
     _SESSION,
     _KEY,

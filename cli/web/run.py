@@ -131,7 +131,7 @@ def listening(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises ServeError."""
     if not host:
         # An empty host would mean all addresses.
-        raise ServeError("cannot listen: no address is named with --host")
+        raise ServeError("cannot listen: --host is empty")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sets TCP_NODELAY only if the socket names its protocol. Without it, each answer, written in two
     # pieces, would wait 40 ms for an acknowledgement.
@@ -285,9 +285,9 @@ def _own_address(host: str) -> str:
 
 def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return "another program has this port; take another with --port"
+        return "this port is in use; choose another with --port"
     if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
         return "this machine has no such address"
     if isinstance(error, OSError):
         return str(error.strerror or error)
-    return "there is no such address"
+    return "not a valid address"

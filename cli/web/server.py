@@ -301,7 +301,7 @@ _STATUS: dict[type[Exception], int] = {
 
 async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        refusal = records.Refusal(f"{error.detail}: only what there is can be asked for, with GET")
+        refusal = records.Refusal(f"{error.detail}: use GET")
         return JsonAnswer(refusal, error.status_code, error.headers)
     status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
     if isinstance(error, FilterError):

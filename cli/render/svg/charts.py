@@ -163,7 +163,7 @@ def _histogram(card: _Card, result: Histogram) -> None:
     if result.chance is not None:
         y = card.height + 16
         line(card.drawn, (_PAD, y), (_PAD + 44, y), class_="k-s-ink", stroke_width=5)
-        label(card.drawn, (_PAD + 56, y + 9), "to be expected by chance", _WORDS, card.room, class_="k-ink")
+        label(card.drawn, (_PAD + 56, y + 9), "expected by chance", _WORDS, card.room, class_="k-ink")
         card.height += 40
         card.words(test_words(result.chance))
 

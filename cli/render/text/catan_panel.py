@@ -77,7 +77,7 @@ def draw_lobby(view: CatanView, width: int, pen: Pen) -> list[Text]:
     """Return the lines about the lobby before the game."""
     lines = pen.wrap(Text(spelt(pen, view.server), "dim"), width, 1) if view.server else []
     if not view.seats:
-        return [*lines, pen.line("nobody is here yet", width)]
+        return [*lines, pen.line("no players yet", width)]
     for seat in view.seats[:MOST_PLAYERS]:
         about = ", ".join(mark.text for mark in seat.marks)
         lines.append(_name_line(seat, spelt(pen, about), min(width, _WIDEST), pen))

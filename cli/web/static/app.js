@@ -70,7 +70,7 @@ new HeldStrip(view, held, () => showHeld());
 
 function showHeld() {
   if (!held.isAvailable) {
-    view.update({ notice: "nothing is held here: kiebitz relay --hold does it, while it records this session" });
+    view.update({ notice: "no relay holds messages here: start one with kiebitz relay --hold" });
     return;
   }
   view.update({ projector: false, several: false });
@@ -89,7 +89,7 @@ const acts = {
   filter: () => filterLine.open(),
   tables: () =>
     view.update(
-      model.tables.length > 1 ? { several: !view.now.several } : { notice: "there is one table only" },
+      model.tables.length > 1 ? { several: !view.now.several } : { notice: "there is only one table" },
     ),
   player: () => header.choosePlayer(),
   pane: (event) => panes.show(Number(event.key) - 1),

@@ -12,13 +12,13 @@ import { byId } from "./elements.js";
  */
 export async function copyReference(view, reference, change) {
   if (reference === null) {
-    view.update({ notice: "there is nothing to refer to yet" });
+    view.update({ notice: "nothing to copy yet" });
     return;
   }
   const text = `#${reference} ${linkTo({ ...view.now, several: false, projector: false, ...change })}`;
   try {
     await navigator.clipboard.writeText(text);
-    view.update({ notice: `#${reference} and its link are in the clipboard` });
+    view.update({ notice: `copied #${reference} and its link` });
   } catch {
     // Browsers refuse it to unencrypted pages from other machines.
     const field = byId("copy-text");

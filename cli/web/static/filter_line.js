@@ -28,7 +28,7 @@ export class FilterLine {
     this.#source = source;
     this.#view = view;
     if (source.isFile)
-      this.#input.placeholder = "words to look for, as in: alice rolls   Enter keeps, Esc drops";
+      this.#input.placeholder = "words, such as alice rolls   Enter applies, Esc clears";
     this.#input.addEventListener("input", () => this.#edited());
     this.#input.addEventListener("keydown", (event) => this.#handleKey(event));
     this.#input.addEventListener("blur", () => this.#list([]));

@@ -2,7 +2,7 @@
 
 import { byId, element, printable, write } from "./elements.js";
 
-const EVERYBODY = "everybody";
+const EVERYTHING = "everything";
 
 /** Shows the header, and applies the user's choices. */
 export class Header {
@@ -87,7 +87,7 @@ export class Header {
     // An address may name a player who is not known yet.
     this.#lookers = [...new Set([null, ...players, now.as])];
     byId("as").replaceChildren(
-      ...this.#lookers.map((name) => element("option", { selected: name === now.as }, name ?? EVERYBODY)),
+      ...this.#lookers.map((name) => element("option", { selected: name === now.as }, name ?? EVERYTHING)),
     );
     const title = table?.title ?? "Kiebitz";
     write(byId("title"), title);

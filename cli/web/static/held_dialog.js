@@ -25,8 +25,8 @@ export function editHeld(held, message, done) {
     fields.set(field, { input, hint });
     return element("div", { class: "held-field" }, element("label", { for: input.id }, field), input, hint);
   });
-  if (!lines.length) lines.push(element("p", {}, "it has no values that are known here"));
-  openDialog(`${message.name} from ${message.sender}, with other values`, lines, "Let it go so", async () => {
+  if (!lines.length) lines.push(element("p", {}, "no editable values"));
+  openDialog(`Edit ${message.name} from ${message.sender}`, lines, "Forward", async () => {
     for (const { input, hint } of fields.values()) showFieldError(input, hint, "");
     const values = Object.fromEntries([...fields].map(([field, { input }]) => [field, input.value]));
     try {
@@ -42,7 +42,7 @@ export function editHeld(held, message, done) {
       return;
     }
     closeDialog();
-    done(`${message.name} was let go with other values`);
+    done(`${message.name} was edited and forwarded`);
   });
 }
 
@@ -70,7 +70,7 @@ export function answerHeld(held, message, done) {
     input,
     element("datalist", { id: "held-names" }, ...message.answers.map((name) => element("option", { value: name }))),
   );
-  openDialog(`An answer to ${message.sender}; ${message.name} still waits`, [line], "Send it", async () => {
+  openDialog(`Answer ${message.sender}; ${message.name} remains held`, [line], "Send", async () => {
     await held.act({ do: "answer", number: message.number, text: input.value.trim() });
     closeDialog();
     done(`${message.name} was answered`);

@@ -6,11 +6,11 @@ import { HELD_TICK_MS, formatWaited } from "./held_strip.js";
 import { Pane } from "./pane.js";
 
 const HELD_DEEDS = [
-  ["let-go", "Let go", "Enter"],
+  ["let-go", "Forward", "Enter"],
   ["change", "Edit", "e"],
   ["drop", "Drop", "d"],
   ["answer", "Answer", "r"],
-  ["let-all-go", "Let all go", "g"],
+  ["let-all-go", "Forward all", "g"],
 ];
 
 /** The list of held messages, with a button for each action. */
@@ -78,12 +78,12 @@ export class HeldPane extends Pane {
   act(deed) {
     const message = this.held.messages.find(({ number }) => number === this.#chosen);
     if (!this.held.mayAct) this.#notify("this page is read-only");
-    else if (deed === "let-all-go") this.#do({ do: deed }, "all held messages were let go");
+    else if (deed === "let-all-go") this.#do({ do: deed }, "all held messages were forwarded");
     else if (message === undefined)
       this.#notify(this.#rows.size ? "select a message first" : "no held messages");
     else if (deed === "change") editHeld(this.held, message, (notice) => this.#done(message, notice));
     else if (deed === "answer") answerHeld(this.held, message, (notice) => this.#notify(notice));
-    else this.#do({ do: deed, number: message.number }, `${message.name} was ${deed === "drop" ? "dropped" : "let go"}`);
+    else this.#do({ do: deed, number: message.number }, `${message.name} was ${deed === "drop" ? "dropped" : "forwarded"}`);
   }
 
   async #do(deed, notice) {

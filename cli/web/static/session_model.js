@@ -160,7 +160,7 @@ export class SessionModel {
       await tableEvents.load(this.seq);
       if (filter && tableEvents === this.tableEvents) {
         const isAny = tableEvents.paged.items.length > 0 || !tableEvents.paged.isFirst || !tableEvents.paged.isLast;
-        this.#view.update({ notice: isAny ? "" : "no event meets the filter" });
+        this.#view.update({ notice: isAny ? "" : "no event matches the filter" });
       }
     } catch (error) {
       this.#showError(error);

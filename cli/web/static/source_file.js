@@ -84,7 +84,7 @@ export class FileSource {
     const packed = this.#data.full[number];
     const streams = this.#streamsOf(as);
     if (message === undefined || (streams && !streams.has(message.stream))) {
-      throw new Refused(`there is no message #${number} here`, { status: 404 });
+      throw new Refused(`message #${number} is not in this file`, { status: 404 });
     }
     if (packed === undefined) {
       throw new Refused(this.leftOut ?? "the file leaves out this message's bytes", { status: 404 });
@@ -128,7 +128,7 @@ export class FileSource {
 
   #table(table, as) {
     const found = this.#view(as)?.tables[table];
-    if (found === undefined) throw new Refused("that is not in this file", { status: 404 });
+    if (found === undefined) throw new Refused("this is not in the file", { status: 404 });
     return found;
   }
 

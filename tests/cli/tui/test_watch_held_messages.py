@@ -91,10 +91,10 @@ def test_a_message_that_waits_for_too_long_is_said_to(database: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "done", "said", "left"),
     [
-        ("enter", ("let go", 1), "ANNOUNCE was let go", "held 1/2"),
-        ("down enter", ("let go", 2), "ANNOUNCE was let go", "held 2/2"),
+        ("enter", ("let go", 1), "ANNOUNCE was forwarded", "held 1/2"),
+        ("down enter", ("let go", 2), "ANNOUNCE was forwarded", "held 2/2"),
         ("down down d", ("drop", 3), "ANNOUNCE was dropped", "held 2/2"),
-        ("g", ("let all go", 1, 2, 3), "all that waited was let go", "nothing waits"),
+        ("g", ("let all go", 1, 2, 3), "all held messages were forwarded", "no held messages"),
     ],
 )
 def test_what_a_key_does_to_what_waits(
@@ -102,7 +102,7 @@ def test_what_a_key_does_to_what_waits(
 ) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay)
-        assert "Enter let go  e edit  d drop  r answer  g let all go" in sight.text
+        assert "Enter forward  e edit  d drop  r answer  g forward all" in sight.text
         await sight.press(*keys.split())
         await shows(sight, said)
         await shows(sight, left)
@@ -114,7 +114,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("e")
-        await shows(sight, "ANNOUNCE from alice to the server, with other values")
+        await shows(sight, "Edit ANNOUNCE from alice to the server")
         assert {"dice", "token", "1,1"} <= {part for line in sight.lines for part in line.strip("| ").split()}
         await sight.press("enter")
         await shows(sight, "nothing is another")
@@ -126,7 +126,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
         await sight.press("backspace", "backspace", "backspace", *"2", "comma", *"1")
         await sight.until(lambda: "does not fit" not in sight.text, "the sentence goes")
         await sight.press("tab", "end", *"x", "enter")
-        await shows(sight, "it was let go with other values")
+        await shows(sight, "the edited message was forwarded")
 
     assert by_hand(database, script).engine.done == [("change", 1, b"ANNOUNCE;2,1;tokenx")]
 
@@ -140,7 +140,7 @@ def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
         await sight.press("backspace", "backspace", "backspace", "backspace", *"2", "comma", *"1", "enter")
         await shows(sight, "message 1 does not wait any more")
         await sight.press("escape")
-        await shows(sight, "nothing waits")
+        await shows(sight, "no held messages")
 
     assert by_hand(database, script).engine.done == [("let go", 1)]
 
@@ -150,7 +150,7 @@ def test_the_sender_is_answered(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("r")
-        await shows(sight, "An answer to alice, as if from the server; ANNOUNCE still waits")
+        await shows(sight, "Answer alice as the server; ANNOUNCE remains held")
         await sight.write("REJETED")
         await sight.press("enter")
         await shows(sight, "did you mean REJECTED?")
@@ -173,7 +173,7 @@ def test_nobody_acts_on_another_message_because_theirs_is_gone(database: str) ->
         await sight.press("enter")
         await shows(sight, "choose")
         await sight.press("down", "enter")
-        await shows(sight, "ANNOUNCE was let go")
+        await shows(sight, "ANNOUNCE was forwarded")
 
     assert by_hand(database, script).engine.done == [("drop", 2), ("let go", 1)]
 
@@ -232,7 +232,7 @@ def test_there_is_room_for_it_on_any_terminal(size: tuple[int, int], database: s
         await sight.press("escape", "r")
         await shows(sight, "An answer to alice")
         await sight.press("escape", "enter")
-        await shows(sight, "nothing waits")
+        await shows(sight, "no held messages")
 
     by_hand(database, script, size)
 
@@ -244,7 +244,7 @@ def test_names_and_values_of_peers_are_only_text(database: str) -> None:
         relay.hold(held_message(1, f"REGISTER;{hostile}".encode(), who=hostile))
         await shows(sight, "\\x1b[31mred")
         await sight.press("h", "e")
-        await shows(sight, "with other values")
+        await shows(sight, "Edit ")
         for keys in ((), ("escape", "r")):
             await sight.press(*keys)
             assert "\x1b" not in sight.text

@@ -34,7 +34,7 @@ def relayed(lesson: Class, database: Path, *options: str, rows: int = 24) -> Ite
     command = ("relay", "-m", lesson.mode, "-w", str(database), "--watch", *options)
     with Filled(*command, columns=100, rows=rows) as relay:
         try:
-            relay.until("nobody plays, as far as is known")
+            relay.until("no game yet")
             lesson.register("alice")
             relay.until(ALICE)
             yield relay
@@ -86,7 +86,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
         for keys, seen in (
             (b"?", "play or pause"),
             (b"q", "#3 of 26"),
-            (b"a", "everybody"),
+            (b"a", "everything"),
             (b"\x1b[B\r", "as alice"),
             (b"/", "a filter"),
             (b"x =\t", "x ="),
@@ -349,7 +349,7 @@ def test_a_sniff_with_watch(lesson: Class, tmp_path: Path) -> None:
     bpf = f"udp port {lesson.server_port}"
     command = ("sniff", "-i", "lo", "-f", bpf, "-w", str(tmp_path / "game.db"), "--watch")
     with Filled(*command) as sniff:
-        sniff.until("nobody plays, as far as is known")
+        sniff.until("no game yet")
         lesson.register("alice", lesson.server_port)
         sniff.until(ALICE)
         sniff.type(b"\x1b[Z")

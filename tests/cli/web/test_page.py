@@ -238,7 +238,7 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
     sight.be(session=SESSION["schafkopf"], at=seq)
     sight.until_at(seq)
     sight.press("Space")
-    sight.until(lambda: "s of silence, shortened" in sight.text("#notice"), "it says that it shortens")
+    sight.until(lambda: "s pause, shortened" in sight.text("#notice"), "it says that it shortens")
     assert sight.text("#how").startswith("playing")
     sight.press("Space")
     sight.until(lambda: sight.text("#how") == "paused", "it stands still")
@@ -328,7 +328,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     sight.until_at(1)
     names = asked(five, "tables", session=session)["players"]
     assert sight.tell("[...document.getElementById('as').options].map((one) => one.textContent)") == [
-        "everybody",
+        "everything",
         *names,
     ]
     sight.one("#as").select_option(label="bob")
@@ -344,7 +344,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     # The browser's button goes back to everybody.
     sight.page.go_back()
     sight.until(lambda: "as" not in place(sight), "everybody's is shown again")
-    sight.until(lambda: sight.one("#as").input_value() == "everybody", "so says the chooser")
+    sight.until(lambda: sight.one("#as").input_value() == "everything", "so says the chooser")
 
 
 @pytest.mark.full

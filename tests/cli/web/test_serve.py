@@ -467,7 +467,7 @@ REFUSED: list[tuple[int, str, str]] = [
     (400, "api/sessions?session=1", "there is no parameter session"),
     (400, "api/tables/1/events?after=1&before=3", "only one of"),
     (400, "api/messages?table=1&at=3&after=3", "only one of"),
-    (400, "api/tables/1/events?limit=0", "limit is at least 1"),
+    (400, "api/tables/1/events?limit=0", "limit must be at least 1"),
     (400, "api/messages?at=3", "at goes with table"),
     (400, "api/messages?around=3", "there is no parameter around"),
     (400, "api/messages?filter=" + "a" * 2001, "2001 characters"),
@@ -634,7 +634,7 @@ def test_a_port_that_is_in_use_is_told(paths: dict[str, Path]) -> None:
     with socket.create_server(("127.0.0.1", free_port("tcp"))) as taken:
         done = kiebitz("serve", str(paths["maexchen"]), "--port", str(taken.getsockname()[1]))
     assert done.status == 1
-    assert "another program has this port; take another with --port" in done.err
+    assert "this port is in use; choose another with --port" in done.err
 
 
 # The document.

@@ -77,7 +77,7 @@ def test_what_waits_is_told(server: Serving, relay: Relay) -> None:
 def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
     with server.live() as stream:
         # A relay before it may have ended just now.
-        until(lambda: stream.of_kind("held") == {"count": 0}, "nothing waits yet", QUICK_S)
+        until(lambda: stream.of_kind("held") == {"count": 0}, "no held messages yet", QUICK_S)
         relay.hold(held_message(1))
         assert stream.of_kind("held") == {"count": 1}
         assert post(server, {"do": "let-go", "number": 1}).status == 200
@@ -113,7 +113,7 @@ def test_what_can_be_done(deed: dict[str, Any], done: tuple[Any, ...], server: S
 REFUSED: list[tuple[Any, int, str]] = [
     ({"do": "let-go", "number": 9}, 409, "message 9 does not wait any more"),
     ({"do": "let-go"}, 409, "let-go goes with the number of a message"),
-    ({"do": "change", "number": 9, "values": {}}, 409, "message 9 does not wait any more"),
+    ({"do": "change", "number": 9, "values": {}}, 409, "message 9 is not held any more"),
     ({"do": "change", "number": 1, "values": {"dice": "4,2"}}, 409, "nothing is another"),
     ({"do": "change", "number": 1, "values": {"dice": "9,9"}}, 409, "dice=9,9 does not fit"),
     ({"do": "answer", "number": 1, "text": "REJETED"}, 409, "did you mean REJECTED?"),
@@ -227,7 +227,7 @@ def test_a_player_s_link_neither_sees_nor_acts(database: str, relay: Relay) -> N
         alice = far.links()["alice"]
         assert numbers(far, key=alice) is None
         answer = post(far, {"do": "let-go", "number": 1}, key=alice)
-        assert (answer.status, answer.sentence) == (403, "only who sees everything can act on what is held")
+        assert (answer.status, answer.sentence) == (403, "a player's link cannot act on held messages")
         assert post(far, {"do": "let-go", "number": 1}).status == 403
         with far.live(key=alice) as stream:
             while (told := stream.next(0.5)) is not None:
