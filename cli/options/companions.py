@@ -25,7 +25,7 @@ import click
 import kiebitz
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.status import INTERRUPTED, OK
-from kiebitz.cli.tui.run import RECORDER_SAYS, check_terminal
+from kiebitz.cli.tui.run import RECORDER_OUTPUT, check_terminal
 from kiebitz.proxy.relay.modes import parse_endpoint
 from kiebitz.services.standard_streams import flush, tell, warn
 
@@ -187,7 +187,7 @@ class _Watch(_Companion):
         # A capture may come through stdin.
         stdin = None if sys.stdin.isatty() else os.open("/dev/tty", os.O_RDWR)
         words = "watch", session
-        return _start(words, RECORDER_SAYS, self._file.fileno(), stdin=stdin, stdout=stdout, stderr=stderr)
+        return _start(words, RECORDER_OUTPUT, self._file.fileno(), stdin=stdin, stdout=stdout, stderr=stderr)
 
     def _ended(self, status: int, on_quit: Callable[[], None]) -> None:
         if status in (OK, INTERRUPTED):

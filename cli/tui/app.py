@@ -19,17 +19,17 @@ from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.screen import RenderableType, Text
 from kiebitz.cli.tui.dialogs import Choice, Help
 from kiebitz.cli.tui.filter_line import FilterLine
-from kiebitz.cli.tui.held_messages import Deed, HeldMessages
-from kiebitz.cli.tui.keys import bindings, line_of_keys, told
+from kiebitz.cli.tui.held_messages import HeldMessages, KeyAction
+from kiebitz.cli.tui.keys import bindings, help_lines, key_line
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.cli.tui.lists import BlockRows, SaidRows
-from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.lists import FixedRows, LogRows
+from kiebitz.cli.tui.log_tail import LogTail
 from kiebitz.cli.tui.message_pane import MessagePane
-from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.navigation import Navigator
 from kiebitz.cli.tui.picture import Picture
-from kiebitz.cli.tui.scheduler import Passing
+from kiebitz.cli.tui.scheduler import Scheduler
 from kiebitz.cli.tui.small_tables import SmallTables
-from kiebitz.cli.tui.status import pane_title, status
+from kiebitz.cli.tui.status import pane_title, status_line
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.style import CSS
 from kiebitz.cli.tui.timeline_bar import Bar
@@ -51,10 +51,10 @@ _BOTH = 30
 _AROUND = 3
 """Rows of the timeline, the status and the keys."""
 
-PANES = ("events", "messages", "message", "flaws", "streams", "held", "said")
+PANES = ("events", "messages", "message", "diagnostics", "streams", "held", "said")
 
 
-class _Sight(Screen[None], inherit_bindings=False):
+class _MainScreen(Screen[None], inherit_bindings=False):
     """The only screen. Tab is bound to the panes, not to Textual's focus."""
 
     AUTO_FOCUS = ""
@@ -67,31 +67,35 @@ class WatchApp(App[int], inherit_bindings=False):
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, viewer: Viewer, said: Said | None = None, hands: ControlClient | None = None) -> None:
+    def __init__(
+        self, viewer: Navigator, said: LogTail | None = None, hands: ControlClient | None = None
+    ) -> None:
         super().__init__(ansi_color=True)
         self.viewer = viewer
         self._said = said
         self._letters = has_letters("←→●┃━─")
-        self.by_hand = HeldMessages(self, self, hands, lambda: viewer.watched.player is None, self._letters)
-        self.passing = Passing(self, self, viewer, said)
+        self.held_messages = HeldMessages(
+            self, self, hands, lambda: viewer.watched.player is None, self._letters
+        )
+        self.scheduler = Scheduler(self, self, viewer, said)
         self._has_chosen = False
         self.pane = PANES[0]
         self.failure: Exception | None = None
         """The unexpected exception that ended the application."""
 
-    def show_what_came(self) -> None:
+    def show_new_events(self) -> None:
         """Show new events, at all tables side by side unless the user has chosen one."""
         if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
             self.show_several(True)
         if self.shows_several:
-            if self.several.lacks_some:
-                self.several.look_again()
-            self.several.renew_moved()
+            if self.several.has_hidden_tables:
+                self.several.refresh_tables()
+            self.several.renew_changed()
             self.show_status()
         else:
             self.show()
 
-    def show_said(self) -> None:
+    def show_recorder_output(self) -> None:
         """Show new output of the recording process."""
         said = self.query_one("#said", Listing)
         said.choose(len(said.rows) - 1)
@@ -99,14 +103,14 @@ class WatchApp(App[int], inherit_bindings=False):
             self.viewer.notice = "new output of the recorder: press a and choose everything to read it"
         self.show_status()
 
-    def show_hands(self) -> None:
+    def show_held(self) -> None:
         """Show a changed list of held messages, and add or remove its pane."""
         self._keep_to_panes()
         self.show_status()
 
     def tick(self) -> None:
         """Update the waiting times of held messages."""
-        self.by_hand.tick()
+        self.held_messages.tick()
 
     def note(self, sentence: str) -> None:
         """Show a sentence in the status line."""
@@ -128,7 +132,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.exit(FAILED)
 
     def get_default_screen(self) -> Screen[None]:
-        return _Sight(id="_default")
+        return _MainScreen(id="_default")
 
     # Layout.
 
@@ -141,13 +145,13 @@ class WatchApp(App[int], inherit_bindings=False):
                 with Vertical(id="panes"):
                     yield Static(id="pane")
                     with ContentSwitcher(initial="events", id="lists"):
-                        yield Listing(BlockRows("no table yet"), id="events")
+                        yield Listing(FixedRows("no table yet"), id="events")
                         yield Listing(self.viewer.messages, id="messages")
                         yield MessagePane(self.viewer.watched, id="message")
-                        yield Listing(self.viewer.flaws, id="flaws")
+                        yield Listing(self.viewer.diagnostics, id="diagnostics")
                         yield Listing(self.viewer.streams, id="streams")
-                        yield Listing(self.by_hand.rows, id="held")
-                        yield Listing(SaidRows(self._said), id="said")
+                        yield Listing(self.held_messages.rows, id="held")
+                        yield Listing(LogRows(self._said), id="said")
             yield SmallTables(self.viewer, id="several")
         yield Static(id="waiting")
         yield Static(id="status")
@@ -172,24 +176,24 @@ class WatchApp(App[int], inherit_bindings=False):
     @property
     def panes(self) -> tuple[str, ...]:
         """The available panes. A player's view has neither the recorder's output nor held messages."""
-        is_there = {
-            "held": self.by_hand.is_there,
+        is_available = {
+            "held": self.held_messages.is_available,
             "said": self._said is not None and self.viewer.watched.player is None,
         }
-        return tuple(pane for pane in PANES if is_there.get(pane, True))
+        return tuple(pane for pane in PANES if is_available.get(pane, True))
 
     def on_mount(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
-        self.take_lists()
+        self.replace_lists()
         if self.viewer.has_several_games:
             self.show_several(True)
             if not self.viewer.follows:
                 self.viewer.begin()
-        self.run_worker(self.passing.follow())
-        self.by_hand.start()
-        self.passing.play()
+        self.run_worker(self.scheduler.follow())
+        self.held_messages.start()
+        self.scheduler.play()
         self._arrange()
 
     def on_resize(self) -> None:
@@ -211,7 +215,7 @@ class WatchApp(App[int], inherit_bindings=False):
         else:
             rows = height - _AROUND
             panes.styles.height = max(_LEAST, min(rows - _TABLE_HEIGHT, rows * 2 // 5))
-        keys = line_of_keys(width, self._letters, self.pane == "held")
+        keys = key_line(width, self._letters, self.pane == "held")
         self.query_one("#keys", Static).update(Text(keys, "dim"))
         self.show()
 
@@ -221,24 +225,24 @@ class WatchApp(App[int], inherit_bindings=False):
         try:
             picture = self.viewer.picture()
         except sqlite3.Error as error:
-            self.tell(error)
+            self.show_error(error)
             raise
         return picture if picture is not None else Text("no game yet")
 
-    def take_lists(self) -> None:
+    def replace_lists(self) -> None:
         """Show the navigator's lists after they were replaced."""
         viewer = self.viewer
         if viewer.table is not None:
             self.query_one("#events", Listing).take(viewer.events)
         self.query_one("#messages", Listing).take(viewer.messages)
-        self.query_one("#flaws", Listing).take(viewer.flaws)
+        self.query_one("#diagnostics", Listing).take(viewer.diagnostics)
         self.query_one("#streams", Listing).take(viewer.streams)
 
     def show(self) -> None:
         """Show the current position."""
         viewer = self.viewer
         course = viewer.course
-        with self.told():
+        with self.reporting_errors():
             if self.shows_several:
                 self.several.renew()
             elif course is not None:
@@ -246,7 +250,7 @@ class WatchApp(App[int], inherit_bindings=False):
                 self.query_one(Bar).show(course, viewer.marks)
                 events = self.query_one("#events", Listing)
                 if events.rows is not viewer.events:
-                    self.take_lists()
+                    self.replace_lists()
                 events.choose(course.place)
             if self.pane == "message":
                 self.query_one(MessagePane).open(viewer.message_id())
@@ -256,63 +260,63 @@ class WatchApp(App[int], inherit_bindings=False):
     def show_status(self) -> None:
         """Update the status line and the title of the pane."""
         where = self.several.where() if self.shows_several else None
-        self.query_one("#status", Static).update(status(self.viewer, where, self.size.width))
+        self.query_one("#status", Static).update(status_line(self.viewer, where, self.size.width))
         pane = self.query_one("#pane", Static)
         pane.update(pane_title(self.panes, self.pane, self.listing.where(), pane.size.width))
 
     # Errors.
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def reporting_errors(self) -> Iterator[None]:
         """Show an sqlite3.Error of the block in the status line, and continue."""
         try:
             yield
         except sqlite3.Error as error:
-            self.tell(error)
+            self.show_error(error)
 
-    def tell(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         """Show why the session cannot be read."""
         self.viewer.watched.fails(error)
         self.show_status()
 
     # Keys.
 
-    def action_leave(self, status: int) -> None:
-        self.exit(status)
+    def action_leave(self, code: int) -> None:
+        self.exit(code)
 
     def action_play(self) -> None:
         self.viewer.toggle()
-        self.passing.play()
+        self.scheduler.play()
         self.show()
 
     def action_step(self, by: int) -> None:
-        self._moved(lambda: self.viewer.step(by))
+        self._move(lambda: self.viewer.step(by))
 
     def action_game(self, by: int) -> None:
-        self._moved(lambda: self.viewer.game(by))
+        self._move(lambda: self.viewer.game(by))
 
     def action_begin(self) -> None:
-        self._moved(self.viewer.begin)
+        self._move(self.viewer.begin)
 
     def action_end(self) -> None:
-        self._moved(self.viewer.end)
+        self._move(self.viewer.end)
 
     def action_faster(self) -> None:
         self.viewer.pace.faster()
-        self._moved(lambda: None)
+        self._move(lambda: None)
 
     def action_slower(self) -> None:
         self.viewer.pace.slower()
-        self._moved(lambda: None)
+        self._move(lambda: None)
 
     def action_error(self, by: int) -> None:
-        self._moved(lambda: self.viewer.error(by))
+        self._move(lambda: self.viewer.error(by))
 
     def action_move(self, by: int) -> None:
         if self.shows_several:
             self._choose_table(by)
         elif self.pane == "events":
-            self._moved(lambda: self.viewer.step(by))
+            self._move(lambda: self.viewer.step(by))
         else:
             self.listing.move(by)
             self.show_status()
@@ -328,7 +332,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self._turn_to(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
 
     def _choose_table(self, by: int) -> None:
-        with self.told():
+        with self.reporting_errors():
             self.several.move(by)
         self.show_status()
 
@@ -337,7 +341,7 @@ class WatchApp(App[int], inherit_bindings=False):
         if self.shows_several:
             self._enlarge(self.several.table)
         elif self.pane == "held":
-            self.by_hand.do("let-go")
+            self.held_messages.do("let-go")
         elif self.viewer.steps:
             self.action_play()
         elif self.listing.place >= 0:
@@ -356,23 +360,23 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_player(self) -> None:
         """Let the user choose the player whose view is shown."""
-        with self.told():
+        with self.reporting_errors():
             players = self.viewer.watched.players()
             now = self.viewer.watched.player
             chosen = players.index(now) + 1 if now in players else 0
 
-            def look_over(place: int | None) -> None:
+            def switch_viewer(place: int | None) -> None:
                 if place is None:
                     return
-                with self.told():
-                    self.viewer.look_over(players[place - 1] if place else None)
+                with self.reporting_errors():
+                    self.viewer.switch_viewer(players[place - 1] if place else None)
                 self._keep_to_panes()
-                self.by_hand.show()
-                self._moved(lambda: None)
+                self.held_messages.show()
+                self._move(lambda: None)
 
             self.push_screen(
                 Choice("Whose view?", ["everything", *(name or '""' for name in players)], chosen),
-                look_over,
+                switch_viewer,
             )
 
     def action_filter(self) -> None:
@@ -382,18 +386,18 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_held(self) -> None:
         """Switch to the held messages."""
-        if not self.by_hand.is_there:
+        if not self.held_messages.is_available:
             self.note("no relay holds messages here: start one with kiebitz relay --hold")
         else:
             if self.shows_several:
                 self._enlarge(self.several.table)
             self._turn_to("held")
 
-    def action_by_hand(self, deed: Deed) -> None:
+    def action_by_hand(self, deed: KeyAction) -> None:
         """Act on the selected held message."""
         if self.pane == "held" and not self.shows_several:
-            self.by_hand.do(deed)
-        elif self.by_hand.held:
+            self.held_messages.do(deed)
+        elif self.held_messages.held:
             self.note("press h to act on held messages")
 
     def action_copy(self) -> None:
@@ -423,12 +427,12 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         """Show all keys."""
-        self.push_screen(Help(told(self._letters)))
+        self.push_screen(Help(help_lines(self._letters)))
 
-    def _moved(self, move: Callable[[], object]) -> None:
-        with self.told():
+    def _move(self, move: Callable[[], object]) -> None:
+        with self.reporting_errors():
             move()
-        self.passing.play()
+        self.scheduler.play()
         self.show()
 
     def show_several(self, several: bool) -> None:
@@ -440,7 +444,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self._has_chosen = True
         self.show_several(False)
         if table is not None:
-            self._moved(lambda: self.viewer.look_at(table))
+            self._move(lambda: self.viewer.switch_table(table))
 
     def _turn_to(self, pane: str) -> None:
         self.pane = pane
@@ -450,22 +454,22 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def _open(self, listing: Listing, place: int) -> None:
         if listing.id == "held":
-            self.by_hand.do("let-go")
+            self.held_messages.do("let-go")
             return
         if listing.id == "streams":
             numbers = self.viewer.watched.timeline.numbers
             stream = numbers.number("streams", self.viewer.streams.ids[place])
             self.query_one(FilterLine).open(f"stream == {stream}")
             return
-        with self.told():
+        with self.reporting_errors():
             number = self.viewer.message_of(listing.id, place)
             if number is not None:
                 self.viewer.open_message(number)
-            elif listing.id == "flaws":
+            elif listing.id == "diagnostics":
                 self.viewer.notice = "this diagnostic has no message: its stream has the bytes"
         if listing.id != "said":
             self._turn_to("message")
-        self.passing.play()
+        self.scheduler.play()
         self.show()
 
     # Messages of the widgets.
@@ -474,12 +478,12 @@ class WatchApp(App[int], inherit_bindings=False):
         if message.opened:
             self._open(message.listing, message.place)
         elif message.listing.id == "events":
-            self._moved(lambda: self.viewer.be_at(message.place))
+            self._move(lambda: self.viewer.move_to(message.place))
         else:
             self.show_status()
 
     def on_bar_asked(self, message: Bar.Asked) -> None:
-        self._moved(lambda: self.viewer.be_at(message.place))
+        self._move(lambda: self.viewer.move_to(message.place))
 
     def on_picture_opened(self, message: Picture.Opened) -> None:
         if self.shows_several:
@@ -488,7 +492,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def on_filter_line_written(self, message: FilterLine.Written) -> None:
         before = self.viewer.watched.wanted
         if (before.text if before else None) != (message.wanted.text if message.wanted else None):
-            self._moved(lambda: self.viewer.want(message.wanted))
+            self._move(lambda: self.viewer.set_filter(message.wanted))
 
     def on_filter_line_left(self) -> None:
         self.set_focus(None)

@@ -14,13 +14,13 @@ from textual.widgets.option_list import Option
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 
-LEAVING = (Binding("ctrl+c", "app.leave(130)", "quit", priority=True),)
+QUIT_BINDINGS = (Binding("ctrl+c", "app.leave(130)", "quit", priority=True),)
 
 
 class Choice(ModalScreen[int | None]):
     """A list of options to choose from; its result is the index of the option, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*LEAVING, Binding("escape,q", "dismiss(None)", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [*QUIT_BINDINGS, Binding("escape,q", "dismiss(None)", "back")]
 
     def __init__(self, title: str, choices: Sequence[str], chosen: int) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Help(ModalScreen[None]):
     """The list of all keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *LEAVING,
+        *QUIT_BINDINGS,
         Binding("escape,q,enter,space,question_mark", "dismiss(None)", "back"),
     ]
 

@@ -19,14 +19,14 @@ from kiebitz.storage.read.conditions import compile_wanted, names_at_end
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_PAUSE_S = 0.2
+_APPLY_DELAY_S = 0.2
 """Delay in seconds between a key and the evaluation of the filter."""
 
-_MOST = 200
+_MAX_CANDIDATES = 200
 """Maximum number of candidates listed."""
 
 
-class _Line(Input):
+class _FilterInput(Input):
     """Text input with completion by Tab."""
 
     async def _on_key(self, event: events.Key) -> None:
@@ -59,12 +59,12 @@ class FilterLine(Vertical):
     _timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield _Line(placeholder='filter, such as actor == "alice"   Tab completes, Enter applies, Esc clears')
+        yield _FilterInput(placeholder='such as actor == "alice"   Tab completes, Enter applies, Esc clears')
         yield Static(id="slip")
 
     @property
-    def _input(self) -> _Line:
-        return self.query_one(_Line)
+    def _input(self) -> _FilterInput:
+        return self.query_one(_FilterInput)
 
     def open(self, text: str) -> None:
         """Show the line with a filter."""
@@ -72,9 +72,9 @@ class FilterLine(Vertical):
         self._input.value = text
         self._input.cursor_position = len(text)
         self._input.focus()
-        self._tell(Text())
+        self._show_hint(Text())
 
-    def _wait_no_longer(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -82,7 +82,7 @@ class FilterLine(Vertical):
     def complete(self) -> None:
         """Insert the common prefix of all matching names, or list them."""
         # An unfinished word is not an error yet.
-        self._wait_no_longer()
+        self._cancel_timer()
         line = self._input
         text = line.value[: line.cursor_position]
         before, names = names_at_end(text)
@@ -92,19 +92,19 @@ class FilterLine(Vertical):
             line.value = common + rest
             line.cursor_position = len(common)
         elif len(names) > 1:
-            self._tell(Text("  ".join(names[:_MOST])))
+            self._show_hint(Text("  ".join(names[:_MAX_CANDIDATES])))
         elif not names:
-            self._tell(Text("no matching name", "dim"))
+            self._show_hint(Text("no matching name", "dim"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._tell(Text())
-        self._wait_no_longer()
-        self._timer = self.set_timer(_PAUSE_S, lambda: self._try(event.value))
+        self._show_hint(Text())
+        self._cancel_timer()
+        self._timer = self.set_timer(_APPLY_DELAY_S, lambda: self._apply(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if self._try(event.value):
+        if self._apply(event.value):
             self.close(kept=True)
 
     def on_key(self, event: events.Key) -> None:
@@ -115,11 +115,11 @@ class FilterLine(Vertical):
 
     def close(self, kept: bool) -> None:
         """Hide the line."""
-        self._wait_no_longer()
+        self._cancel_timer()
         self.display = False
         self.post_message(self.Left(kept))
 
-    def _try(self, text: str) -> bool:
+    def _apply(self, text: str) -> bool:
         """Apply the text, unless it has changed since. Return True if it is a filter."""
         from kiebitz.dissectors.filters import FilterError
 
@@ -129,10 +129,10 @@ class FilterLine(Vertical):
             wanted = compile_wanted(text.strip() or None)
         except FilterError as error:
             caret = " " * cell_len(text[: error.position]) + "^" * max(error.length, 1)
-            self._tell(LINE_BREAK.join([Text(caret, "bold red"), Text(error.message)]))
+            self._show_hint(LINE_BREAK.join([Text(caret, "bold red"), Text(error.message)]))
             return False
         self.post_message(self.Written(wanted))
         return True
 
-    def _tell(self, text: Text) -> None:
+    def _show_hint(self, text: Text) -> None:
         self.query_one("#slip", Static).update(text)

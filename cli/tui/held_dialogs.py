@@ -14,21 +14,21 @@ from textual.widgets import Input, Static
 
 from kiebitz.cli.held_fields import answers, assigned, misfits, receiver, sender, slots
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.cli.tui.dialogs import LEAVING
+from kiebitz.cli.tui.dialogs import QUIT_BINDINGS
 from kiebitz.services.alteration.control_server import HeldMessage
 
-Send = Callable[[str], Awaitable[str | None]]
+SendAction = Callable[[str], Awaitable[str | None]]
 """Sends the text of an action; returns why it was refused, or None."""
 
 _NAMES_SHOWN = 300
 
 
-class _Asking(ModalScreen[bool]):
+class _HeldDialog(ModalScreen[bool]):
     """A dialog that stays open until its action succeeds; its result is True then."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*LEAVING, Binding("escape", "dismiss(False)", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [*QUIT_BINDINGS, Binding("escape", "dismiss(False)", "back")]
 
-    def __init__(self, message: HeldMessage, send: Send) -> None:
+    def __init__(self, message: HeldMessage, send: SendAction) -> None:
         super().__init__()
         self.message = message
         self._send = send
@@ -39,14 +39,14 @@ class _Asking(ModalScreen[bool]):
         if why is None:
             self.dismiss(True)
         else:
-            self.say(why)
+            self.show_problem(why)
 
-    def say(self, sentence: str) -> None:
+    def show_problem(self, sentence: str) -> None:
         """Show a sentence at the end of the dialog."""
         self.query_one("#why", Static).update(Text(sentence, "bold red"))
 
 
-class EditHeld(_Asking):
+class EditHeld(_HeldDialog):
     """One input for each field of a message. Enter sends the edited message on."""
 
     def compose(self) -> ComposeResult:
@@ -76,29 +76,29 @@ class EditHeld(_Asking):
         event.stop()
         place = int((event.input.id or "").removeprefix("value-"))
         field = self._fields[place]
-        self._tell({field: misfits(self.message, {field: event.value}).get(field)})
+        self._show_problems({field: misfits(self.message, {field: event.value}).get(field)})
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         wrong = misfits(self.message, self.values)
-        self._tell({field: wrong.get(field) for field in self._fields})
+        self._show_problems({field: wrong.get(field) for field in self._fields})
         text = assigned(self.message, self.values)
         if wrong:
             self.query_one(f"#value-{self._fields.index(next(iter(wrong)))}", Input).focus()
         elif not text:
-            self.say("no field was changed: Esc, then Enter, forwards it unchanged")
+            self.show_problem("no field was changed: Esc, then Enter, forwards it unchanged")
         else:
             await self.send(text)
 
-    def _tell(self, slips: dict[str, str | None]) -> None:
-        self.say("")
+    def _show_problems(self, slips: dict[str, str | None]) -> None:
+        self.show_problem("")
         for field, slip in slips.items():
             shown = self.query_one(f"#slip-{self._fields.index(field)}", Static)
             shown.update(Text(slip or "", "red"))
             shown.display = slip is not None
 
 
-class AnswerHeld(_Asking):
+class AnswerHeld(_HeldDialog):
     """Input for a message to the sender of a held message."""
 
     def compose(self) -> ComposeResult:

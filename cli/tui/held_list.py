@@ -13,7 +13,7 @@ from kiebitz.services.alteration.control_server import HeldMessage
 
 _ALARM = "bold red"
 
-_ROWS = 3
+_MAX_ROWS = 3
 """Maximum number of rows of the line above the status."""
 
 
@@ -49,7 +49,7 @@ class HeldRows(Rows):
         )
 
 
-def strip(held: Held, width: int, key: str) -> Text:
+def held_line(held: Held, width: int, key: str) -> Text:
     """Return the overdue or oldest message and the number of others, in lines of a width, with the `key`."""
     message = next(filter(held.is_overdue, held.messages), held.messages[0])
     is_overdue = held.is_overdue(message)
@@ -62,7 +62,7 @@ def strip(held: Held, width: int, key: str) -> Text:
         f"; {len(held) - 1} more" if len(held) > 1 else "",
         (f"  press {key} to act" if key else "", "dim"),
     )
-    return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_ROWS])
+    return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_MAX_ROWS])
 
 
 def _waited(held: Held, message: HeldMessage) -> str:

@@ -61,7 +61,7 @@ KEYS = (
         "open",
         by_hand="forward",
     ),
-    Key("h", "held", "h", "held messages: Enter forwards, e edits, d drops, r answers, g forwards all"),
+    Key("h", "held", "h", "held: Enter forwards, e edits, d drops, r answers, g forwards all"),
     Key("e", "by_hand('change')", "e", "", by_hand="edit"),
     Key("d", "by_hand('drop')", "d", "", by_hand="drop"),
     Key("r", "by_hand('answer')", "r", "", by_hand="answer"),
@@ -74,8 +74,8 @@ KEYS = (
     Key("ctrl+z", "suspend_process", "Ctrl-Z", "suspend until fg"),
 )
 
-_FIRST = ["q", "?", "Space", "Right", "n", "/", "a", "Tab", "Enter", "t", "PgDn", "End"]
-_FIRST_BY_HAND = ["Enter", "e", "d", "r", "g", "?", "Tab", "q"]
+_PRIORITY = ["q", "?", "Space", "Right", "n", "/", "a", "Tab", "Enter", "t", "PgDn", "End"]
+_HELD_PRIORITY = ["Enter", "e", "d", "r", "g", "?", "Tab", "q"]
 """Order in which keys get their place in the key line."""
 
 
@@ -87,14 +87,14 @@ def bindings() -> list[Binding]:
     ]
 
 
-def told(has_letters: bool) -> list[tuple[str, str]]:
+def help_lines(has_letters: bool) -> list[tuple[str, str]]:
     """Return each key with its description."""
     return [(_name(key, has_letters), key.does) for key in KEYS if key.does]
 
 
-def line_of_keys(width: int, has_letters: bool, by_hand: bool = False) -> str:
+def key_line(width: int, has_letters: bool, by_hand: bool = False) -> str:
     """Return as many keys as fit into a line; with `by_hand` those that act on held messages."""
-    first = _FIRST_BY_HAND if by_hand else _FIRST
+    first = _HELD_PRIORITY if by_hand else _PRIORITY
 
     def most_needed(key: Key) -> int:
         name = key.plain or key.shown

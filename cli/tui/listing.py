@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from kiebitz.cli.terminal.screen import Style, Text
 from kiebitz.cli.tui.lists import Rows
-from kiebitz.cli.tui.strip_rendering import strip_of
+from kiebitz.cli.tui.strip_rendering import line_strip
 
 _CHOSEN = Style(reverse=True)
 _WHEEL = 3
@@ -70,11 +70,11 @@ class Listing(Widget):
         width = self.size.width
         lines = self._lines()
         if not lines:
-            return strip_of(Text(self.rows.nothing if y == 0 else "", "dim"), self.app.console, width)
+            return line_strip(Text(self.rows.nothing if y == 0 else "", "dim"), self.app.console, width)
         if y >= len(lines):
             return Strip.blank(width)
         style = _CHOSEN if self._top + y == self.place else None
-        return strip_of(lines[y], self.app.console, width, style)
+        return line_strip(lines[y], self.app.console, width, style)
 
     def _lines(self) -> Sequence[Text]:
         if self._seen is None:

@@ -15,7 +15,7 @@ from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.log_tail import LogTail
 from kiebitz.dissectors.model import Action, Direction, Message, Stream
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
@@ -39,7 +39,7 @@ ARROWS: dict[bool, dict[Direction, str]] = {
 
 _LEARN_EVERY_S = 0.5
 
-_MOST_NAMES = 10_000
+_MAX_NAMES = 10_000
 
 
 class Rows(ABC):
@@ -79,7 +79,7 @@ class EventRows(Rows):
         ]
 
 
-class Names:
+class ClientNames:
     """The players' names of the clients, as far as known."""
 
     def __init__(self, watched: Watched) -> None:
@@ -97,7 +97,7 @@ class Names:
         if now - self._learned_s < _LEARN_EVERY_S:
             return
         self._learned_s = now
-        if len(self._names.names) < _MOST_NAMES:
+        if len(self._names.names) < _MAX_NAMES:
             self._names.learn(self._watched.timeline)
 
 
@@ -106,7 +106,7 @@ class MessageRows(Rows):
 
     nothing = "no messages, or none that match the filter"
 
-    def __init__(self, watched: Watched, search: Search, names: Names, has_letters: bool) -> None:
+    def __init__(self, watched: Watched, search: Search, names: ClientNames, has_letters: bool) -> None:
         self._watched = watched
         self.search = search
         self._names = names
@@ -147,12 +147,12 @@ class MessageRows(Rows):
         )
 
 
-class FlawRows(Rows):
+class DiagnosticRows(Rows):
     """The diagnostics of a table or session."""
 
     nothing = "no diagnostics, or none that match the filter"
 
-    def __init__(self, watched: Watched, search: Search, names: Names) -> None:
+    def __init__(self, watched: Watched, search: Search, names: ClientNames) -> None:
         self._watched = watched
         self.search = search
         self._names = names
@@ -180,7 +180,7 @@ class StreamRows(Rows):
 
     nothing = "no streams yet"
 
-    def __init__(self, watched: Watched, names: Names) -> None:
+    def __init__(self, watched: Watched, names: ClientNames) -> None:
         self._watched = watched
         self._names = names
         self.ids: Sequence[int] = ()
@@ -212,12 +212,12 @@ class StreamRows(Rows):
         )
 
 
-class SaidRows(Rows):
+class LogRows(Rows):
     """The output of the recording process."""
 
     nothing = "no output yet"
 
-    def __init__(self, said: Said | None) -> None:
+    def __init__(self, said: LogTail | None) -> None:
         self._said = said
 
     def __len__(self) -> int:
@@ -227,7 +227,7 @@ class SaidRows(Rows):
         return [Text(line) for line in self._said.lines[begin:end]] if self._said is not None else []
 
 
-class BlockRows(Rows):
+class FixedRows(Rows):
     """A fixed list of lines."""
 
     def __init__(self, nothing: str, lines: Sequence[Text] = ()) -> None:

@@ -10,7 +10,7 @@ from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered
 
-_PIECE = 20
+_BATCH = 20
 
 _ID_BITS = 40
 _ID = (1 << _ID_BITS) - 1
@@ -24,7 +24,7 @@ class Marks:
         self._watched = watched
         self._table = table
         self._search = watched.marks(table)
-        self._taken = 0
+        self._added = 0
         self._latest_game = 0
         self.games = array("q")
         self.warnings = array("q")
@@ -38,12 +38,12 @@ class Marks:
         end = time.monotonic() + seconds
         timeline = self._watched.timeline
         is_more = self._search.go_on(timeline.last_id("diagnostics"), seconds / 3)
-        while self._taken < len(self._search.found) and time.monotonic() < end:
-            piece = self._search.found[self._taken : self._taken + _PIECE]
-            self._taken += len(piece)
+        while self._added < len(self._search.found) and time.monotonic() < end:
+            piece = self._search.found[self._added : self._added + _BATCH]
+            self._added += len(piece)
             for flaw in diagnostics_numbered(timeline, piece):
-                self._take(flaw)
-        is_more |= self._taken < len(self._search.found)
+                self._add(flaw)
+        is_more |= self._added < len(self._search.found)
         while (are_more_games := self._gather_games()) and time.monotonic() < end:
             pass
         return are_more_games or is_more
@@ -54,25 +54,25 @@ class Marks:
         Returns:
             The number of its event and of its diagnostic; None if there is none.
         """
-        place = bisect_right(self._errors, _error(seq, _ID if latest is None else latest))
-        return _parted(self._errors[place]) if place < len(self._errors) else None
+        place = bisect_right(self._errors, _error_key(seq, _ID if latest is None else latest))
+        return _split_error_key(self._errors[place]) if place < len(self._errors) else None
 
     def error_before(self, seq: int, latest: int | None) -> tuple[int, int] | None:
         """Return the last error before event `seq`, or before the error `latest` of that event."""
-        place = bisect_left(self._errors, _error(seq, 0 if latest is None else latest))
-        return _parted(self._errors[place - 1]) if place else None
+        place = bisect_left(self._errors, _error_key(seq, 0 if latest is None else latest))
+        return _split_error_key(self._errors[place - 1]) if place else None
 
     def has_error(self, begin: int, end: int) -> bool:
         """Return True if an event from `begin` up to, but not including, `end` has an error."""
-        place = bisect_left(self._errors, _error(begin, 0))
-        return place < len(self._errors) and self._errors[place] < _error(end, 0)
+        place = bisect_left(self._errors, _error_key(begin, 0))
+        return place < len(self._errors) and self._errors[place] < _error_key(end, 0)
 
-    def _take(self, flaw: StoredDiagnostic) -> None:
+    def _add(self, flaw: StoredDiagnostic) -> None:
         if flaw.severity == "note" or self._is_elsewhere(flaw):
             return
         seq = self._watched.timeline.seq_of_flaw(self._table.id, flaw.event_id, flaw.ts_ns)
         if flaw.severity == "error":
-            insort(self._errors, _error(seq, flaw.id))
+            insort(self._errors, _error_key(seq, flaw.id))
         else:
             insort(self.warnings, seq)
 
@@ -88,7 +88,7 @@ class Marks:
         rows = self._watched.timeline.connection.execute(
             "SELECT g.id, (SELECT e.seq FROM events AS e WHERE e.game_id = g.id ORDER BY e.id LIMIT 1)"
             " FROM games AS g WHERE g.table_id = ? AND g.id > ? ORDER BY g.id LIMIT ?",
-            (self._table.id, self._latest_game, _PIECE),
+            (self._table.id, self._latest_game, _BATCH),
         ).fetchall()
         for game, seq in rows:
             if seq is None:
@@ -96,7 +96,7 @@ class Marks:
                 return False
             self._latest_game = game
             insort(self.games, seq)
-        return len(rows) == _PIECE
+        return len(rows) == _BATCH
 
 
 def any_between(numbers: array[int], begin: int, end: int) -> bool:
@@ -105,9 +105,9 @@ def any_between(numbers: array[int], begin: int, end: int) -> bool:
     return place < len(numbers) and numbers[place] < end
 
 
-def _error(seq: int, number: int) -> int:
+def _error_key(seq: int, number: int) -> int:
     return seq << _ID_BITS | min(number, _ID)
 
 
-def _parted(error: int) -> tuple[int, int]:
+def _split_error_key(error: int) -> tuple[int, int]:
     return error >> _ID_BITS, error & _ID

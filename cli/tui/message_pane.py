@@ -6,12 +6,12 @@ from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.cli.tui.lists import BlockRows
+from kiebitz.cli.tui.lists import FixedRows
 from kiebitz.storage.session.message_detail import InFull
 
 _NOTHING = "no message reports this event"
 
-_NARROWEST = 30
+_MIN_WIDTH = 30
 """Minimum width of a message, in columns."""
 
 
@@ -19,14 +19,14 @@ class MessagePane(Listing):
     """One message, as far as the viewer may see it."""
 
     def __init__(self, watched: Watched, *, id: str) -> None:
-        super().__init__(BlockRows(_NOTHING), id=id)
+        super().__init__(FixedRows(_NOTHING), id=id)
         self._watched = watched
         self._opened: object = None
         self._in_full: InFull | None = None
 
     def open(self, number: int | None) -> None:
         """Show the message of this number (None: no message). Raises sqlite3.Error."""
-        width = max(self.size.width, _NARROWEST)
+        width = max(self.size.width, _MIN_WIDTH)
         wanted = number, width, self._watched.player
         if wanted == self._opened:
             return
@@ -39,4 +39,4 @@ class MessagePane(Listing):
             lines = message_lines(shown, width) if shown is not None else []
         self._opened = wanted
         self.place = -1
-        self.take(BlockRows(_NOTHING, lines))
+        self.take(FixedRows(_NOTHING, lines))

@@ -8,29 +8,29 @@ from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import RenderableType
-from kiebitz.cli.tui.lists import EventRows, FlawRows, MessageRows, Names, StreamRows
+from kiebitz.cli.tui.lists import ClientNames, DiagnosticRows, EventRows, MessageRows, StreamRows
 from kiebitz.cli.tui.marks import Marks
-from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.read.message_queries import diagnostics_numbered
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_BEFORE_ALL = -1
+_BEFORE_FIRST = -1
 
 _SEARCH_S = 0.008
 """Time in seconds to search before keys are handled."""
 
 
-class Viewer:
+class Navigator:
     """The current table of a session, the position in its events, and the lists of the panes.
 
     If it `follows`, the position stays at the last event; if it `plays`, it advances with time. `notice` is a
     sentence about the last action. All methods raise sqlite3.Error if the database cannot be read.
     """
 
-    def __init__(self, watched: Watched, pace: Pace, has_letters: bool = True) -> None:
+    def __init__(self, watched: Watched, pace: PlaybackSpeed, has_letters: bool = True) -> None:
         self.watched = watched
         self.pace = pace
         self.follows = watched.is_live
@@ -44,7 +44,7 @@ class Viewer:
         self._has_letters = has_letters
         self._error: tuple[int, int] | None = None
         """The error last moved to: the number of its event and of its diagnostic."""
-        self._names = Names(watched)
+        self._names = ClientNames(watched)
         self._courses: dict[int, Course] = {}
         self._marks: dict[int, Marks] = {}
         self._message: int | None = None
@@ -96,7 +96,7 @@ class Viewer:
         if self.table is None:
             return None
         course = self._course(table or self.table)
-        self._go_along(course)
+        self._sync_cursor(course)
         onlooker = self.watched.onlooker
         return onlooker.picture(course.table_id, course.state(), course.recent(RECENT), self.watched.game_id)
 
@@ -115,7 +115,7 @@ class Viewer:
     def place_of(self, table: TableInfo) -> int:
         """Return the position among a table's events at the current time."""
         course = self._course(table)
-        self._go_along(course)
+        self._sync_cursor(course)
         return course.place
 
     def latest(self, table: TableInfo) -> str:
@@ -140,9 +140,9 @@ class Viewer:
         """Return the message of a row of a pane."""
         if pane == "messages" and place >= 0:
             return self.messages.search.found[place]
-        if pane == "flaws":
-            flaws = diagnostics_numbered(self.watched.timeline, [self.flaws.search.found[place]])
-            return next((flaw.message_id for flaw in flaws), None)
+        if pane == "diagnostics":
+            diagnostics = diagnostics_numbered(self.watched.timeline, [self.diagnostics.search.found[place]])
+            return next((flaw.message_id for flaw in diagnostics), None)
         return None
 
     # Navigation.
@@ -154,9 +154,9 @@ class Viewer:
             for _ in range(abs(by)):
                 self._step_anywhere(by > 0)
         elif course is not None:
-            self.be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
+            self.move_to(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
 
-    def be_at(self, place: int) -> None:
+    def move_to(self, place: int) -> None:
         """Move to a position of the current table, and pause."""
         course = self.course
         if course is None:
@@ -170,7 +170,7 @@ class Viewer:
 
     def begin(self) -> None:
         """Move to the first event; of all tables if they are side by side."""
-        self.be_at(0)
+        self.move_to(0)
         if self.side_by_side:
             first = [event.id for course in self._all() if (event := course.event(0)) is not None]
             self._moment = min(first, default=0)
@@ -179,7 +179,7 @@ class Viewer:
         """Move to the last event, and follow a live session."""
         course = self.course
         if course is not None:
-            self.be_at(len(course) - 1)
+            self.move_to(len(course) - 1)
             if self.side_by_side or self.watched.is_live:
                 self._moment = None
             self.follows = self.watched.is_live
@@ -209,7 +209,7 @@ class Viewer:
         seq, latest = self._error if self._error is not None else (course.seq, None)
         if latest is None and by > 0 and course.place <= 0:
             # From the beginning, an error before the first event is found, too.
-            seq = _BEFORE_ALL
+            seq = _BEFORE_FIRST
         find = self.marks.error_after if by > 0 else self.marks.error_before
         found = find(seq, latest)
         if found is None:
@@ -220,8 +220,8 @@ class Viewer:
         at, number = found
         self._go_to(at)
         self._error = found
-        flaws = diagnostics_numbered(self.watched.timeline, [number])
-        for flaw in flaws:
+        diagnostics = diagnostics_numbered(self.watched.timeline, [number])
+        for flaw in diagnostics:
             self._message = flaw.message_id
             self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"
         return number
@@ -252,7 +252,7 @@ class Viewer:
             self.follows = True
         else:
             if course.is_at_end:
-                self.be_at(0)
+                self.move_to(0)
             self.plays = True
         self.notice = ""
 
@@ -273,7 +273,7 @@ class Viewer:
         self.notice = f"{gap:.0f} s pause, shortened" if self.pace.is_shortened(gap) else ""
         return self.pace.wait_s(gap)
 
-    def play_on(self) -> None:
+    def play_next(self) -> None:
         """Advance by one event during playback."""
         course = self.course
         if self.plays and course is not None:
@@ -308,7 +308,7 @@ class Viewer:
         """Return the event cursors of all tables, moved to the current time."""
         courses = [self._course(table) for table in self.tables]
         for course in courses:
-            self._go_along(course)
+            self._sync_cursor(course)
         return courses
 
     def _course_of(self, table_id: int) -> Course:
@@ -316,23 +316,23 @@ class Viewer:
 
     # Selection.
 
-    def look_at(self, table: TableInfo) -> None:
+    def switch_table(self, table: TableInfo) -> None:
         """Switch to another table at the same time."""
-        self._go_along(self._course(table))
+        self._sync_cursor(self._course(table))
         self._choose(table)
 
-    def look_over(self, player: str | None) -> None:
+    def switch_viewer(self, player: str | None) -> None:
         """Switch to another player's view at the same time."""
         self.watched.look_over(player)
         # The notice may name something that this player does not know.
         self.notice = ""
         self.tables = self.watched.tables()
-        self._begin_anew()
+        self._reset()
 
-    def want(self, wanted: Filter | None) -> None:
+    def set_filter(self, wanted: Filter | None) -> None:
         """Apply another filter."""
         self.watched.wanted = wanted
-        self._begin_anew()
+        self._reset()
 
     def tick(self) -> bool:
         """Read new events; return True if there are any."""
@@ -341,7 +341,7 @@ class Viewer:
         if self.watched.session.path != path:
             self.notice = f"the recording continues in {self.watched.session.path}"
             self.tables = self.watched.tables()
-            self._begin_anew()
+            self._reset()
             return True
         if has_come:
             self._grow()
@@ -377,7 +377,7 @@ class Viewer:
         self._names.learn()
         timeline = self.watched.timeline
         self._is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
-        self._is_searching |= self.flaws.search.go_on(timeline.last_id("diagnostics"), seconds)
+        self._is_searching |= self.diagnostics.search.go_on(timeline.last_id("diagnostics"), seconds)
 
     # Private helpers.
 
@@ -388,7 +388,7 @@ class Viewer:
         self._message = self._error = None
         of = table if len(self.tables) > 1 else None
         self.messages = MessageRows(self.watched, self.watched.messages(of), self._names, self._has_letters)
-        self.flaws = FlawRows(self.watched, self.watched.diagnostics(of), self._names)
+        self.diagnostics = DiagnosticRows(self.watched, self.watched.diagnostics(of), self._names)
         self.streams = StreamRows(self.watched, self._names)
         self._is_searching = True
         if table is not None:
@@ -406,7 +406,7 @@ class Viewer:
                 self._moment = event.id if event is not None else 0
         return course
 
-    def _go_along(self, course: Course) -> None:
+    def _sync_cursor(self, course: Course) -> None:
         """Move the event cursor of a table to the current time."""
         if self.table is not None and course is self._courses.get(self.table.id) and not self.side_by_side:
             return
@@ -415,14 +415,14 @@ class Viewer:
         else:
             course.go_upto(self.watched.timeline.seq_upto(course.table_id, self._moment))
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """Search again after the viewer or the filter has changed, and keep the position."""
         course = self.course
         seq = course.seq if course is not None else None
         table = self.table
         self._courses.clear()
         self._marks.clear()
-        self._names = Names(self.watched)
+        self._names = ClientNames(self.watched)
         self.table = None
         self._choose(table if table in self.tables else self._first_table())
         if seq is not None and self.course is not None and self.table == table and not self.follows:
@@ -432,4 +432,4 @@ class Viewer:
         course = self.course
         assert course is not None
         course.go_to(seq)
-        self.be_at(course.place)
+        self.move_to(course.place)

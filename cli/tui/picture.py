@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from kiebitz.cli.terminal.screen import RenderableType, Style
-from kiebitz.cli.tui.strip_rendering import console_of, drawn
+from kiebitz.cli.tui.strip_rendering import render_strips, strip_console
 
 _TITLE_ROWS = 4
 """Rows that a text renderer reserves around a picture and that are free here."""
@@ -68,8 +68,8 @@ class Picture(Widget):
                 return self._seen
             self._seen = []
             if renderable is not None and width > 0:
-                console = console_of(self.app.console, width, height + _TITLE_ROWS)
-                self._seen = self._last = drawn(renderable, console, width)
+                console = strip_console(self.app.console, width, height + _TITLE_ROWS)
+                self._seen = self._last = render_strips(renderable, console, width)
         return self._seen
 
     def on_resize(self) -> None:

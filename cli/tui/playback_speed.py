@@ -10,7 +10,7 @@ MAX_GAP_S = 2.0
 SLOWEST, FASTEST = 1 / 64, 1024.0
 
 
-class Pace(msgspec.Struct):
+class PlaybackSpeed(msgspec.Struct):
     """Playback speed: `speed` is a factor; with `every_s`, each event is shown that many seconds."""
 
     speed: float = 1.0

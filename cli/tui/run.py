@@ -9,17 +9,17 @@ import click
 
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
-from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import errors_are_seen, tell, warn
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
-    from kiebitz.cli.tui.navigation import Viewer
+    from kiebitz.cli.tui.navigation import Navigator
     from kiebitz.dissectors.filters import Filter
 
 
-RECORDER_SAYS = "KIEBITZ_RECORDER_SAYS"
+RECORDER_OUTPUT = "KIEBITZ_RECORDER_SAYS"
 """Environment variable with the descriptor to which the recording process writes its output."""
 
 
@@ -45,15 +45,15 @@ def _has_tty() -> bool:
     return True
 
 
-def viewer_of(
+def create_navigator(
     timeline: Timeline,
     path: str,
     player: str | None,
     wanted: Filter | None,
     game: int | None,
-    pace: Pace,
+    pace: PlaybackSpeed,
     between: tuple[int, int] | None = None,
-) -> Viewer:
+) -> Navigator:
     """Return the navigator of a session in the file at `path`, or of a capture read from it.
 
     Args:
@@ -68,27 +68,27 @@ def viewer_of(
     for name in _NOT_FOR_TEXTUAL:
         os.environ.pop(name, None)
     from kiebitz.cli.spectator.followed_session import Watched
-    from kiebitz.cli.tui.navigation import Viewer
+    from kiebitz.cli.tui.navigation import Navigator
     from kiebitz.cli.tui.strip_rendering import has_letters
 
     game_id = timeline.numbers.row_id_if_any("games", game)
     watched = Watched(timeline, path if is_database(path) else None, player, wanted, game_id, between)
-    return Viewer(watched, pace, has_letters("←→"))
+    return Navigator(watched, pace, has_letters("←→"))
 
 
-def run(viewer: Viewer) -> int:
+def run(viewer: Navigator) -> int:
     """Run the application until the user quits, and return the exit status."""
     from kiebitz.cli.tui.app import WatchApp
-    from kiebitz.cli.tui.log_tail import Said
+    from kiebitz.cli.tui.log_tail import LogTail
     from kiebitz.services.alteration.control_client import ControlClient
 
     watched = viewer.watched
     hands = ControlClient(lambda: watched.place) if watched.is_live else None
-    descriptor = os.environ.get(RECORDER_SAYS, "")
-    said = Said(int(descriptor)) if descriptor.isdecimal() else None
+    descriptor = os.environ.get(RECORDER_OUTPUT, "")
+    said = LogTail(int(descriptor)) if descriptor.isdecimal() else None
     app = WatchApp(viewer, said, hands)
     status = app.run()
-    if said is not None and said.is_left_alone:
+    if said is not None and said.is_orphaned:
         warn("the recording process is gone; its output:")
         while said.read():
             pass

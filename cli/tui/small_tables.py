@@ -8,24 +8,24 @@ from textual.containers import Grid
 from textual.strip import Strip
 
 from kiebitz.cli.terminal.screen import RenderableType, Text
-from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.navigation import Navigator
 from kiebitz.cli.tui.picture import Picture
-from kiebitz.cli.tui.strip_rendering import strip_of
+from kiebitz.cli.tui.strip_rendering import line_strip
 from kiebitz.dissectors.model import TableInfo
 
 _WIDTH, _HEIGHT = 38, 9
 """Preferred minimum size of a picture, in columns and rows."""
 
-_LOWEST = 4
+_MIN_HEIGHT = 4
 """Minimum height of a picture, in rows, at which a table is recognizable."""
 
 _GUTTER = 2
 
 
-class _Small(Picture):
+class _TablePicture(Picture):
     """The picture of a table; `table` is replaced when the list scrolls."""
 
-    def __init__(self, viewer: Viewer, table: TableInfo) -> None:
+    def __init__(self, viewer: Navigator, table: TableInfo) -> None:
         super().__init__(self._small)
         self.viewer = viewer
         self.table = table
@@ -42,7 +42,7 @@ class _Small(Picture):
     def render_line(self, y: int) -> Strip:
         if y < self.size.height - 1:
             return super().render_line(y)
-        return strip_of(Text(self._latest, "bold"), self.app.console, self.size.width)
+        return line_strip(Text(self._latest, "bold"), self.app.console, self.size.width)
 
 
 class SmallTables(Grid):
@@ -52,7 +52,7 @@ class SmallTables(Grid):
     SmallTables { grid-gutter: 0 2; background: ansi_default; }
     """
 
-    def __init__(self, viewer: Viewer, *, id: str) -> None:
+    def __init__(self, viewer: Navigator, *, id: str) -> None:
         super().__init__(id=id)
         self._viewer = viewer
         self._place = 0
@@ -70,15 +70,15 @@ class SmallTables(Grid):
 
     def table_of(self, picture: Picture) -> TableInfo | None:
         """Return the table of a picture."""
-        return picture.table if isinstance(picture, _Small) else None
+        return picture.table if isinstance(picture, _TablePicture) else None
 
     def on_mount(self) -> None:
-        self.look_again()
+        self.refresh_tables()
 
     def on_resize(self) -> None:
-        self.look_again()
+        self.refresh_tables()
 
-    def look_again(self) -> None:
+    def refresh_tables(self) -> None:
         """Show the current tables, or those around the selected one."""
         tables = self._viewer.tables
         columns, rows = _grid(len(tables), self.size.width, self.size.height)
@@ -89,7 +89,7 @@ class SmallTables(Grid):
         for small, table in zip(shown, seen, strict=False):
             small.table = table
         for table in seen[len(shown) :]:
-            self.mount(_Small(self._viewer, table))
+            self.mount(_TablePicture(self._viewer, table))
         for small in shown[len(seen) :]:
             small.remove()
         self.styles.grid_size_columns = columns
@@ -99,14 +99,14 @@ class SmallTables(Grid):
         self.renew()
 
     @property
-    def lacks_some(self) -> bool:
+    def has_hidden_tables(self) -> bool:
         """True if some tables are not shown."""
         return len(self._shown()) < len(self._viewer.tables)
 
     def move(self, by: int) -> None:
         """Move the selection."""
         self._place = max(0, min(self._place + by, len(self._viewer.tables) - 1))
-        self.look_again()
+        self.refresh_tables()
 
     def renew(self) -> None:
         """Draw all pictures again."""
@@ -114,14 +114,14 @@ class SmallTables(Grid):
             small.chosen = small.table == self.table
             small.renew()
 
-    def renew_moved(self) -> None:
+    def renew_changed(self) -> None:
         """Draw the tables again that have moved to another event."""
         for small in self._shown():
             if small.drawn != self._viewer.place_of(small.table):
                 small.renew()
 
-    def _shown(self) -> list[_Small]:
-        return list(self.query(_Small))
+    def _shown(self) -> list[_TablePicture]:
+        return list(self.query(_TablePicture))
 
 
 def _grid(tables: int, width: int, height: int) -> tuple[int, int]:
@@ -129,5 +129,5 @@ def _grid(tables: int, width: int, height: int) -> tuple[int, int]:
     tables = max(tables, 1)
     most = max((width + _GUTTER) // (_WIDTH + _GUTTER), 1)
     columns = next((few for few in range(1, most + 1) if height // math.ceil(tables / few) >= _HEIGHT), most)
-    rows = min(math.ceil(tables / columns), max(height // _LOWEST, 1))
+    rows = min(math.ceil(tables / columns), max(height // _MIN_HEIGHT, 1))
     return columns, max(rows, 1)

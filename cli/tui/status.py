@@ -8,15 +8,15 @@ from contextlib import suppress
 
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
-from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.navigation import Navigator
 
-_ROWS = 4
+_MAX_ROWS = 4
 """Maximum height of the status, in rows."""
 
-_TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
+_TITLES = {"message": "one message", "said": "recorder"}
 
 
-def status(viewer: Viewer, where: str | None, width: int) -> Text:
+def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
     """Return the status in lines of a width; `where` names the selected one of several tables."""
     course = viewer.course
     watched = viewer.watched
@@ -42,10 +42,10 @@ def status(viewer: Viewer, where: str | None, width: int) -> Text:
         lines = [line for part in ("  ".join(facts), notice) for line in _wrapped(part, width)]
     for line in lines:
         line.pad_right(max(width - line.cell_len, 0))
-    return LINE_BREAK.join(lines[:_ROWS])
+    return LINE_BREAK.join(lines[:_MAX_ROWS])
 
 
-def _position(viewer: Viewer, course: Course) -> str:
+def _position(viewer: Navigator, course: Course) -> str:
     """Return the current position by the event's number in the session, as lists and `--at` have it.
 
     If events are left out, the position follows: `#219 (200 of 1687 at this table)`.
@@ -61,7 +61,7 @@ def _position(viewer: Viewer, course: Course) -> str:
     return among if number is None else f"#{number} ({among})"
 
 
-def _number(viewer: Viewer) -> int | None:
+def _number(viewer: Navigator) -> int | None:
     """Return the number of the current event in the session; None while the database cannot be read."""
     with suppress(sqlite3.Error):
         event = viewer.event

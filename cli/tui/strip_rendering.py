@@ -23,7 +23,7 @@ def has_letters(letters: str, encoding: str = ENCODING) -> bool:
     return True
 
 
-def console_of(like: AnyConsole, width: int, height: int) -> Console:
+def strip_console(like: AnyConsole, width: int, height: int) -> Console:
     """Return a console of this size with the colours of another one."""
     return Console(
         file=TextIOWrapper(BytesIO(), encoding=ENCODING),
@@ -34,20 +34,20 @@ def console_of(like: AnyConsole, width: int, height: int) -> Console:
     )
 
 
-def strip_of(text: Text, console: AnyConsole, width: int, style: Style | None = None) -> Strip:
+def line_strip(text: Text, console: AnyConsole, width: int, style: Style | None = None) -> Strip:
     """Return one line, cut or padded to a width; `style` is its background."""
-    segments = _written(text.render(console, end=""))
+    segments = _encodable(text.render(console, end=""))
     strip = Strip(segments).simplify().adjust_cell_length(width)
     return strip if style is None else strip.apply_style(style)
 
 
-def drawn(renderable: RenderableType, console: Console, width: int) -> list[Strip]:
+def render_strips(renderable: RenderableType, console: Console, width: int) -> list[Strip]:
     """Return a renderable as strips."""
     lines = console.render_lines(renderable, console.options.update(width=width, height=None), pad=False)
-    return [Strip(_written(line)).adjust_cell_length(width) for line in lines]
+    return [Strip(_encodable(line)).adjust_cell_length(width) for line in lines]
 
 
-def _written(segments: Iterable[Segment]) -> list[Segment]:
+def _encodable(segments: Iterable[Segment]) -> list[Segment]:
     if has_letters("…→█"):
         return list(segments)
     return [

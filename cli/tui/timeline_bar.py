@@ -10,13 +10,13 @@ from textual.widget import Widget
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.tui.marks import Marks, any_between
-from kiebitz.cli.tui.strip_rendering import has_letters, strip_of
+from kiebitz.cli.tui.strip_rendering import has_letters, line_strip
 
 _LETTERS = {True: ("●", "┃", "━", "─"), False: ("O", "|", "=", "-")}
 """Current position, beginning of a game, events before and after the position."""
 
 
-def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
+def render_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
     """Return the timeline in `width` cells; a cell may stand for several events."""
     here, game, before, behind = _LETTERS[has_such]
     count = len(course)
@@ -26,7 +26,7 @@ def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
     place = _cell(max(course.place, 0), count, width)
     numbers = course.numbers
     for cell in range(width):
-        first, end = _first(cell, count, width), _first(cell + 1, count, width)
+        first, end = _first_position(cell, count, width), _first_position(cell + 1, count, width)
         begin = numbers[first] if first < count else numbers[-1] + 1
         stop = numbers[end] if end < count else numbers[-1] + 1
         letter, style = (before, "") if cell <= place else (behind, "dim")
@@ -42,7 +42,7 @@ def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
     return line
 
 
-def _first(cell: int, count: int, width: int) -> int:
+def _first_position(cell: int, count: int, width: int) -> int:
     """Return the first position of a cell."""
     return -(-cell * count // width)
 
@@ -73,11 +73,11 @@ class Bar(Widget):
         width = self.size.width
         if self._shown is None:
             return Strip.blank(width)
-        line = drawn_bar(*self._shown, width, has_letters("●┃━─"))
-        return strip_of(line, self.app.console, width)
+        line = render_bar(*self._shown, width, has_letters("●┃━─"))
+        return line_strip(line, self.app.console, width)
 
     def on_click(self, event: events.Click) -> None:
         if self._shown is not None:
             course, _ = self._shown
-            place = _first(event.x, len(course), max(self.size.width, 1))
+            place = _first_position(event.x, len(course), max(self.size.width, 1))
             self.post_message(self.Asked(min(place, len(course) - 1)))

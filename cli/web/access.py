@@ -21,7 +21,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kiebitz.cli.web.json_response import JsonAnswer
+from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.records import Refusal
 
 COOKIE = "kiebitz-key"
@@ -40,7 +40,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 
-_OPENER = ("cross-origin-opener-policy", "same-origin")
+_OPENER_POLICY = ("cross-origin-opener-policy", "same-origin")
 """Sent on loopback only: browsers ignore it on unencrypted connections, with a warning."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -50,7 +50,7 @@ _FOREIGN_HOST = "unknown host name: open the link printed by kiebitz serve"
 _CROSS_SITE = "cross-site request refused"
 
 
-class Reach(msgspec.Struct, frozen=True):
+class Grant(msgspec.Struct, frozen=True):
     """The permission of a request: everything, or one player's view.
 
     A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
@@ -68,42 +68,42 @@ class Keys:
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
 
-    def everybody(self) -> str:
+    def full_key(self) -> str:
         """Return the key that shows everything."""
         return self._sign(b"")
 
-    def player(self, reach: Reach) -> str:
+    def player(self, grant: Grant) -> str:
         """Return the key that shows one player's view."""
-        assert reach.player is not None
-        named = f"{reach.session} {reach.stream} {reach.player}".encode(errors="surrogatepass")
+        assert grant.player is not None
+        named = f"{grant.session} {grant.stream} {grant.player}".encode(errors="surrogatepass")
         return f"{self._sign(b'as ' + named)}.{urlsafe_b64encode(named).decode().rstrip('=')}"
 
-    def reach(self, key: str) -> Reach | None:
+    def grant(self, key: str) -> Grant | None:
         """Return the permission of a key; None if the key is invalid."""
         _, dot, named = key.partition(".")
         if not dot:
-            return Reach() if _same(key, self.everybody()) else None
+            return Grant() if _equal(key, self.full_key()) else None
         try:
             said = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
             session, stream, name = said.split(" ", 2)
-            reach = Reach(name, int(session), int(stream))
+            grant = Grant(name, int(session), int(stream))
         except ValueError:
             return None
-        return reach if _same(key, self.player(reach)) else None
+        return grant if _equal(key, self.player(grant)) else None
 
     def _sign(self, what: bytes) -> str:
         digest = hmac.new(self._secret, what, hashlib.sha256).digest()
         return urlsafe_b64encode(digest[:18]).decode()
 
 
-def _same(one: str, other: str) -> bool:
+def _equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(errors="replace"), other.encode())
 
 
 class Access:
     """ASGI middleware that refuses requests without permission.
 
-    `scope["reach"]` has the permission of accepted requests. `hosts` are the accepted host names besides
+    `scope["grant"]` has the permission of accepted requests. `hosts` are the accepted host names besides
     addresses; `is_open` is True if no key is needed.
     """
 
@@ -120,10 +120,10 @@ class Access:
         headers = Headers(scope=scope)
         key = parse_qs(scope["query_string"].decode("latin-1")).get("key", [None])[0]
         shown = key if key is not None else _cookie(headers)
-        reach = self._keys.reach(shown) if shown is not None else None
-        if reach is None and self._is_open and key is None:
-            reach = Reach()
-        why = self._refused(scope, headers) or (_NO_KEY if reach is None else None)
+        grant = self._keys.grant(shown) if shown is not None else None
+        if grant is None and self._is_open and key is None:
+            grant = Grant()
+        why = self._refused(scope, headers) or (_NO_KEY if grant is None else None)
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -131,7 +131,7 @@ class Access:
                 for name, value in _HEADERS.items():
                     answer.setdefault(name, value)
                 if self._is_open:
-                    answer.setdefault(*_OPENER)
+                    answer.setdefault(*_OPENER_POLICY)
                 if why is None and key is not None and scope["path"] == "/":
                     answer.append("set-cookie", f"{COOKIE}={key}; HttpOnly; SameSite=Strict; Path=/")
                 message["headers"] = answer.raw
@@ -139,12 +139,12 @@ class Access:
 
         if why is not None:
             is_data = scope["path"].startswith("/api/")
-            refusal = JsonAnswer(Refusal(why), 403) if is_data else PlainTextResponse(f"{why}\n", 403)
+            refusal = JsonResponse(Refusal(why), 403) if is_data else PlainTextResponse(f"{why}\n", 403)
             # Clients without a key do not keep a connection.
             refusal.headers["connection"] = "close"
             await refusal(scope, receive, sent)
             return
-        scope["reach"] = reach
+        scope["grant"] = grant
         await self._app(scope, receive, sent)
 
     def _refused(self, scope: Scope, headers: Headers) -> str | None:

@@ -21,11 +21,11 @@ import msgspec
 
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Reach
+from kiebitz.cli.web.access import Grant
 from kiebitz.cli.web.lists import event_records
-from kiebitz.cli.web.picture_cache import drawn_at
-from kiebitz.cli.web.query_executor import Desk
-from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, Served, judged
+from kiebitz.cli.web.picture_cache import cached_table
+from kiebitz.cli.web.query_executor import QueryExecutor
+from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Event
 from kiebitz.services.alteration.control_client import ControlClient
@@ -35,21 +35,21 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
 
-_LOOK_S = 0.02
+_POLL_S = 0.02
 """Interval in seconds between two looks at the database; costs half a percent of a core."""
 
-_IDLE_S = 0.25
+_IDLE_POLL_S = 0.25
 """The same without clients."""
 
-_KEPT = 64
+_MAX_UPDATES = 64
 """Number of updates kept."""
 
-_MOST_EVENTS = 500
+_MAX_EVENTS = 500
 """Maximum number of events in one update."""
 
 _GROWTH_EVERY_S = 0.5
 
-_COPY_NS = 500_000_000
+_COPY_DELAY_NS = 500_000_000
 """How long an event is withheld until the player's own copy may have arrived. Most copies arrive earlier."""
 
 _HEARTBEAT_S = 15.0
@@ -58,7 +58,7 @@ _HEARTBEAT_S = 15.0
 _HEARTBEAT = b"event: ping\ndata: {}\n\n"
 """An event, not a comment: scripts do not see comments, and would assume a dead connection."""
 
-Told = tuple[Reach | str | None, int | None]
+Audience = tuple[Grant | str | None, int | None]
 """Clients with the same view: a player's link, a player's name, or None for everything; a table's id, or
 None.
 
@@ -66,7 +66,7 @@ A player's link stands for the current player of its connection, whatever the na
 """
 
 
-class _News(msgspec.Struct, frozen=True):
+class _Update(msgspec.Struct, frozen=True):
     """An update for clients that know all events up to id `after`; then they know those up to `upto`."""
 
     after: int
@@ -81,19 +81,19 @@ class _Channel:
         self.upto = upto
         self.made = upto
         """Id of the last event encoded; it is published a moment later."""
-        self.news: deque[_News] = deque(maxlen=_KEPT)
-        self.hearers = 0
+        self.news: deque[_Update] = deque(maxlen=_MAX_UPDATES)
+        self.subscribers = 0
         self.drawn: dict[int, set[str]] = {}
         """Fragments of each table's last published picture."""
 
 
-class Feed:
-    """The updates of one session. Call `start` and `listen` in the event loop."""
+class EventStream:
+    """The updates of one session. Call `start` and `subscribe` in the event loop."""
 
-    def __init__(self, served: Served, desk: Desk) -> None:
+    def __init__(self, served: ServedSession, executor: QueryExecutor) -> None:
         self._served = served
-        self._desk = desk
-        self._channels: dict[Told, _Channel] = {}
+        self._executor = executor
+        self._channels: dict[Audience, _Channel] = {}
         self._guard = threading.Lock()
         self._stopped = threading.Event()
         self._looked = threading.Event()
@@ -103,7 +103,7 @@ class Feed:
         """True if events are withheld until a player's copy arrives."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
-        self.hands = ControlClient(self._place)
+        self.held_control = ControlClient(self._place)
         """Held messages of the relay that records the session."""
         self._following: asyncio.Task[None] | None = None
         self._told_changes = 0
@@ -115,23 +115,25 @@ class Feed:
         self._thread.start()
         await asyncio.to_thread(self._looked.wait)
         if self.status.live:
-            self._following = asyncio.create_task(self.hands.run())
+            self._following = asyncio.create_task(self.held_control.run())
 
     def stop(self) -> None:
         """Stop polling, and end all streams."""
         self._stopped.set()
         if self._following is not None:
             self._following.cancel()
-        self._tell(())
+        self._publish(())
 
     # In the event loop: one call per client.
 
-    async def listen(self, told: Told, upto: int | None, above: int = 0) -> AsyncGenerator[bytes, None]:
+    async def subscribe(
+        self, audience: Audience, upto: int | None, above: int = 0
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the updates for a client that knows all events up to id `upto` (None: all current ones).
 
         Events numbered up to `above` at their table are left out. Raises StorageError, sqlite3.Error.
         """
-        channel = await self._desk.ask(self._served, partial(self._join, told), "news")
+        channel = await self._executor.ask(self._served, partial(self._join, audience), "news")
         try:
             reached = channel.upto if upto is None else min(upto, channel.upto)
             status: records.Status | None = None
@@ -141,11 +143,11 @@ class Feed:
                 changed = self._changed
                 if status is not self.status:
                     status = self.status
-                    is_player = isinstance(told[0], Reach)
+                    is_player = isinstance(audience[0], Grant)
                     yield _frame(_without_path(status) if is_player else status, "status")
-                if told[0] is None and changes != self.hands.changes:
-                    changes = self.hands.changes
-                    held = self.hands.held
+                if audience[0] is None and changes != self.held_control.changes:
+                    changes = self.held_control.changes
+                    held = self.held_control.held
                     yield _frame(records.Waiting(None if held is None else len(held)), "held")
                 now = self._loop.time()
                 if growth is not self.growth and now - grown_s >= _GROWTH_EVERY_S:
@@ -153,9 +155,16 @@ class Feed:
                     yield _frame(growth, "growth")
                 news = channel.news
                 if reached < channel.upto and not any(piece.after == reached for piece in news):
-                    text, reached = await self._desk.ask(
+                    text, reached = await self._executor.ask(
                         self._served,
-                        partial(_tell_on, told=told, after=reached, upto=channel.upto, above=above, drawn={}),
+                        partial(
+                            _encode_events,
+                            audience=audience,
+                            after=reached,
+                            upto=channel.upto,
+                            above=above,
+                            drawn={},
+                        ),
                         "news",
                     )
                     yield text
@@ -171,23 +180,23 @@ class Feed:
                     except TimeoutError:
                         yield _HEARTBEAT
         finally:
-            self._leave(told, channel)
+            self._leave(audience, channel)
 
-    def _join(self, told: Told, reader: Reader) -> _Channel:
+    def _join(self, audience: Audience, reader: Reader) -> _Channel:
         with self._guard:
-            channel = self._channels.get(told)
+            channel = self._channels.get(audience)
             if channel is None:
-                channel = self._channels[told] = _Channel(reader.timeline.last_event())
-            channel.hearers += 1
+                channel = self._channels[audience] = _Channel(reader.timeline.last_event())
+            channel.subscribers += 1
             return channel
 
-    def _leave(self, told: Told, channel: _Channel) -> None:
+    def _leave(self, audience: Audience, channel: _Channel) -> None:
         with self._guard:
-            channel.hearers -= 1
-            if not channel.hearers:
-                self._channels.pop(told, None)
+            channel.subscribers -= 1
+            if not channel.subscribers:
+                self._channels.pop(audience, None)
 
-    def _tell(self, news: Iterable[tuple[_Channel, _News]]) -> None:
+    def _publish(self, news: Iterable[tuple[_Channel, _Update]]) -> None:
         for channel, piece in news:
             channel.news.append(piece)
             channel.upto = piece.upto
@@ -198,23 +207,23 @@ class Feed:
 
     def _run(self) -> None:
         try:
-            self._look_on()
+            self._poll()
         except Exception as error:
-            why = judged(self._served, error)
+            why = explain_error(self._served, error)
             if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
                 warn(fault(error))
             self._note(records.Status(False, f"no further updates: {why}", None))
         finally:
             self._looked.set()
 
-    def _look_on(self) -> None:
+    def _poll(self) -> None:
         path = self._served.path
         timeline, _ = session_of(open_existing(path), path, self._served.session_id)
         watched = Watched(timeline, path)
         reader = Reader(self._served)
         self._note_status(watched)
         self._looked.set()
-        while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
+        while watched.is_live and not self._stopped.wait(_POLL_S if self._channels else _IDLE_POLL_S):
             try:
                 if watched.look() or self._is_held:
                     self._follow(watched, reader)
@@ -223,7 +232,7 @@ class Feed:
             except (sqlite3.Error, StorageError) as error:
                 watched.fails(error)
             self._note_status(watched)
-            self._note_hands()
+            self._note_held()
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()
@@ -242,9 +251,9 @@ class Feed:
     def _note_status(self, watched: Watched) -> None:
         self._note(records.Status(watched.is_live, watched.trouble, watched.ending))
 
-    def _note_hands(self) -> None:
-        if self.hands.changes != self._told_changes:
-            self._told_changes = self.hands.changes
+    def _note_held(self) -> None:
+        if self.held_control.changes != self._told_changes:
+            self._told_changes = self.held_control.changes
             self._wake()
 
     def _place(self) -> tuple[str, int] | None:
@@ -259,7 +268,7 @@ class Feed:
     def _wake(self) -> None:
         # The loop may have ended.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._tell, ())
+            self._loop.call_soon_threadsafe(self._publish, ())
 
     def _look(self, reader: Reader, is_last: bool = False) -> None:
         """Encode new events for all channels; if `is_last`, do not wait for players' copies."""
@@ -273,46 +282,46 @@ class Feed:
             channels = list(self._channels.items())
         news = []
         self._is_held = False
-        for told, channel in channels:
+        for audience, channel in channels:
             # The player of a link may be unknown now.
             with suppress(NotThereError):
-                decided = upto if is_last else _decided(reader, told, channel.made, upto)
+                decided = upto if is_last else _decided_upto(reader, audience, channel.made, upto)
                 self._is_held |= decided < upto
                 while channel.made < decided:
                     after = channel.made
-                    text, channel.made = _tell_on(reader, told, after, decided, 0, channel.drawn)
-                    news.append((channel, _News(after, channel.made, text)))
-        self._loop.call_soon_threadsafe(self._tell, news)
+                    text, channel.made = _encode_events(reader, audience, after, decided, 0, channel.drawn)
+                    news.append((channel, _Update(after, channel.made, text)))
+        self._loop.call_soon_threadsafe(self._publish, news)
 
 
-def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
+def _decided_upto(reader: Reader, audience: Audience, after: int, upto: int) -> int:
     """Return the id up to which it is known which events to send: a player's copy may still arrive."""
-    player = _player(reader, told)
+    player = _audience_player(reader, audience)
     if player is None:
         return upto
-    young_ns = time.time_ns() - _COPY_NS
+    young_ns = time.time_ns() - _COPY_DELAY_NS
     for event in reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]):
         if event.ts_ns > young_ns and reader.hearers.seen(event, player) is None:
             return event.id - 1
     return upto
 
 
-def _tell_on(
-    reader: Reader, told: Told, after: int, upto: int, above: int, drawn: dict[int, set[str]]
+def _encode_events(
+    reader: Reader, audience: Audience, after: int, upto: int, above: int, drawn: dict[int, set[str]]
 ) -> tuple[bytes, int]:
-    """Encode events after one id up to another, at most `_MOST_EVENTS`.
+    """Encode events after one id up to another, at most `_MAX_EVENTS`.
 
     `drawn` has the fragments known for each table; new ones are sent, and added to it.
 
     Returns:
         The text of the update, and the id of its last event.
     """
-    player, table_id = _player(reader, told), told[1]
+    player, table_id = _audience_player(reader, audience), audience[1]
     known = {table.id for table in reader.tables(player)}
-    found = list(islice(reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]), _MOST_EVENTS + 1))
-    is_all = len(found) <= _MOST_EVENTS
+    found = list(islice(reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]), _MAX_EVENTS + 1))
+    is_all = len(found) <= _MAX_EVENTS
     if not is_all:
-        del found[_MOST_EVENTS:]
+        del found[_MAX_EVENTS:]
         upto = found[-1].id
     by_table: dict[int, list[Event]] = {}
     for event in found:
@@ -329,16 +338,16 @@ def _tell_on(
     return b"".join(map(_frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
 
 
-def _player(reader: Reader, told: Told) -> str | None:
+def _audience_player(reader: Reader, audience: Audience) -> str | None:
     """Return the current name of the player whose view is sent. Raises NotThereError."""
-    return reader.label(told[0]) if isinstance(told[0], Reach) else told[0]
+    return reader.label(audience[0]) if isinstance(audience[0], Grant) else audience[0]
 
 
 def _picture(
     reader: Reader, table_id: int, player: str | None, drawn: dict[int, set[str]]
 ) -> records.Picture:
     """Return a table's current picture with its new fragments."""
-    shown = drawn_at(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
+    shown = cached_table(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
     new = shown.fragments(shown.names - drawn.get(table_id, set()))
     drawn[table_id] = shown.names
     return msgspec.structs.replace(shown.picture, fragments=new)

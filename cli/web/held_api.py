@@ -15,8 +15,8 @@ from starlette.requests import Request
 
 from kiebitz.cli.held_fields import answers, assigned, misfits, patience, receiver, sender, slots
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Reach
-from kiebitz.cli.web.request_params import BadQuestionError, ForbiddenError
+from kiebitz.cli.web.access import Grant
+from kiebitz.cli.web.request_params import BadRequestError, ForbiddenError
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.services.alteration.control_client import ControlClient, Held
@@ -26,14 +26,14 @@ from kiebitz.storage.session.session import project
 HEADER = "kiebitz-hands"
 """Required header; its value does not matter."""
 
-_MOST_BYTES = 1 << 16
+_MAX_BODY_BYTES = 1 << 16
 """Maximum size of a request's body, in bytes."""
 
-_MOST_WORDS = 500
-_PATIENCE_S = 5.0
+_MAX_WORDS_LENGTH = 500
+_BODY_TIMEOUT_S = 5.0
 
 
-class HandsRefusalError(KiebitzError):
+class HeldActionError(KiebitzError):
     """A refused action; `slips` has the invalid values by field."""
 
     def __init__(self, sentence: str, slips: dict[str, str] | None = None) -> None:
@@ -41,7 +41,7 @@ class HandsRefusalError(KiebitzError):
         self.slips = slips or {}
 
 
-class TooMuchError(KiebitzError):
+class RequestTooLargeError(KiebitzError):
     """A request with too large a body."""
 
 
@@ -65,9 +65,9 @@ def held_record(held: Held | None, may_act: bool) -> records.Held:
     return records.Held(True, may_act, [_message(held, message) for message in held.messages], held.more)
 
 
-def refuse(headers: Headers, reach: Reach, is_read_only: bool) -> None:
+def check_may_act(headers: Headers, grant: Grant, is_read_only: bool) -> None:
     """Raise ForbiddenError if a request may not act on held messages."""
-    if reach.player is not None:
+    if grant.player is not None:
         raise ForbiddenError("a player's link cannot act on held messages")
     if is_read_only:
         raise ForbiddenError("this server is read-only: it was started with --read-only")
@@ -78,32 +78,32 @@ def refuse(headers: Headers, reach: Reach, is_read_only: bool) -> None:
         )
 
 
-async def deed_of(request: Request) -> Deed:
+async def decode_deed(request: Request) -> Deed:
     """Decode a request's body. Raises BadQuestionError, SlowRequestError, TooMuchError."""
     body = bytearray()
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
             async for piece in request.stream():
                 body += piece
-                if len(body) > _MOST_BYTES:
-                    raise TooMuchError(f"a request has at most {_MOST_BYTES} bytes")
+                if len(body) > _MAX_BODY_BYTES:
+                    raise RequestTooLargeError(f"a request has at most {_MAX_BODY_BYTES} bytes")
     except TimeoutError:
-        raise SlowRequestError(f"the request was not complete after {_PATIENCE_S:g} s") from None
+        raise SlowRequestError(f"the request was not complete after {_BODY_TIMEOUT_S:g} s") from None
     try:
         return msgspec.json.decode(body, type=Deed)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadQuestionError(f"the body is not a valid action: {error}") from error
+        raise BadRequestError(f"the body is not a valid action: {error}") from error
 
 
-async def act(hands: ControlClient, deed: Deed) -> None:
+async def act(held_control: ControlClient, deed: Deed) -> None:
     """Carry out an action. Raises HandsRefusalError."""
     text = deed.text
     if deed.do == "change":
-        text = await asyncio.to_thread(_assignments, hands.held, deed)
+        text = await asyncio.to_thread(_assignments, held_control.held, deed)
     try:
-        await hands.ask(deed.do, deed.number, text)
+        await held_control.ask(deed.do, deed.number, text)
     except ControlError as error:
-        raise HandsRefusalError(str(error)) from error
+        raise HeldActionError(str(error)) from error
 
 
 def _assignments(held: Held | None, deed: Deed) -> str:
@@ -111,13 +111,13 @@ def _assignments(held: Held | None, deed: Deed) -> str:
     messages = held.messages if held is not None else ()
     message = next((one for one in messages if one.number == deed.number), None)
     if message is None:
-        raise HandsRefusalError(f"message {deed.number} is not held any more")
+        raise HeldActionError(f"message {deed.number} is not held any more")
     wrong = misfits(message, deed.values)
     if wrong:
-        raise HandsRefusalError("; ".join(wrong.values()), wrong)
+        raise HeldActionError("; ".join(wrong.values()), wrong)
     text = assigned(message, deed.values)
     if not text:
-        raise HandsRefusalError("no field was changed: let-go forwards the message unchanged")
+        raise HeldActionError("no field was changed: let-go forwards the message unchanged")
     return text
 
 
@@ -127,7 +127,7 @@ def _message(held: Held, message: HeldMessage) -> records.HeldMessage:
         message,
         sender=sender(message),
         receiver=receiver(message),
-        words=field_words(message.fields)[:_MOST_WORDS],
+        words=field_words(message.fields)[:_MAX_WORDS_LENGTH],
         values=[records.HeldValue(slot.field, slot.value) for slot in slots(message)],
         waited=held.waited_ns(message) / 1e9,
         bears=None if message.bears_ns is None else message.bears_ns / 1e9,

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.pagination import Place, window
+from kiebitz.cli.web.pagination import RowRange, read_window
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.filters import Row
@@ -35,9 +35,9 @@ from kiebitz.storage.session.session import Session, diagnostic_numbers, event_r
 # Events.
 
 
-def events(reader: Reader, table: TableInfo, view: View, place: Place) -> records.Events:
+def events(reader: Reader, table: TableInfo, view: View, place: RowRange) -> records.Events:
     """Return a window of a table's events, by their numbers at the table."""
-    found, is_first, is_last = window(
+    found, is_first, is_last = read_window(
         lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
     )
     return records.Events(event_records(reader, found, view.player), is_first, is_last)
@@ -83,10 +83,10 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
 # Messages.
 
 
-def messages(reader: Reader, table: TableInfo | None, view: View, place: Place) -> records.Messages:
+def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRange) -> records.Messages:
     """Return a window of a table's or all messages, by their numbers."""
     numbers = reader.timeline.numbers
-    found, is_first, is_last = window(
+    found, is_first, is_last = read_window(
         lambda after, before: seen_messages(
             reader,
             table,
@@ -121,7 +121,7 @@ def seen_messages(
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "messages")
-    condition, parameters = _of(reader, "m", table, player, condition, parameters)
+    condition, parameters = _restrict(reader, "m", table, player, condition, parameters)
     rows = stored_messages(reader.timeline, condition, parameters, after, before)
     if player is None:
         yield from rows
@@ -129,8 +129,8 @@ def seen_messages(
     passes = view.wanted.predicate("messages", reader.timeline.numbers) if view.wanted is not None else None
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
-        seen = _telling_of(row, event)
-        if passes is None or passes(_row(reader, [seen], event, _flaws(reader, row))):
+        seen = _hide_event(row, event)
+        if passes is None or passes(_row(reader, [seen], event, _byte_diagnostics(reader, row))):
             yield seen
 
 
@@ -149,13 +149,13 @@ def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
 
 
 def diagnostics(
-    reader: Reader, table: TableInfo | None, view: View, place: Place, least: Severity = "note"
+    reader: Reader, table: TableInfo | None, view: View, place: RowRange, least: Severity = "note"
 ) -> records.Diagnostics:
     """Return a window of the diagnostics with at least the severity `least`, by their ids.
 
     A player's view has only diagnostics of the bytes themselves.
     """
-    found, is_first, is_last = window(
+    found, is_first, is_last = read_window(
         lambda after, before: seen_diagnostics(reader, table, view, least, after, before),
         lambda flaw: flaw.id,
         place,
@@ -175,7 +175,7 @@ def seen_diagnostics(
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
-    condition, parameters = _of(reader, "d", table, player, condition, parameters)
+    condition, parameters = _restrict(reader, "d", table, player, condition, parameters)
     severities, groups = GRAVITY[: GRAVITY.index(least) + 1], groups_seen(player)
     condition = f"d.severity IN ({marks(severities)}) AND d.grp IN ({marks(groups)}) AND {condition}"
     parameters = [*severities, *groups, *parameters]
@@ -188,8 +188,8 @@ def seen_diagnostics(
     )
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
-        seen = _telling_of(row, event)
-        if passes is None or passes(_row(reader, _messages_about(reader, row, event), event, [seen])):
+        seen = _hide_event(row, event)
+        if passes is None or passes(_row(reader, _message_of(reader, row, event), event, [seen])):
             yield seen
 
 
@@ -218,7 +218,7 @@ def stream_list(reader: Reader, player: str | None) -> records.Streams:
 # The plus keeps SQLite from using the index by stream and sorting the result.
 
 
-def _of(
+def _restrict(
     reader: Reader,
     alias: str,
     table: TableInfo | None,
@@ -247,10 +247,10 @@ def _seen_event(reader: Reader, event_id: int | None, player: str) -> Event | No
     return reader.hearers.seen(event, player) if event is not None else None
 
 
-_Telling = TypeVar("_Telling", Message, StoredDiagnostic)
+_MessageOrDiagnostic = TypeVar("_MessageOrDiagnostic", Message, StoredDiagnostic)
 
 
-def _telling_of(row: _Telling, event: Event | None) -> _Telling:
+def _hide_event(row: _MessageOrDiagnostic, event: Event | None) -> _MessageOrDiagnostic:
     """Return a row without its event if that is not visible."""
     return msgspec.structs.replace(row, event_id=event.id if event is not None else None)
 
@@ -275,17 +275,17 @@ def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Ro
     rows = [
         row for row in stored_messages(reader.timeline, "m.event_id = ?", [event.id]) if row.stream.id in own
     ]
-    return _row(reader, rows, event, [flaw for row in rows for flaw in _flaws(reader, row)], info)
+    return _row(reader, rows, event, [flaw for row in rows for flaw in _byte_diagnostics(reader, row)], info)
 
 
-def _messages_about(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> list[Message]:
+def _message_of(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> list[Message]:
     """Return the message of a diagnostic, if there is one."""
     if flaw.message_id is None:
         return []
     found = stored_messages(reader.timeline, "m.id = ?", [flaw.message_id], flaw.message_id - 1)
-    return [_telling_of(row, event) for row in found]
+    return [_hide_event(row, event) for row in found]
 
 
-def _flaws(reader: Reader, row: Message) -> list[StoredDiagnostic]:
+def _byte_diagnostics(reader: Reader, row: Message) -> list[StoredDiagnostic]:
     condition = f"d.message_id = ? AND d.grp IN ({marks(FROM_ITS_BYTES)})"
     return [*diagnostics_by_id(reader.timeline, condition, [row.id, *FROM_ITS_BYTES])]

@@ -9,7 +9,7 @@ import msgspec
 from kiebitz.cli.web import records
 from kiebitz.cli.web.held_api import HEADER, Deed
 from kiebitz.cli.web.request_params import CHOICES, Parameter
-from kiebitz.cli.web.routes import ADDRESSES, HELD, LIVE, SESSIONS
+from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS
 from kiebitz.dissectors.version import kiebitz_version
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
@@ -41,7 +41,7 @@ def openapi() -> dict[str, Any]:
         }
 
     enter("/api/sessions", "the sessions that are served", records.Sessions, SESSIONS)
-    for address in ADDRESSES:
+    for address in ENDPOINTS:
         enter(address.path, address.about, address.answer, tuple(address.known.values()))
     enter("/api/live", _LIVE, "text/event-stream", LIVE)
     enter(

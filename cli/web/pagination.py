@@ -10,10 +10,10 @@ import msgspec
 
 Row = TypeVar("Row")
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 
 
-class Place(msgspec.Struct, frozen=True):
+class RowRange(msgspec.Struct, frozen=True):
     """The requested rows: up to `limit`, after, before or around a number.
 
     Without a number they are the last rows.
@@ -29,7 +29,9 @@ Rows = Callable[[int | None, int | None], Iterator[Row]]
 """Reads rows lazily: ascending after a number, or descending before one; the other number is None."""
 
 
-def window(rows: Rows[Row], number: Callable[[Row], int], place: Place) -> tuple[list[Row], bool, bool]:
+def read_window(
+    rows: Rows[Row], number: Callable[[Row], int], place: RowRange
+) -> tuple[list[Row], bool, bool]:
     """Return the requested rows, ascending, and whether they include the first and the last row."""
     if place.around is not None:
         half = place.limit // 2

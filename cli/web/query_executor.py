@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar, get_args
 
-from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.filters.sql import reason_of
 
@@ -27,11 +27,11 @@ _MAX_SLOW = 100
 """Maximum number of slow queries that wait for a thread. `Admission` limits the others."""
 
 
-class TookTooLongError(StorageError):
+class QueryTimeoutError(StorageError):
     """A query cancelled at the time limit or refused because too many wait."""
 
 
-class _Call:
+class _RunningQuery:
     """A query in a thread, which can be cancelled."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class _Call:
         with self._guard:
             self._connection = None
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Interrupt the query."""
         with self._guard:
             self.is_late = True
@@ -57,31 +57,33 @@ class _Call:
                 self._connection.interrupt()
 
 
-class Desk:
+class QueryExecutor:
     """Runs queries in threads, each for at most `limit_s`."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._pools = {kind: ThreadPoolExecutor(_THREADS[kind], kind) for kind in get_args(Kind)}
         self._own = threading.local()
-        self._answering: set[_Call] = set()
+        self._answering: set[_RunningQuery] = set()
         self._slow = 0
 
-    async def ask(self, served: Served, question: Callable[[Reader], Found], kind: Kind = "quick") -> Found:
+    async def ask(
+        self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind = "quick"
+    ) -> Found:
         """Run a query and return its result.
 
         Raises TookTooLongError, StorageError, sqlite3.Error, and exceptions of the query.
         """
         if kind == "slow" and self._slow >= _MAX_SLOW:
-            raise TookTooLongError("too many queries are waiting: try again in a moment")
+            raise QueryTimeoutError("too many queries are waiting: try again in a moment")
         loop = asyncio.get_running_loop()
-        call = _Call()
+        call = _RunningQuery()
         self._slow += kind == "slow"
         timer: asyncio.TimerHandle | None = None
 
         def begin() -> None:
             nonlocal timer
-            timer = loop.call_later(self._limit_s, call.give_up)
+            timer = loop.call_later(self._limit_s, call.cancel)
 
         try:
             pool = self._pools[kind]
@@ -96,13 +98,13 @@ class Desk:
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
         for call in list(self._answering):
-            call.give_up()
+            call.cancel()
 
     def _answer(
         self,
-        served: Served,
+        served: ServedSession,
         question: Callable[[Reader], Found],
-        call: _Call,
+        call: _RunningQuery,
         begin: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
     ) -> Found:
@@ -119,7 +121,7 @@ class Desk:
             return question(reader)
         except sqlite3.Error as error:
             if call.is_late:
-                raise TookTooLongError(
+                raise QueryTimeoutError(
                     f"the query was cancelled after {self._limit_s:g} s: request less"
                 ) from error
             # SQLite's error code belongs to this thread's connection, so it is read here.

@@ -17,7 +17,7 @@ import msgspec
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Reach
+from kiebitz.cli.web.access import Grant
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.identities import Claim
 from kiebitz.dissectors.game.state import State
@@ -33,7 +33,7 @@ from kiebitz.storage.session.message_detail import InFull
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_MOST_ONLOOKERS = 50
+_MAX_VIEWS = 50
 """Maximum number of players' views kept."""
 
 UNREADABLE = "this session cannot be read now"
@@ -47,7 +47,7 @@ class NotThereError(KiebitzError):
     """The requested item does not exist."""
 
 
-class Served(msgspec.Struct):
+class ServedSession(msgspec.Struct):
     """A served session: its current database, its name, and losses of its capture.
 
     `damage` is a sentence once the database was found damaged.
@@ -61,14 +61,14 @@ class Served(msgspec.Struct):
     damage: str | None = None
 
 
-def judged(served: Served, error: Exception) -> Exception:
+def explain_error(served: ServedSession, error: Exception) -> Exception:
     """Return the error, or a StorageError that names the database's damage. May read the whole database."""
     if served.damage is None:
         served.damage = damaged_database([f"{served.path}:{served.session_id}"])
     return error if served.damage is None else StorageError(served.damage)
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class RenderedTable(msgspec.Struct, frozen=True):
     """A picture and its fragments."""
 
     picture: records.Picture
@@ -99,11 +99,11 @@ class Reader:
     _hearers: Visibility | None
     _in_full: InFull | None
 
-    def __init__(self, served: Served, timeline: Timeline | None = None) -> None:
+    def __init__(self, served: ServedSession, timeline: Timeline | None = None) -> None:
         """Open a connection of its own, or use that of a timeline."""
         self.served = served
         self._inherited: list[Claim] = []
-        self.drawn: OrderedDict[tuple[int, int, str | None], Drawn] = OrderedDict()
+        self.drawn: OrderedDict[tuple[int, int, str | None], RenderedTable] = OrderedDict()
         """The latest pictures by table, event and player; see `picture_cache.drawn_at`."""
         self._open(timeline)
 
@@ -142,7 +142,7 @@ class Reader:
             if self._hearers is not None:
                 self._hearers.look_again(self.timeline)
                 if any(player is not None for player in self._onlookers):
-                    self._meet_anew()
+                    self._drop_stale_views()
         elif not self._is_stale:
             return False
         now = time.monotonic()
@@ -160,7 +160,7 @@ class Reader:
         onlooker = self._onlookers.get(player)
         if onlooker is None:
             onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.hearers)
-            if len(self._onlookers) > _MOST_ONLOOKERS:
+            if len(self._onlookers) > _MAX_VIEWS:
                 self._onlookers.popitem(last=False)
         self._onlookers.move_to_end(player)
         return onlooker
@@ -209,7 +209,7 @@ class Reader:
         known = self.hearers.tables_of(player)
         return [table for table in tables if table.id in known]
 
-    def meet(self, player: str) -> None:
+    def check_player_known(self, player: str) -> None:
         """Raise NotThereError if the session has no such player."""
         if player in self._met:
             return
@@ -223,27 +223,27 @@ class Reader:
         """Return the players with a connection; if none is known, all who act."""
         return self.hearers.labels() or sorted(self.timeline.actors())
 
-    def label(self, reach: Reach) -> str | None:
+    def label(self, grant: Grant) -> str | None:
         """Return the current name of a permission's player. Raises NotThereError."""
-        if reach.player is None:
+        if grant.player is None:
             return None
         label = None
-        if reach.session == self.served.number:
-            stream = self.timeline.numbers.row_id("streams", reach.stream)
-            label = self.hearers.label_on(stream, reach.player)
+        if grant.session == self.served.number:
+            stream = self.timeline.numbers.row_id("streams", grant.stream)
+            label = self.hearers.label_on(stream, grant.player)
         if label is None:
-            raise NotThereError(f"there is no player {reach.player} in this session")
+            raise NotThereError(f"there is no player {grant.player} in this session")
         return label
 
-    def seats(self) -> list[Reach]:
+    def player_grants(self) -> list[Grant]:
         """Return the permissions of the links of all players with a connection."""
         numbers = self.timeline.numbers
         return [
-            Reach(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
+            Grant(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
             for player in self.hearers.players()
         ]
 
-    def _meet_anew(self) -> None:
+    def _drop_stale_views(self) -> None:
         """Forget the players' views if a name may belong to another player now."""
         version = self.hearers.version
         if version != self._players_version:

@@ -21,10 +21,10 @@ from kiebitz.cli.options.companions import RECORDER
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
 from kiebitz.cli.terminal.scan_code import show_scan_code
-from kiebitz.cli.web.access import Keys, Reach
+from kiebitz.cli.web.access import Grant, Keys
 from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
-from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.faults import fault
@@ -32,7 +32,7 @@ from kiebitz.services.standard_streams import flush, warn
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
-_DEAD_S = 60
+_ACK_TIMEOUT_S = 60
 """Time in seconds after which unacknowledged data closes a connection."""
 
 _BACKLOG = 2048
@@ -41,10 +41,10 @@ _BACKLOG = 2048
 _SEND_BUFFER_BYTES = 256 << 10
 """Kernel buffer of a connection, in bytes. The kernel's own choice grows to several MiB for a slow reader."""
 
-_NOWHERE = ("192.0.2.1", 9)
+_PROBE_ADDRESS = ("192.0.2.1", 9)
 """Documentation address, never sent to; its route shows which local address others can reach."""
 
-_MEET_EVERY_S = 1.0
+_PLAYERS_POLL_S = 1.0
 
 
 class ServeError(KiebitzError):
@@ -60,13 +60,13 @@ class Link:
         shown = _own_address(host)
         self.base = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
 
-    def everybody(self) -> str:
+    def full_link(self) -> str:
         """Return the link to the full view."""
-        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.everybody())}"
+        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.full_key())}"
 
-    def player(self, reach: Reach) -> str:
+    def player(self, grant: Grant) -> str:
         """Return the link to one player's view."""
-        return f"{self.base}?key={quote(self._keys.player(reach))}"
+        return f"{self.base}?key={quote(self._keys.player(grant))}"
 
 
 class _Uvicorn(uvicorn.Server):
@@ -127,7 +127,7 @@ class _Uvicorn(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises ServeError."""
     if not host:
         # An empty host would mean all addresses.
@@ -140,19 +140,19 @@ def listening(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Inherited by each connection.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_S * 1000)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _ACK_TIMEOUT_S * 1000)
     try:
         listener.bind((host, port))
         listener.listen(_BACKLOG)
         listener.setblocking(False)
     except (OSError, OverflowError, ValueError, TypeError) as error:
         listener.close()
-        raise ServeError(f"cannot listen on {host}:{port}: {_why(error)}") from error
+        raise ServeError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
     return listener
 
 
 def run(
-    sessions: Sequence[Served],
+    sessions: Sequence[ServedSession],
     listener: socket.socket,
     host: str,
     *,
@@ -176,9 +176,9 @@ def run(
     server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, limits, is_read_only)
 
     def tell() -> None:
-        _show(link)
+        _print_link(link)
         if opens:
-            webbrowser.open(link.everybody())
+            webbrowser.open(link.full_link())
 
     connections = Connections(limits)
     asyncio.run(_serve(server, listener, connections, tell, link if player_links else None))
@@ -223,7 +223,7 @@ async def _serve(
     def started() -> None:
         on_started()
         if link is not None:
-            meetings.append(asyncio.create_task(_meet(server, link)))
+            meetings.append(asyncio.create_task(_print_player_links(server, link)))
 
     try:
         # The listener is not passed to uvicorn; see _Uvicorn.
@@ -233,28 +233,28 @@ async def _serve(
             meeting.cancel()
 
 
-async def _meet(server: Server, link: Link) -> None:
+async def _print_player_links(server: Server, link: Link) -> None:
     """Print a link for each player, including later ones and new names."""
-    known: set[Reach] = set()
+    known: set[Grant] = set()
     # The server continues without output.
     with suppress(BrokenPipeError):
         while True:
-            seats = await server.seats()
-            for reach in seats:
-                if reach not in known:
-                    known.add(reach)
+            player_grants = await server.player_grants()
+            for grant in player_grants:
+                if grant not in known:
+                    known.add(grant)
                     is_elsewhere = any(
-                        (other.player, other.session < reach.session) == (reach.player, True)
-                        for other in seats
+                        (other.player, other.session < grant.session) == (grant.player, True)
+                        for other in player_grants
                     )
-                    of_session = f" (session {reach.session})" if is_elsewhere else ""
-                    show_line(f"  {reach.player}{of_session}: {link.player(reach)}")
+                    of_session = f" (session {grant.session})" if is_elsewhere else ""
+                    show_line(f"  {grant.player}{of_session}: {link.player(grant)}")
             flush()
-            await asyncio.sleep(_MEET_EVERY_S)
+            await asyncio.sleep(_PLAYERS_POLL_S)
 
 
-def _show(link: Link) -> None:
-    address = link.everybody()
+def _print_link(link: Link) -> None:
+    address = link.full_link()
     show_line(address)
     if not link.is_open and is_terminal():
         show_scan_code(address)
@@ -277,13 +277,13 @@ def _own_address(host: str) -> str:
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_NOWHERE)
+            probe.connect(_PROBE_ADDRESS)
         except OSError:
             return "127.0.0.1"
         return str(probe.getsockname()[0])
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return "this port is in use; choose another with --port"
     if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:

@@ -17,21 +17,21 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.results import named_result
 
-_TIMES = 500
-_GAMES = 1000
-_FLAWS = 1000
-_FLAWS_READ = 20_000
-_STEPS = 1000
-_MOST_NAMES = 50
+_MAX_TIMES = 500
+_MAX_GAMES = 1000
+_MAX_DIAGNOSTICS = 1000
+_MAX_DIAGNOSTICS_READ = 20_000
+_MAX_STEPS = 1000
+_MAX_NAMES = 50
 """Maximum number of players in the chart."""
 
-_WHOLE = 20_000
-"""Maximum number of events that are all read for scores; of more, `_LOOKS` are sampled."""
+_MAX_EVENTS_READ = 20_000
+"""Maximum number of events that are all read for scores; of more, `_SAMPLES` are sampled."""
 
-_LOOKS = 300
+_SAMPLES = 300
 
 
-def course(reader: Reader, table: TableInfo, player: str | None) -> records.Course:
+def timeline_overview(reader: Reader, table: TableInfo, player: str | None) -> records.Course:
     """Return the timeline of a table in a player's view."""
     timeline = reader.timeline
     first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
@@ -40,7 +40,7 @@ def course(reader: Reader, table: TableInfo, player: str | None) -> records.Cour
         last,
         _times(reader, table, first, last),
         list(_games(reader, table, player)),
-        _flaws(reader, table, player),
+        _diagnostics(reader, table, player),
         _scores(reader, table, player, first, last),
     )
 
@@ -49,7 +49,7 @@ def _times(reader: Reader, table: TableInfo, first: int, last: int) -> list[tupl
     rows = reader.timeline.connection.execute(
         "SELECT seq, ts_ns FROM events WHERE table_id = ? AND seq IN (SELECT value FROM json_each(?))"
         " ORDER BY seq",
-        (table.id, str(_sample(first, last, _TIMES))),
+        (table.id, str(_sample(first, last, _MAX_TIMES))),
     )
     return [(seq, reader.timeline.seconds(ts_ns)) for seq, ts_ns in rows]
 
@@ -67,7 +67,7 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
     if player is not None and reader.hearers.streams_of(player):
         known = reader.hearers.games_of(player)
         games = [game for game in games if game.id in known]
-    for game in games[:: max(1, -(-len(games) // _GAMES))]:
+    for game in games[:: max(1, -(-len(games) // _MAX_GAMES))]:
         begun = timeline.connection.execute(
             "SELECT seq FROM events WHERE game_id = ? ORDER BY id LIMIT 1", (game.id,)
         ).fetchone()
@@ -82,18 +82,18 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
             )
 
 
-def _flaws(reader: Reader, table: TableInfo, player: str | None) -> list[records.FlawMark]:
+def _diagnostics(reader: Reader, table: TableInfo, player: str | None) -> list[records.FlawMark]:
     """Return errors and warnings; of too many, the gravest of each stretch."""
     found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
     marks = []
-    for row in islice(found, _FLAWS_READ):
+    for row in islice(found, _MAX_DIAGNOSTICS_READ):
         stream = row.stream
         # Diagnostics of streams without a table are shown at each table.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
             seq = reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns)
             marks.append(records.FlawMark(seq, row.severity, row.id))
     marks.sort(key=lambda mark: mark.seq)
-    stretch = -(-len(marks) // _FLAWS)
+    stretch = -(-len(marks) // _MAX_DIAGNOSTICS)
     return [
         min(marks[at : at + stretch], key=lambda mark: mark.severity != "error")
         for at in range(0, len(marks), stretch or 1)
@@ -116,9 +116,9 @@ def _scores(
             steps.append((seq, scores))
     if not steps:
         return None
-    stretch = -(-len(steps) // _STEPS)
+    stretch = -(-len(steps) // _MAX_STEPS)
     steps = [*steps[:-1:stretch], steps[-1]]
-    names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MOST_NAMES]
+    names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MAX_NAMES]
     return records.Scores(
         dissector.presentation.counts,
         names,
@@ -131,8 +131,8 @@ def _states(
 ) -> Iterator[tuple[int, State]]:
     """Yield the table's states, sampled if there are many; each is valid until the next."""
     timeline = reader.timeline
-    if last - first > _WHOLE:
-        for seq in _sample(first, last, _LOOKS):
+    if last - first > _MAX_EVENTS_READ:
+        for seq in _sample(first, last, _SAMPLES):
             yield seq, reader.state(table.id, seq, player)
         return
     if player is not None:

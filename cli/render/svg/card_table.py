@@ -33,7 +33,7 @@ Edge = Literal["bottom", "left", "top", "right"]
 _PLATE = 48
 """Height of a plate."""
 
-_TOGETHER = 1.2
+_OVERLAP_FACTOR = 1.2
 """Up to this factor more cards than fit into a row overlap instead of starting another row."""
 
 _LINE = 32
@@ -50,7 +50,7 @@ _ROWS = 6
 """Lines of a corner."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class SeatArea(msgspec.Struct, frozen=True):
     """The area of a player, and the position of the card they play."""
 
     edge: Edge
@@ -77,7 +77,7 @@ class Layout(msgspec.Struct, frozen=True):
     """
 
     felt: tuple[float, float, float, float]
-    places: tuple[Place, ...]
+    places: tuple[SeatArea, ...]
     hand: float
     lying: float
     story: tuple[float, float, float]
@@ -101,10 +101,10 @@ class Layout(msgspec.Struct, frozen=True):
 _WIDE_OF_FOUR = Layout(
     felt=(430, 196, 740, 408),
     places=(
-        Place("bottom", 430, 614, 740, 186, (745, 442)),
-        Place("left", 20, 206, 390, 400, (448, 324)),
-        Place("top", 430, 8, 740, 186, (745, 206)),
-        Place("right", 1190, 206, 390, 400, (1042, 324)),
+        SeatArea("bottom", 430, 614, 740, 186, (745, 442)),
+        SeatArea("left", 20, 206, 390, 400, (448, 324)),
+        SeatArea("top", 430, 8, 740, 186, (745, 206)),
+        SeatArea("right", 1190, 206, 390, 400, (1042, 324)),
     ),
     hand=92,
     lying=110,
@@ -121,10 +121,10 @@ _WIDE_OF_FOUR = Layout(
 _TALL_OF_FOUR = Layout(
     felt=(10, 584, 680, 290),
     places=(
-        Place("bottom", 10, 882, 680, 170, (384, 686)),
-        Place("left", 10, 232, 334, 348, (46, 674)),
-        Place("top", 10, 58, 680, 170, (212, 664)),
-        Place("right", 356, 232, 334, 348, (546, 674)),
+        SeatArea("bottom", 10, 882, 680, 170, (384, 686)),
+        SeatArea("left", 10, 232, 334, 348, (46, 674)),
+        SeatArea("top", 10, 58, 680, 170, (212, 664)),
+        SeatArea("right", 356, 232, 334, 348, (546, 674)),
     ),
     hand=78,
     lying=108,
@@ -141,9 +141,9 @@ _TALL_OF_FOUR = Layout(
 _WIDE_OF_THREE = Layout(
     felt=(430, 10, 740, 540),
     places=(
-        Place("bottom", 262, 566, 1076, 186, (741, 380)),
-        Place("left", 20, 10, 390, 560, (456, 290)),
-        Place("right", 1190, 10, 390, 560, (1026, 290)),
+        SeatArea("bottom", 262, 566, 1076, 186, (741, 380)),
+        SeatArea("left", 20, 10, 390, 560, (456, 290)),
+        SeatArea("right", 1190, 10, 390, 560, (1026, 290)),
     ),
     hand=84,
     lying=118,
@@ -160,9 +160,9 @@ _WIDE_OF_THREE = Layout(
 _TALL_OF_THREE = Layout(
     felt=(10, 474, 680, 396),
     places=(
-        Place("bottom", 10, 880, 680, 150, (281, 616)),
-        Place("left", 10, 104, 334, 366, (56, 590)),
-        Place("right", 356, 104, 334, 366, (506, 590)),
+        SeatArea("bottom", 10, 880, 680, 150, (281, 616)),
+        SeatArea("left", 10, 104, 334, 366, (56, 590)),
+        SeatArea("right", 356, 104, 334, 366, (506, 590)),
     ),
     hand=64,
     lying=138,
@@ -193,7 +193,7 @@ def put_card_table(view: View, sheet: Sheet) -> None:
     _put_story(sheet, layout, view, is_played)
     places = [layout.places[number] for number in _SEATED.get(len(view.seats), range(len(layout.places)))]
     for at, seat in zip(places, view.seats, strict=True):
-        player = _within(seat, layout.hand, at)
+        player = _with_fitting_cards(seat, layout.hand, at)
         if is_played:
             _put_lying(sheet, layout, at, player)
         if at.edge in ("left", "right"):
@@ -327,7 +327,7 @@ def plate(name: str, to_move: bool, width: float) -> Fragment:
     return fragment(drawn)
 
 
-def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
+def _put_lying(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:
     x, y = at.card
     wide = layout.lying
     if player.lies is None:
@@ -342,7 +342,7 @@ def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
         sheet.put(text(player.name or '""', 24, wide + 56, ink, anchor="middle"), x + wide / 2, foot)
 
 
-def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
+def _put_beside(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:
     """Draw a player at a short edge, one thing below the other."""
     sheet.put(plate(player.name, player.state == "turn", at.width), at.x, at.y)
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
@@ -359,7 +359,7 @@ def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
     _put_hand(sheet, layout.hand, (at.x, y), (at.width, at.y + at.height - y), player, "start")
 
 
-def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
+def _put_along(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:
     """Draw a player at a long edge: the hand towards the table, the words beside the plate."""
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     above = at.edge == "bottom"
@@ -388,12 +388,12 @@ def _hand_of(player: Seat) -> Hand:
     return player.hand or Hand()
 
 
-def _within(player: Seat, width: float, at: Place) -> Seat:
+def _with_fitting_cards(player: Seat, width: float, at: SeatArea) -> Seat:
     """Return a player with as many cards as fit; no game deals more."""
     hand = _hand_of(player)
     rows = max(1, int((at.height - _PLATE) / (height(width) + _gap(width))))
     columns = _columns(1, width, at.width)
-    most = rows * columns if rows > 1 else int(_TOGETHER * columns)
+    most = rows * columns if rows > 1 else int(_OVERLAP_FACTOR * columns)
     more = len(hand.pieces) + bool(hand.hidden) - most
     if more <= 0:
         return player
@@ -429,7 +429,7 @@ def _columns(shown: int, width: float, room: float) -> int:
     """Return the number of cards side by side; one or two more than fit overlap."""
     gap = _gap(width)
     columns = max(1, int((room + gap) / (width + gap)))
-    return shown if columns < shown <= _TOGETHER * columns else columns
+    return shown if columns < shown <= _OVERLAP_FACTOR * columns else columns
 
 
 def _rows(player: Seat, width: float, room: float) -> int:

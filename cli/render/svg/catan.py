@@ -56,13 +56,13 @@ def _fresh(events: Sequence[Event], island: Island) -> Spot:
         if event.kind == "rolled":
             break
         if event.kind in ("built", "robber"):
-            where = _where(event.data.get("place" if event.kind == "built" else "to"))
+            where = _event_spot(event.data.get("place" if event.kind == "built" else "to"))
             there = where == (island.robber,) or any(piece.where == where for piece in island.pieces)
             return where if there else ()
     return ()
 
 
-def _where(told: Any) -> Spot:
+def _event_spot(told: Any) -> Spot:
     """Return the spot named in an event, a list of places with x and y; empty if it is invalid."""
     places = told if isinstance(told, list) else [told]
     if not all(isinstance(place, dict) and place.keys() >= {"x", "y"} for place in places):

@@ -88,7 +88,7 @@ def _put_card(sheet: Sheet, player: CatanSeat, card: Card) -> None:
     top += high + loose / 2
     room = int((card.height - top) // _FACTS)
     if told and room > 0:
-        sheet.put(_said(told, right - left, min(room, 3)), left, card.y + top)
+        sheet.put(_facts(told, right - left, min(room, 3)), left, card.y + top)
 
 
 def _put_plate(sheet: Sheet, player: CatanSeat, state: str, card: Card) -> None:
@@ -196,7 +196,7 @@ def _draw_count(parent: Element, count: str, width: float, narrow: bool) -> None
 
 
 @lru_cache(maxsize=512)
-def _said(words: str, room: float, most: int) -> Fragment:
+def _facts(words: str, room: float, most: int) -> Fragment:
     """Return facts about a player in at most `most` lines."""
     drawn = group()
     said = lines(words[:400], SMALL, room)

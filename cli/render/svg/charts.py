@@ -98,7 +98,7 @@ def _is_large(result: Result) -> bool:
             return len(result.counts) > _MANY_VALUES
         case Counts():
             grid = grid_of(result)
-            titles = max(map(_wide, grid.columns), default=0.0)
+            titles = max(map(_estimated_width, grid.columns), default=0.0)
             return len(grid.columns) > _MANY_COLUMNS or titles * len(grid.columns) > _TITLES
         case Course():
             return True
@@ -203,10 +203,10 @@ def _columns(
 
 def _label_room(card: _Card, names: Sequence[str]) -> float:
     """Return the width of the names before the bars."""
-    return min(card.room * 0.4, max(map(_wide, names)) + 16)
+    return min(card.room * 0.4, max(map(_estimated_width, names)) + 16)
 
 
-def _wide(name: str) -> float:
+def _estimated_width(name: str) -> float:
     """Estimate the width of a name; capitals are wider than other letters."""
     return sum(BOLD if letter.isupper() else LETTER_WIDTH for letter in name[:200]) * _WORDS
 
@@ -312,7 +312,7 @@ def _course(card: _Card, result: Course) -> None:
         at = (left - 12, y_of(amount) + 8)
         label(card.drawn, at, f"{amount:,}", SMALL, text_anchor="end", class_="k-faint")
     ends = {name: y_of(curve[-1][1]) for name, curve in curves.items()}
-    for number, (name, y) in enumerate(_apart(ends, top, base).items()):
+    for number, (name, y) in enumerate(_spread(ends, top, base).items()):
         colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number // 2 % len(_DASHES)]
         _curve(card, [(x_of(seconds), y_of(amount)) for seconds, amount in curves[name]], right, colour, dash)
         line(card.drawn, (right, ends[name]), (right + 18, y), stroke=colour, stroke_width=2)
@@ -340,7 +340,7 @@ def _curve(card: _Card, points: Sequence[tuple[float, float]], right: float, col
     )
 
 
-def _apart(ends: dict[str, float], top: float, base: float) -> dict[str, float]:
+def _spread(ends: dict[str, float], top: float, base: float) -> dict[str, float]:
     """Return positions of names near the ends of their lines, in their order and without overlaps."""
     step = min(_WORDS + 6, (base - top) / max(1, len(ends) - 1)) if len(ends) > 1 else 0.0
     found: dict[str, float] = {}

@@ -29,7 +29,7 @@ _MARKS = {"lost": "l16,16m0,-16l-16,16", "joined": "m0,9l6,7l11,-16"}
 
 
 @lru_cache(maxsize=256)
-def thrown(dice: Dice, scale: float) -> Fragment:
+def dice_and_cup(dice: Dice, scale: float) -> Fragment:
     """Return the cup and the dice in their current state, the middle of the upper edge at the origin."""
     drawn = group()
     place = shape(drawn, "g", transform=f"scale({scale:.3g})")
@@ -60,7 +60,7 @@ def _draw_cup(parent: Element, opacity: float = 1) -> None:
 
 
 @lru_cache(maxsize=1024)
-def announced(call: Call, is_last: bool, scale: float) -> Fragment:
+def announcement(call: Call, is_last: bool, scale: float) -> Fragment:
     """Return a bubble with an announcement, its upper left corner at the origin."""
     width, height = ANNOUNCED_SIZE
     drawn = group()

@@ -22,7 +22,7 @@ _MOST = 12
 """Maximum number of players drawn of a group."""
 
 
-def put_gathering(view: View, sheet: Sheet) -> None:
+def put_idle_server(view: View, sheet: Sheet) -> None:
     """Draw a title, the groups with their players' plates, and facts, as far as there is room."""
     groups, title = view.groups, view.idle
     rows = [fact_words(fact, 6) for fact in view.facts]

@@ -87,7 +87,7 @@ def _put_plate(sheet: Sheet, seat: Seat, box: Box) -> None:
     base = box.y + box.height / 2 + 29
     x = box.x + 16
     room = box.width - 28
-    doing = _doing(seat)
+    doing = _action(seat)
     if seat.figures:
         words = " · ".join(figure.words for figure in seat.figures)
         if is_short := _LETTER * 28 * (len(words) + 1 + len(doing)) > room:
@@ -105,7 +105,7 @@ def _put_row(sheet: Sheet, seat: Seat, box: Box) -> None:
     right, base = box.x + box.width - 10, box.y + box.height / 2 + 9
     if seat.figures:
         sheet.put(text(_brief(seat), SMALL, 80, "k-ink", bold=True, anchor="end"), right, base)
-    doing = _doing(seat)
+    doing = _action(seat)
     room = box.width - _LETTER * 32 * len(seat.name) - 100
     if doing and seat.state not in ("lost", "joined") and room >= _LETTER * SMALL * len(doing):
         sheet.put(text(doing, SMALL, room, _ink(seat), anchor="end"), right - 50, base)
@@ -115,7 +115,7 @@ def _brief(seat: Seat) -> str:
     return " · ".join(figure.brief or figure.words for figure in seat.figures)
 
 
-def _doing(seat: Seat) -> str:
+def _action(seat: Seat) -> str:
     """Return a player's action in a word or two."""
     if seat.says is not None and not seat.marks:
         return f"{seat.says.verb} {seat.says.words}"
@@ -198,7 +198,7 @@ def _put_thing(sheet: Sheet, view: View, x: float, y: float, scale: float) -> No
     if view.grid is not None:
         sheet.put(board(view.grid, round(scale, 2)), x, y)
     elif view.dice is not None:
-        sheet.put(things.thrown(view.dice, round(scale, 2)), x, y)
+        sheet.put(things.dice_and_cup(view.dice, round(scale, 2)), x, y)
 
 
 _Line = tuple[str, float, str, bool]
@@ -238,7 +238,7 @@ def _put_announced(sheet: Sheet, view: View, box: Box, scale: float) -> None:
     calls = view.calls[-max(1, int((box.width + 8) // wide)) :]
     for number, call in enumerate(calls, 1):
         short = msgspec.structs.replace(call, name=shorten(call.name, 24, UNICODE), words=call.words[:12])
-        bubble = things.announced(short, number == len(calls), scale)
+        bubble = things.announcement(short, number == len(calls), scale)
         sheet.put(bubble, box.x + (number - 1) * wide, box.y)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kiebitz.cli.render.svg.card_table import put_card_table
-from kiebitz.cli.render.svg.idle_server import put_gathering
+from kiebitz.cli.render.svg.idle_server import put_idle_server
 from kiebitz.cli.render.svg.lettering import fact_words, group_words, many, plain
 from kiebitz.cli.render.svg.plate_table import MOST_LISTED, put_plate_table
 from kiebitz.cli.render.svg.rack_table import put_rack_table
@@ -21,7 +21,7 @@ def draw_view(view: View, sheet: Sheet) -> None:
     """Draw a view on an empty sheet."""
     hands = [seat.hand for seat in view.seats if seat.hand is not None]
     if view.idle:
-        put_gathering(view, sheet)
+        put_idle_server(view, sheet)
     elif not hands or len(view.seats) > _MOST_HANDS or view.grid is not None:
         put_plate_table(view, sheet)
     elif any(hand.is_rack for hand in hands):

@@ -6,7 +6,7 @@ from kiebitz.cli.render.text.canvas import Canvas
 from kiebitz.cli.render.text.catan_board import draw_board
 from kiebitz.cli.render.text.catan_hexes import SIZES, Hexes
 from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
-from kiebitz.cli.render.text.catan_words import spelt
+from kiebitz.cli.render.text.catan_words import spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
@@ -46,7 +46,7 @@ def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
             lines = canvas.lines()
     lines += draw_below(view, width, pen)
     for remark in filter(None, (view.no_island, view.unknown)):
-        lines += pen.wrap(Text(spelt(pen, remark), "dim"), width, 2)
+        lines += pen.wrap(Text(spell(pen, remark), "dim"), width, 2)
     return lines
 
 

@@ -19,7 +19,7 @@ from kiebitz.cli.render.text.catan_colours import (
 )
 from kiebitz.cli.render.text.catan_ground import draw_colours, draw_outlines
 from kiebitz.cli.render.text.catan_hexes import Hexes
-from kiebitz.cli.render.text.catan_words import short, spelt
+from kiebitz.cli.render.text.catan_words import short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.protocols.catan.board import Place, Spot
@@ -62,7 +62,7 @@ def _draw_field(cells: Cells, island: Island, place: Place, hexes: Hexes, pen: P
     colours = in_colour(pen)
     if place == island.robber:
         cells.put(x - 1, y, _ROBBER[pen.glyphs is ASCII], BLACK if colours else "")
-    word = spelt(pen, _WORDS.get(field, field), 2 * hexes.size.half - 1)
+    word = spell(pen, _WORDS.get(field, field), 2 * hexes.size.half - 1)
     cells.put(x - len(word) // 2, y + 1, word, ink(FIELDS.get(field, UNKNOWN)) if colours else "")
     number = island.board.numbers.get(place)
     if number is None:
@@ -91,7 +91,7 @@ def _draw_harbour(cells: Cells, edge: Spot, sea: Place, kind: str, hexes: Hexes,
             column, row, _HARBOUR_CORNER[pen.glyphs is ASCII], f"bold {BLACK}" if in_colour(pen) else ""
         )
     style = on_colour(RESOURCES.get(resource, WHITE))
-    words = ["2:1", spelt(pen, short(resource, _HARBOUR_WIDTH), _HARBOUR_WIDTH)] if resource else ["3:1"]
+    words = ["2:1", spell(pen, short(resource, _HARBOUR_WIDTH), _HARBOUR_WIDTH)] if resource else ["3:1"]
     (left, top), (right, _) = hexes.ends(edge)
     x, y = hexes.field(sea)
     if left == right:

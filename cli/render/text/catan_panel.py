@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kiebitz.cli.render.text.canvas import shorten
 from kiebitz.cli.render.text.catan_colours import RESOURCES, colour_of, on_colour
-from kiebitz.cli.render.text.catan_words import short, spelt
+from kiebitz.cli.render.text.catan_words import short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.game.view import Line, Name
@@ -55,7 +55,7 @@ def _blocks(view: CatanView, width: int, most: int, pen: Pen) -> list[list[Text]
             [
                 _name_line(seat, seat.figures[0].words, width, pen),
                 *_hand(seat, width, pen),
-                *_said((mark.text for mark in seat.marks), width, most, pen),
+                *_facts((mark.text for mark in seat.marks), width, most, pen),
             ]
         )
     if view.more:
@@ -69,18 +69,18 @@ def draw_below(view: CatanView, width: int, pen: Pen) -> list[Text]:
     for fact in view.facts[-_MOST_TRADES:]:
         lines += pen.wrap(_line(fact.title, view, pen), width, _LINES)
     if view.bank:
-        lines += pen.wrap(Text(spelt(pen, view.bank_words), "dim"), width, _LINES)
+        lines += pen.wrap(Text(spell(pen, view.bank_words), "dim"), width, _LINES)
     return lines
 
 
 def draw_lobby(view: CatanView, width: int, pen: Pen) -> list[Text]:
     """Return the lines about the lobby before the game."""
-    lines = pen.wrap(Text(spelt(pen, view.server), "dim"), width, 1) if view.server else []
+    lines = pen.wrap(Text(spell(pen, view.server), "dim"), width, 1) if view.server else []
     if not view.seats:
         return [*lines, pen.line("no players yet", width)]
     for seat in view.seats[:MOST_PLAYERS]:
         about = ", ".join(mark.text for mark in seat.marks)
-        lines.append(_name_line(seat, spelt(pen, about), min(width, _WIDEST), pen))
+        lines.append(_name_line(seat, spell(pen, about), min(width, _WIDEST), pen))
     return lines + ([pen.line(view.more, width, "dim")] if view.more else [])
 
 
@@ -105,7 +105,7 @@ def _line(line: Line, view: CatanView, pen: Pen) -> Text:
             name.stylize(on_colour(colour_of(next(s for s in view.seats if s.name == element.name))))
             found.append_text(name)
         else:
-            found.append(spelt(pen, str(element)))
+            found.append(spell(pen, str(element)))
     return found
 
 
@@ -143,7 +143,7 @@ def _hand(seat: CatanSeat, width: int, pen: Pen) -> list[Text]:
         kinds = zip(seat.counts, ROHSTOFFE, strict=True)
         known = ", ".join(f"{count} {name}" for count, name in kinds if count not in ("0", NOT_KNOWN))
         words = f"{seat.total} cards: {known or ('hidden' if NOT_KNOWN in seat.counts else NOT_KNOWN)}"
-        return pen.wrap(Text(spelt(pen, words)), width, 2 * _LINES)
+        return pen.wrap(Text(spell(pen, words)), width, 2 * _LINES)
     column = _column(width)
     line = Text()
     for count in seat.counts:
@@ -151,8 +151,8 @@ def _hand(seat: CatanSeat, width: int, pen: Pen) -> list[Text]:
     return [line.append(shorten(seat.total, column - 1, pen.glyphs).rjust(column))]
 
 
-def _said(said: Iterable[str], width: int, most: int, pen: Pen) -> list[Text]:
+def _facts(said: Iterable[str], width: int, most: int, pen: Pen) -> list[Text]:
     """Return facts about a player in at most `most` lines."""
-    words = Text(", ".join(spelt(pen, fact) for fact in said))
+    words = Text(", ".join(spell(pen, fact) for fact in said))
     lines = pen.wrap(words, width - _INDENT, most) if words else []
     return [Text(" " * _INDENT) + line for line in lines]

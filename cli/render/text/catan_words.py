@@ -7,7 +7,7 @@ from kiebitz.cli.render.text.pen import Pen
 from kiebitz.dissectors.protocols.catan.words import in_ascii
 
 
-def spelt(pen: Pen, word: str, width: int = 200) -> str:
+def spell(pen: Pen, word: str, width: int = 200) -> str:
     """Return a word, without umlauts if the terminal has none."""
     return pen.words(in_ascii(word) if pen.glyphs is ASCII else word, width).plain
 

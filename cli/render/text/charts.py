@@ -37,10 +37,10 @@ from kiebitz.services.wording import counted
 NARROWEST, WIDEST = 40, 160
 """Minimum and maximum width in columns."""
 
-MOST_LINES = 24
+MAX_LINES = 24
 """Maximum number of lines of a statistic; JSON has all."""
 
-_WHERE_NO_TERMINAL = 80
+_DEFAULT_WIDTH = 80
 """Width if stdout is not a terminal."""
 
 _MOST_COLUMNS = 24
@@ -74,7 +74,7 @@ def _strokes(encoding: str) -> Strokes:
 
 def charts_for_stdout() -> Charts:
     """Return the charts for stdout's width and encoding."""
-    return Charts(terminal_columns() or _WHERE_NO_TERMINAL, letters_of_output())
+    return Charts(terminal_columns() or _DEFAULT_WIDTH, letters_of_output())
 
 
 class Charts:
@@ -125,7 +125,7 @@ class Charts:
         room = self._room(label, 2 if expected else 1)
         if expected:
             yield f"{'':{label}}{_GAP}{'seen':>{_NUMBER}}{_GAP}{'chance':>{_NUMBER}}"
-        for value, count in islice(result.counts.items(), MOST_LINES):
+        for value, count in islice(result.counts.items(), MAX_LINES):
             numbers = f"{count:>{_NUMBER},}"
             bar = self._bar(count, most, room)
             if value in expected:
@@ -152,7 +152,7 @@ class Charts:
         """Yield each number with its bar, in columns of equal width."""
         if grid.columns:
             yield f"{'':{label}}{_GAP}{_GAP.join(self._label(title, width) for title in grid.columns)}"
-        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MAX_LINES):
             cells = (
                 f"{number:>{digits},} {self._bar(number, grid.most, width - digits - 1)}".ljust(width)
                 for number in numbers
@@ -163,7 +163,7 @@ class Charts:
         """Yield the nonzero numbers, if there is no room for columns."""
         room = self._room(label, 0)
         titles = [self._words(title, room) for title in grid.columns[:_MOST_COLUMNS]]
-        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MAX_LINES):
             told = ", ".join(
                 f"{title} {number:,}" for title, number in zip(titles, numbers, strict=False) if number
             )
@@ -178,7 +178,7 @@ class Charts:
         numbers = max(map(len, told))
         room = self._room(label, 0) - numbers - len(_GAP) - 7
         yield f"{'':{label}}{_GAP}{result.part}"
-        for (name, share), words in islice(zip(result.lines.items(), told, strict=True), MOST_LINES):
+        for (name, share), words in islice(zip(result.lines.items(), told, strict=True), MAX_LINES):
             bar = self._bar(share.part, share.all, room)
             rest = self._strokes.empty * (room - len(bar))
             yield (
@@ -193,7 +193,7 @@ class Charts:
         numbers = max(len(f"{line[-1][1]:,}") for line in result.lines.values())
         room = self._room(label, 0) - numbers - len(_GAP)
         levels = self._strokes.levels
-        for name, line in islice(result.lines.items(), MOST_LINES):
+        for name, line in islice(result.lines.items(), MAX_LINES):
             drawn = ""
             for cell in range(room):
                 amount = at(line, begin + (end - begin) * cell / max(1, room - 1))
@@ -216,7 +216,7 @@ class Charts:
         titles = _GAP.join(f"{title:>{width}}" for title, width in zip(TIMES, widths, strict=True))
         yield f"{'':{label}}{_GAP}{titles}" + (f"{_GAP}median" if room >= _NUMBER else "")
         most = max(times.median for times in result.lines.values())
-        for (name, times), row in islice(zip(result.lines.items(), rows, strict=True), MOST_LINES):
+        for (name, times), row in islice(zip(result.lines.items(), rows, strict=True), MAX_LINES):
             cells = _GAP.join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
             yield f"{self._label(name, label)}{_GAP}{cells}{_GAP}{self._bar(times.median, most, room)}"
         yield from self._more(len(result.lines))
@@ -240,7 +240,7 @@ class Charts:
         return shorten(known, width, self._glyphs)
 
     def _label_width(self, labels: Sequence[str]) -> int:
-        widest = max(cell_len(self._words(label, self._width // 3)) for label in labels[:MOST_LINES])
+        widest = max(cell_len(self._words(label, self._width // 3)) for label in labels[:MAX_LINES])
         return max(widest, 2)
 
     def _label(self, label: str, width: int) -> str:
@@ -264,5 +264,5 @@ class Charts:
         return f"{filled[:place]}{self._strokes.mark}{filled[place + 1 :]}"
 
     def _more(self, count: int) -> Iterator[str]:
-        if count > MOST_LINES:
-            yield f"and {count - MOST_LINES:,} more; --json has all"
+        if count > MAX_LINES:
+            yield f"and {count - MAX_LINES:,} more; --json has all"

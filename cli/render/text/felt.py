@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kiebitz.cli.render.text.canvas import Canvas, Glyphs, shorten
-from kiebitz.cli.render.text.seating import Edge, Place, Seating
+from kiebitz.cli.render.text.seating import Edge, Seating, SeatPlace
 from kiebitz.cli.terminal.screen import Text
 
 _FELT = "#5f875f"
@@ -36,7 +36,7 @@ class Felt(Canvas):
             x = _INSET if edge == "left" else right - _INSET if edge == "right" else right // 2
             self.put(self.seats.x + x, number, line)
 
-    def put_seat(self, place: Place, lines: Sequence[Text], side_row: int | None = None) -> None:
+    def put_seat(self, place: SeatPlace, lines: Sequence[Text], side_row: int | None = None) -> None:
         """Write lines at a seat; at a side they may begin `side_row` rows below the upper edge."""
         y = place.y
         if place.edge == "top":

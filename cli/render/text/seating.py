@@ -28,7 +28,7 @@ _TWO_LINED = 4
 """Maximum number of seats of two lines at a side."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class SeatPlace(msgspec.Struct, frozen=True):
     """The position of a seat: its first cell, its width, and whether it has only one line."""
 
     edge: Edge
@@ -61,7 +61,7 @@ class Seating(msgspec.Struct, frozen=True):
     felt: int
     felt_rows: int
     rows: int
-    places: list[Place]
+    places: list[SeatPlace]
 
 
 def seating(
@@ -96,20 +96,20 @@ def _share(players: int, sides: int, top: bool) -> tuple[int, int, int, int]:
     return above, (sides + 1) // 2, rest - above, sides // 2
 
 
-def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[Place]:
+def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[SeatPlace]:
     if not seats:
         return []
     each = width // seats
-    return [Place(edge, x + number * each, y, each) for number in range(seats)]
+    return [SeatPlace(edge, x + number * each, y, each) for number in range(seats)]
 
 
 def _column(
     edge: Edge, seats: int, x: int, width: int, y: int, seat_rows: int, felt_rows: int
-) -> list[Place]:
+) -> list[SeatPlace]:
     if not seats:
         return []
     one_line = seats > _TWO_LINED
     height = 1 if one_line else seat_rows
     each = felt_rows / seats
     first = y + (each - height) / 2
-    return [Place(edge, x, int(first + number * each), width, one_line) for number in range(seats)]
+    return [SeatPlace(edge, x, int(first + number * each), width, one_line) for number in range(seats)]

@@ -10,7 +10,7 @@ from kiebitz.cli.render.text.canvas import DIE_HEIGHT, Canvas, boxed, cup, die
 from kiebitz.cli.render.text.felt import Felt
 from kiebitz.cli.render.text.grid import grid_lines
 from kiebitz.cli.render.text.pen import NAME_IN_WORDS, STYLES, Pen
-from kiebitz.cli.render.text.seating import Edge, Place, seating
+from kiebitz.cli.render.text.seating import Edge, SeatPlace, seating
 from kiebitz.cli.render.text.tiles import RACK_COLUMNS, TILE_WIDTH, legend, rack, rack_on_end, tile_face
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.game.view import Dice, Fact, Hand, Pile, Seat, Span, View
@@ -179,7 +179,7 @@ class _Picture:
         rows = zip(*(die(face, self.pen.glyphs, style) for face in faces), strict=True)
         return [Text(" ").join(row) for row in rows]
 
-    def _draw_seat(self, felt: Felt, seat: Seat, place: Place) -> None:
+    def _draw_seat(self, felt: Felt, seat: Seat, place: SeatPlace) -> None:
         crowded = place.beside and sum(other.edge == place.edge for other in felt.seats.places) > 2
         bubble = seat.says is not None and not crowded
         if not self.has_hands:
@@ -201,7 +201,7 @@ class _Picture:
         if seat.pile is not None:
             self._draw_pile(felt, seat.pile, place)
 
-    def _draw_pile(self, felt: Felt, pile: Pile, place: Place) -> None:
+    def _draw_pile(self, felt: Felt, pile: Pile, place: SeatPlace) -> None:
         edge, side = _PILES[place.edge]
         unknown = Text("?".center(TILE_WIDTH))
         top = (
@@ -218,7 +218,7 @@ class _Picture:
         label.stylize_before("dim")
         return label
 
-    def _draw_bubble(self, felt: Felt, seat: Seat, place: Place) -> None:
+    def _draw_bubble(self, felt: Felt, seat: Seat, place: SeatPlace) -> None:
         """Draw an announcement: at the long edges on the table, at the sides above the name."""
         assert seat.says is not None
         style = STYLES[seat.says.tone] or "bold"
@@ -241,7 +241,7 @@ class _Picture:
     def _figures(self, seat: Seat, width: int) -> list[Text]:
         return [self.pen.line(figure.words, width) for figure in seat.figures]
 
-    def _plate(self, seat: Seat, place: Place, bubble: bool = False) -> list[Text]:
+    def _plate(self, seat: Seat, place: SeatPlace, bubble: bool = False) -> list[Text]:
         """Return a player without a hand: the name, marked if it is their turn, figures and marks."""
         doing = self._marks(seat)
         says = seat.says
@@ -258,7 +258,7 @@ class _Picture:
         said = Text.assemble(figures, self.pen.between if figures and doing else "", doing)
         return [self._name(seat, place.width - 2), *self.pen.wrap(said, place.width, 1)]
 
-    def _along(self, seat: Seat, place: Place) -> list[Text]:
+    def _along(self, seat: Seat, place: SeatPlace) -> list[Text]:
         """Return a player at a long edge in up to three lines, the hand towards the table."""
         between = self.pen.between
         said = self._marks(seat)
@@ -274,7 +274,7 @@ class _Picture:
         # Without cards the name keeps its row.
         return who + hand if place.edge == "top" else (hand or [Text()]) + who
 
-    def _beside(self, seat: Seat, place: Place) -> list[Text]:
+    def _beside(self, seat: Seat, place: SeatPlace) -> list[Text]:
         """Return a player at a side of the table, each thing on its own line."""
         name, hand = self._name(seat, place.width), seat.hand
         marks = self.pen.wrap(self._marks(seat), place.width, 3) if seat.marks else []
@@ -369,7 +369,7 @@ class _Picture:
     def _plates(self, width: int) -> list[Text]:
         across = max(1, width // _LISTED_WIDTH)
         each = width // across
-        place = Place("left", 0, 0, each, one_line=True)
+        place = SeatPlace("left", 0, 0, each, one_line=True)
         canvas = Canvas(-(-len(self.view.seats) // across))
         for number, seat in enumerate(self.view.seats):
             canvas.put_lines(number % across * each, number // across, self._plate(seat, place))

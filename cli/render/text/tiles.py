@@ -59,17 +59,17 @@ def rack_on_end(hand: Hand, glyphs: Glyphs) -> list[Text]:
     return [_line(places, glyphs) for places in zip(*_rows(hand), strict=True)]
 
 
-_Place = tuple[Piece | None, bool]
+_Slot = tuple[Piece | None, bool]
 """The tile of a place, and whether it was just drawn."""
 
 
-def _rows(hand: Hand) -> list[list[_Place]]:
+def _rows(hand: Hand) -> list[list[_Slot]]:
     places = [(tile, place == hand.drawn) for place, tile in enumerate(hand.pieces[: 2 * RACK_COLUMNS])]
     places += [(None, False)] * (2 * RACK_COLUMNS - len(places))
     return [places[:RACK_COLUMNS], places[RACK_COLUMNS:]]
 
 
-def _line(places: Iterable[_Place], glyphs: Glyphs) -> Text:
+def _line(places: Iterable[_Slot], glyphs: Glyphs) -> Text:
     line, closing = Text(), " "
     for tile, drawn in places:
         line.append("[" if drawn else closing, "bold")

@@ -44,7 +44,7 @@ export function keysOf(acts) {
     key("ArrowUp", "↑ ↓", "select a line of the pane", acts.list),
     key("ArrowDown", "", "", acts.list),
     key("Enter", "Enter", "open the message of the line", acts.list),
-    key("h H", "h", "held messages: Enter forwards, e edits, d drops, r answers, g forwards all", acts.held),
+    key("h H", "h", "held: Enter forwards, e edits, d drops, r answers, g forwards all", acts.held),
     key("e E", "", "", () => acts.byHand("change")),
     key("d D", "", "", () => acts.byHand("drop")),
     key("r R", "", "", () => acts.byHand("answer")),

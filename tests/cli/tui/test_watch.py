@@ -13,8 +13,8 @@ from strength import GAMES, a_few
 from watch_driver import Sight, watch
 
 from kiebitz.cli.tui.keys import KEYS
-from kiebitz.cli.tui.log_tail import Said
-from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 
 SEVERAL = "catan-five-servers.pcapng.gz"
 
@@ -74,10 +74,10 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
             Step("n", ["there are no errors"]),
             Step("N", ["there are no errors"]),
             Step("t", ["there is only one table"]),
-            Step("y", ["#1 is in the clipboard"]),
-            Step("tab down down down y", ["#3 is in the clipboard"]),
+            Step("y", ["copied #1"]),
+            Step("tab down down down y", ["copied #3"]),
             Step("tab tab tab tab", [" events "]),
-            Step("question_mark", ["play or pause", "what one player could know", "all keys"]),
+            Step("question_mark", ["play or pause", "choose whose view is shown", "all keys"]),
             Step("escape", ["#1 of 26"], ["all keys"]),
             Step("question_mark q", ["#1 of 26"], ["all keys"]),
             Step("question_mark question_mark", ["#1 of 26"], ["all keys"]),
@@ -214,7 +214,7 @@ def test_it_plays_to_the_end() -> None:
         await sight.pilot.press("space")
         await sight.until(lambda: sight.place == 26 and "paused" in sight.status, "the end")
 
-    watch(TINY, script, pace=Pace(1024.0))
+    watch(TINY, script, pace=PlaybackSpeed(1024.0))
 
 
 def test_it_plays_at_a_pace_and_begins_again_after_the_end() -> None:
@@ -228,7 +228,7 @@ def test_it_plays_at_a_pace_and_begins_again_after_the_end() -> None:
         await sight.pilot.press("left")
         assert "paused" in sight.status
 
-    watch(TINY, script, pace=Pace(every_s=1.0))
+    watch(TINY, script, pace=PlaybackSpeed(every_s=1.0))
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_silence_is_shortened_and_said() -> None:
         assert "18 s pause, shortened" in sight.status
         await sight.until(lambda: sight.place == 52, "the next event")
 
-    watch(GAMES["schafkopf"], script, pace=Pace(max_gap_s=1.0))
+    watch(GAMES["schafkopf"], script, pace=PlaybackSpeed(max_gap_s=1.0))
 
 
 # The filter line.
@@ -437,4 +437,4 @@ def test_what_the_recorder_says_is_in_a_pane() -> None:
             await sight.press("a", "home", "enter", "shift+tab")
             assert "the disk is full" in sight.text
 
-        watch(TINY, script, said=Said(file.fileno()))
+        watch(TINY, script, said=LogTail(file.fileno()))

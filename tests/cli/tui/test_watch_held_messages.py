@@ -117,7 +117,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
         await shows(sight, "Edit ANNOUNCE from alice to the server")
         assert {"dice", "token", "1,1"} <= {part for line in sight.lines for part in line.strip("| ").split()}
         await sight.press("enter")
-        await shows(sight, "nothing is another")
+        await shows(sight, "no field was changed")
         # The grammar's sentence stands at the field, and nothing is done.
         await sight.press("backspace", "backspace", "backspace", *"9", "comma", *"9")
         await shows(sight, "dice=9,9 does not fit")
@@ -182,7 +182,7 @@ def test_a_player_s_view_shows_nothing_of_it(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         relay.hold(held_message(1))
         await sight.press("h")
-        await shows(sight, "nothing is held here")
+        await shows(sight, "no relay holds messages here")
         assert "ANNOUNCE" not in sight.text
         await sight.press("a", "up", "enter")
         await shows(sight, "held: ANNOUNCE")
@@ -202,7 +202,7 @@ def test_with_the_relay_the_pane_goes(database: str) -> None:
         await sight.until(lambda: "held" not in sight.text, "it is gone")
         assert " events " in sight.text
         await sight.press("h")
-        await shows(sight, "nothing is held here")
+        await shows(sight, "no relay holds messages here")
         await sight.press("e", "d", "r", "g")
 
     by_hand(database, script)
@@ -212,7 +212,7 @@ def test_in_a_recorded_session_there_is_nothing_of_it() -> None:
     async def script(sight: Sight) -> None:
         assert "held" not in sight.text
         await sight.press("h")
-        await shows(sight, "nothing is held here: kiebitz relay --hold does it")
+        await shows(sight, "no relay holds messages here: start one with kiebitz relay --hold")
         await sight.press("e", "d", "r", "g")
 
     watch("maexchen-head-tiny.pcap", script)

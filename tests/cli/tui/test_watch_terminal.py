@@ -164,7 +164,7 @@ def test_without_a_terminal_it_says_so(command: Sequence[str], tmp_path: Path) -
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "this takes a terminal" in done.stderr
+    assert "this needs a terminal" in done.stderr
     assert len(done.stderr.splitlines()) <= 4
 
 
@@ -176,7 +176,7 @@ def test_with_stderr_elsewhere_it_says_so(tmp_path: Path) -> None:
             [*KIEBITZ, "watch", TINY], stdin=watch.terminal, stdout=watch.terminal, stderr=errors, timeout=60
         )
         assert done.returncode == 2
-        assert "this takes a terminal" in (tmp_path / "errors").read_text()
+        assert "this needs a terminal" in (tmp_path / "errors").read_text()
         watch.type(b"q")
         watch.ended()
 
@@ -287,7 +287,7 @@ def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
         relay.until(f"listening on udp 127.0.0.1:{lesson.port}")
         # Stopped, it would keep the terminal, with nobody to go on.
         relay.type(b"\x1a")
-        relay.until("Ctrl-Z is not for here")
+        relay.until("Ctrl-Z is disabled")
         relay.type(b"q")
         assert relay.ended() == 0
         assert relay.is_as_it_was()
@@ -329,7 +329,7 @@ def test_a_picture_that_is_killed_is_told_of_and_the_relay_goes_on(lesson: Class
 def test_a_relay_that_is_killed_leaves_no_picture_on_the_terminal(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         relay.signal(signal.SIGKILL)
-        relay.read_until(lambda written: b"the program that records is gone" in written)
+        relay.read_until(lambda written: b"the recording process is gone" in written)
         relay.read_until(lambda _: relay.is_as_it_was())
 
 
@@ -337,7 +337,7 @@ def test_a_relay_that_is_killed_leaves_no_picture_on_the_terminal(lesson: Class,
 def test_a_rotation_is_followed(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db", "-b", "duration:2", rows=30) as relay:
         until(lambda: len(list(tmp_path.glob("game_*.db"))) > 0, "the next database")
-        relay.until(lambda screen: "the recording goes on in" in " ".join(screen.split()))
+        relay.until(lambda screen: "the recording continues in" in " ".join(screen.split()))
         lesson.register("bob")
         relay.until("bob is registered")
         relay.type(b"q")
