@@ -65,9 +65,9 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
         assert "held:" not in sight.text
         relay.hold(held_message(1, b"SCORE;alice:1", "s2c"))
         await shows(sight, "held: SCORE from the server to alice, 0.")
-        assert "h acts on it" in sight.text
+        assert "press h to act" in sight.text
         relay.hold(held_message(2))
-        await shows(sight, "; 1 more  h acts on them")
+        await shows(sight, "; 1 more  press h to act")
         # It goes on, without anything that comes.
         shown = sight.text
         await sight.until(lambda: sight.text != shown, "its time goes on")
