@@ -171,7 +171,7 @@ def test_nobody_acts_on_another_message_because_theirs_is_gone(database: str) ->
         relay.do(lambda: relay.engine.act("drop", 2, ""))
         await shows(sight, "held 0/2")
         await sight.press("enter")
-        await shows(sight, "choose")
+        await shows(sight, "select a message")
         await sight.press("down", "enter")
         await shows(sight, "ANNOUNCE was forwarded")
 
@@ -230,7 +230,7 @@ def test_there_is_room_for_it_on_any_terminal(size: tuple[int, int], database: s
         await sight.press("e")
         await shows(sight, "dice")
         await sight.press("escape", "r")
-        await shows(sight, "An answer to alice")
+        await shows(sight, "Answer alice")
         await sight.press("escape", "enter")
         await shows(sight, "no held messages")
 
