@@ -59,7 +59,9 @@ class FilterLine(Vertical):
     _timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield _FilterInput(placeholder='such as actor == "alice"   Tab completes, Enter applies, Esc clears')
+        yield _FilterInput(
+            placeholder='a filter, such as actor == "alice"   Tab completes, Enter applies, Esc clears'
+        )
         yield Static(id="slip")
 
     @property

@@ -153,7 +153,7 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     sight.press("Escape")
     sight.tell("document.activeElement.blur()")
     sight.press("t")
-    sight.until(lambda: "one table only" in sight.text("#notice"), "there are no others")
+    sight.until(lambda: "only one table" in sight.text("#notice"), "there are no others")
     sight.press("/")
     assert sight.tell("document.activeElement.id") == "filter"
     # What one types in the line is text.
