@@ -1,1 +1,1 @@
-"""What people see: the commands. The only room that wires the other three together."""
+"""The user interface: commands, terminal output, web page. The only package that imports all others."""

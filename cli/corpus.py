@@ -1,4 +1,4 @@
-"""What commands show of a corpus: the listings of a session with the captures they are of, and statistics."""
+"""Listings and statistics of a corpus."""
 
 from __future__ import annotations
 
@@ -19,67 +19,67 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, address, batches, behind, number
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted, in_words
-from kiebitz.storage.corpus import reading, statistics
-from kiebitz.storage.corpus.engine import Answer, Engine
-from kiebitz.storage.corpus.reading import Origin
-from kiebitz.storage.corpus.runs import Missing, missing
+from kiebitz.storage.corpus import records, statistics
+from kiebitz.storage.corpus.engine import Engine, QueryResult
+from kiebitz.storage.corpus.records import CaptureOrigin
+from kiebitz.storage.corpus.runs import MissingCapture, missing
 from kiebitz.storage.corpus.statistics import ProtocolStatistics
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.session.listed import ListedDiagnostic
+from kiebitz.storage.session.listing_records import ListedDiagnostic
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 _ORIGIN = (
     Column("capture"),
-    # Of a long path the end tells most.
+    # Cut at the start if too long.
     address("source", "capture"),
 )
 
 MISSING = "missing"
-"""Stands for a flaw's code where a capture is not in the corpus."""
+"""Diagnostic code of a capture that could not be read."""
 
 
 def list_sessions(engine: Engine, form: Form | None) -> None:
-    """Show the sessions, one of each capture, and called by its name."""
+    """List the sessions, one per capture."""
     columns = [
         msgspec.structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
         for column in SESSIONS
     ]
-    _show(columns, reading.sessions(engine), form, "there are no captures in this corpus")
+    _show(columns, records.sessions(engine), form, "no captures in this corpus")
 
 
 def list_games(engine: Engine, form: Form | None) -> None:
-    """Show the games."""
-    _show(GAMES, reading.games(engine), form, "there are no games in this corpus")
+    """List the games."""
+    _show(GAMES, records.games(engine), form, "no games in this corpus")
 
 
 def list_events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
-    """Show the events that a filter lets through."""
-    nothing = "no events match" if wanted else "there are no events in this corpus"
-    _show(EVENTS, reading.events(engine, wanted), form, nothing)
+    """List the matching events."""
+    nothing = "no matching events" if wanted else "no events in this corpus"
+    _show(EVENTS, records.events(engine, wanted), form, nothing)
 
 
 def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
-    """Show the messages that a filter lets through."""
-    nothing = "no messages match" if wanted else "there are no messages in this corpus"
-    _show(MESSAGES, reading.messages(engine, wanted), form, nothing)
+    """List the matching messages."""
+    nothing = "no matching messages" if wanted else "no messages in this corpus"
+    _show(MESSAGES, records.messages(engine, wanted), form, nothing)
 
 
-def list_flaws(engine: Engine, missing: Iterable[Missing], wanted: Filter | None, form: Form) -> None:
-    """Show, to programs, what is missing and then each flaw that a filter lets through."""
-    lacks = ((Origin("", one.source), _missing_flaw(one)) for one in missing)
-    nothing = "no diagnostics match" if wanted else "nothing is wrong"
-    _show(DIAGNOSTICS, chain(lacks, reading.flaws(engine, wanted)), form, nothing)
+def list_flaws(engine: Engine, missing: Iterable[MissingCapture], wanted: Filter | None, form: Form) -> None:
+    """List missing captures, then matching diagnostics, as JSON or CSV."""
+    lacks = ((CaptureOrigin("", one.source), _missing_flaw(one)) for one in missing)
+    nothing = "no matching diagnostics" if wanted else "no diagnostics"
+    _show(DIAGNOSTICS, chain(lacks, records.diagnostics(engine, wanted)), form, nothing)
 
 
 def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bool:
-    """Show what is missing, and the flaws that a filter lets through: each, or to people summed up.
+    """Show missing captures and matching diagnostics, in a table counted by code.
 
-    Gives whether all is there without an error. Raises CorpusError.
+    Return True if no captures are missing and there are no errors. Raises CorpusError.
     """
     lacks = missing(engine.corpus)
-    flaws = [*reading.flaws_by_code(engine, wanted)]
+    flaws = [*records.diagnostics_by_code(engine, wanted)]
     count: Counter[str] = Counter()
     for flaw in flaws:
         count[flaw.severity] += flaw.times
@@ -89,25 +89,25 @@ def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bo
         for one in lacks:
             show_line(Styled("missing", COLOURS["error"], bold=True), f": {one.reason}")
         if flaws:
-            show(_SUMMARY, batches(flaws), None, "nothing is wrong")
+            show(_SUMMARY, batches(flaws), None, "no diagnostics")
         there = counted(engine.captures(), "capture")
         show_line(f"{there}, {len(lacks) or 'none'} missing; {in_words(count)}")
     return not lacks and not count["error"]
 
 
 def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
-    """Show what is counted of what meets a filter, protocol by protocol. Raises CorpusError."""
+    """Show the statistics of matching events, by protocol. Raises CorpusError."""
     ((events,),) = engine.rows("SELECT count(*) FROM events")
-    # They take their time to load, which listings do without.
+    # Slow to import; listings do without.
     from kiebitz.cli.render.text.charts import charts_for_stdout
     from kiebitz.cli.terminal.screen import counting
 
     with counting("stats", "events") as on_progress:
-        found = statistics.counted(engine, wanted, lambda done: on_progress(done, events))
+        found = statistics.corpus_statistics(engine, wanted, lambda done: on_progress(done, events))
     if as_json:
         write_json({"protocols": msgspec.to_builtins(found)})
     elif not found:
-        warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
+        warn("no statistics: " + ("nothing matches the filter" if wanted else "this corpus has no game"))
     else:
         charts = charts_for_stdout()
         for place, of_protocol in enumerate(found):
@@ -116,7 +116,6 @@ def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> Non
 
 
 def _heading(of_protocol: ProtocolStatistics) -> str:
-    """Which protocol it is, and how much counts of it."""
     counts = {
         "capture": of_protocol.captures,
         "game": of_protocol.games,
@@ -127,12 +126,12 @@ def _heading(of_protocol: ProtocolStatistics) -> str:
     return f"{game_title(of_protocol.protocol)}: {told}"
 
 
-def show_answer(answer: Answer, form: Form | None) -> None:
-    """Show what somebody's query gives."""
+def show_answer(answer: QueryResult, form: Form | None) -> None:
+    """Show the result of an SQL query."""
     columns = [
         Column(name, name, least=8, of=partial(_cell, place)) for place, name in enumerate(answer.names)
     ]
-    show(columns, batches(answer.rows), form, "the answer has no rows")
+    show(columns, batches(answer.rows), form, "the result has no rows")
 
 
 _SUMMARY = (
@@ -148,13 +147,12 @@ _SUMMARY = (
 
 
 def _show(
-    columns: Sequence[Column], records: Iterable[tuple[Origin, Any]], form: Form | None, nothing: str
+    columns: Sequence[Column], records: Iterable[tuple[CaptureOrigin, Any]], form: Form | None, nothing: str
 ) -> None:
-    """Show records, each with its capture in front."""
     show(behind(_ORIGIN, columns), batches(records), form, nothing)
 
 
-def _missing_flaw(missing: Missing) -> ListedDiagnostic:
+def _missing_flaw(missing: MissingCapture) -> ListedDiagnostic:
     known: dict[str, Any] = dict.fromkeys(ListedDiagnostic.__struct_fields__)
     return ListedDiagnostic(**known | {"severity": "error", "code": MISSING, "text": missing.reason})
 
@@ -164,7 +162,7 @@ def _cell(place: int, row: Sequence[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the engine's as JSON has it; a text where JSON has no such value."""
+    """Convert a value from DuckDB to a JSON value, or to text if there is none."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""A held message as people are shown it and edit it, field by field."""
+"""The editable fields of a held message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_assignments
-from kiebitz.dissectors.editing.message_encoding import edited, target_of
+from kiebitz.dissectors.editing.message_encoding import edit_message, target_of
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import OPPOSITE
@@ -17,30 +17,30 @@ from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.services.alteration.control_server import HeldMessage
 
 _MOST_SLOTS = 60
-"""A message of more parts is edited by its fields as wholes."""
+"""Maximum number of slots; longer messages are edited by whole fields."""
 
 _SHOWN = 40
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A value that can be edited: how its `field` is written, and how the `value` is that it has."""
+    """An editable value: the spelling of its `field` and current `value` in an assignment."""
 
     field: str
     value: str
 
 
 def sender(message: HeldMessage) -> str:
-    """Who has sent it, in words."""
+    """Return the sender's name."""
     return _client(message) if message.direction == "c2s" else "the server"
 
 
 def receiver(message: HeldMessage) -> str:
-    """Who is to get it, in words."""
+    """Return the receiver's name."""
     return "the server" if message.direction == "c2s" else _client(message)
 
 
 def patience(message: HeldMessage) -> str:
-    """How long it, or its answer, is awaited, in words; empty where nobody knows."""
+    """Return how long the server waits for it, or for its answer, in words; empty if unknown."""
     if message.bears_ns is None:
         return ""
     answer = "" if message.direction == "c2s" else " for the answer"
@@ -48,13 +48,13 @@ def patience(message: HeldMessage) -> str:
 
 
 def answers(message: HeldMessage) -> list[str]:
-    """The names of messages that can be an answer to its sender."""
+    """Return the names of messages that can be sent back to its sender."""
     dissector = dissector_of(message.protocol)
     return [] if dissector is None else dissector.grammar.names(OPPOSITE[message.direction])
 
 
 def slots(message: HeldMessage) -> list[Slot]:
-    """The values that it has, each with its place; none if its fields are not known."""
+    """Return the editable values; empty if the protocol is unknown."""
     dissector = dissector_of(message.protocol)
     if dissector is None:
         return []
@@ -66,13 +66,13 @@ def slots(message: HeldMessage) -> list[Slot]:
 
 
 def assigned(message: HeldMessage, values: Mapping[str, str]) -> str:
-    """The assignments for the slots whose value is another than the message has; empty if there is none."""
+    """Return the assignments for changed values; empty if there are none."""
     known = {slot.field: slot.value for slot in slots(message)}
     return " ".join(f"{field}={value}" for field, value in values.items() if known.get(field) != value)
 
 
 def misfits(message: HeldMessage, values: Mapping[str, str]) -> dict[str, str]:
-    """By slot, why a value does not fit by itself. Whether they fit together the relay knows."""
+    """Return errors by field, each value checked alone; the relay checks the whole message."""
     known = {slot.field: slot.value for slot in slots(message)}
     found: dict[str, str] = {}
     for field, value in values.items():
@@ -88,16 +88,16 @@ def _misfit(message: HeldMessage, field: str, value: str) -> str | None:
     try:
         assignments = parse_assignments(f"{field}={value}")
         if len(assignments) != 1:
-            raise AssignmentError("this is more than one value; a text with blanks stands in quotes")
+            raise AssignmentError("more than one value; quote a text with blanks")
         if message.is_whole:
-            edited(dissector, message.data, message.direction, assignments)
+            edit_message(dissector, message.data, message.direction, assignments)
     except AssignmentError as error:
         return str(error)
     return None
 
 
 def _leaves(value: Any, path: Path) -> Iterator[Path]:
-    """The paths to the values in a value; a list of plain ones is edited as a whole."""
+    """Yield the paths of the values in a value; a list of scalars counts as one."""
     if isinstance(value, dict) and (value or not path):
         for name, part in value.items():
             yield from _leaves(part, (*path, name))
@@ -109,5 +109,4 @@ def _leaves(value: Any, path: Path) -> Iterator[Path]:
 
 
 def _client(message: HeldMessage) -> str:
-    """What a client calls itself, or else its address."""
     return short_address(message.client) if message.who is None else shortened(message.who, _SHOWN)

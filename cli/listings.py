@@ -13,13 +13,13 @@ from kiebitz.dissectors.escaping import field_words, json_text
 from kiebitz.dissectors.model import Blame
 from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.services.wording import gravest_of
-from kiebitz.storage.read.times import between, utc
-from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.read.times import seconds_between, utc
+from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Diagnostic, Event, Message
 
 
 def _local(value: str | None, form: str) -> str:
-    """Return a moment on the user's clock."""
+    """Format a time in the local time zone."""
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():{form}}"
 
 
@@ -44,7 +44,7 @@ SESSIONS = (
         right=True,
         text=seconds,
         short=milliseconds,
-        of=lambda row: between(row.started_ns, row.ended_ns),
+        of=lambda row: seconds_between(row.started_ns, row.ended_ns),
     ),
     *(Column(counted, counted, right=True) for counted in ("streams", "messages", "games", "errors")),
     Column("note", "note", least=8),
@@ -69,9 +69,9 @@ STREAMS = (
 
 
 def result_words(value: Any) -> str:
-    """Return how a game ended, as in `winner bob; points bob 9, carl 7`: short parts first."""
+    """Format a game's result, as in `winner bob; points bob 9, carl 7`: short parts first."""
     if value is None:
-        return "no end seen"
+        return "no end recorded"
     known = [(key, part) for key, part in value.items() if part not in (None, {}, [])]
     known.sort(key=lambda one: isinstance(one[1], dict))
     return "; ".join(f"{key} {_plain(part)}" for key, part in known)
@@ -100,7 +100,7 @@ GAMES = (
 
 
 def _happened(event: Event) -> str:
-    """Return an event's sentence, with what Kiebitz has done to a message that tells of it."""
+    """Return an event's sentence, marked if its message was altered."""
     return event.sentence if event.altered is None else f"{event.sentence} · altered[{event.altered}]"
 
 
@@ -121,15 +121,15 @@ EVENTS = (
 )
 
 
-def said(message: Message, *flaws: str) -> str:
-    """Return what a message says in a line: what was done to it, its flaws, its gloss and its fields."""
+def content_of(message: Message, *flaws: str) -> str:
+    """Return a message's content as one line: alteration, diagnostics, gloss and fields."""
     mark = None if message.altered is None else f"altered[{message.altered}]"
     return " · ".join(filter(None, (mark, *flaws, message.gloss, field_words(message.fields))))
 
 
-def _said(message: ListedMessage) -> str:
+def _content(message: ListedMessage) -> str:
     flaws = [f"{flaw.severity}[{flaw.code}]" for flaw in message.flaws if flaw.severity != "note"]
-    return " · ".join(filter(None, (said(message, *flaws), _sent(message))))
+    return " · ".join(filter(None, (content_of(message, *flaws), _sent(message))))
 
 
 def _sent(message: ListedMessage) -> str | None:
@@ -152,7 +152,7 @@ MESSAGES = (
     Column("name", "name", width=15, least=8),
     Column("gloss"),
     Column("fields"),
-    Column("", "fields", text=_said, least=8, colour=_colour),
+    Column("", "fields", text=_content, least=8, colour=_colour),
     Column("offset"),
     Column("length"),
     Column("game"),

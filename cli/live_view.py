@@ -1,4 +1,4 @@
-"""What a recording shows while it goes on: a line for each event, violation and alteration, as they come."""
+"""Live output of a recording: one line per event, violation and alteration."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.standard_streams import flush, has_output_failed, tell, warn
-from kiebitz.storage.read.alterations import IN_WORDS, as_message
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.alterations import ACTION_WORDS, original_message
+from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.read.event_text import describe
 from kiebitz.storage.recording.recorder import Recorder
 
-# The filter language takes its time to load, and most recordings are shown without a filter.
+# The filter language is slow to import, and most recordings are shown without a filter.
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter, Predicate
 
 _PATIENCE_S = 1.0
-"""So much computing time the filter may take for what is shown at once; recording comes first."""
+"""CPU time (seconds) that the filter may take per batch; recording has priority."""
 
 _NAMES = 10_000
-"""So many clients are remembered by name."""
+"""Maximum number of remembered client names."""
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 class LiveView:
-    """Prints to stdout what `recorder` finds; nothing if `quiet`. Times are since its session began.
+    """Prints the findings of `recorder`, with times since the start of its session; nothing if `quiet`.
 
-    A filter that takes too long is given up, which is told on stderr, and nothing more is shown. `tables` are
-    those that were found before.
+    If the filter takes too long, printing stops with a warning. `tables` are those found before.
     """
 
     def __init__(
@@ -52,10 +51,10 @@ class LiveView:
         self._flaw_wanted = wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
         self._tables = {table.id: table for table in tables}
         self._names: dict[int, str] = {}
-        """What clients call themselves, by their streams."""
+        """Client names by stream id."""
 
     def show(self, found: Findings) -> None:
-        """Print one line for each event, each alteration, and each diagnostic that is more than a note."""
+        """Print one line for each event, alteration, and diagnostic above a note."""
         if self._quiet:
             return
         try:
@@ -63,13 +62,13 @@ class LiveView:
                 show_line(*line)
             flush()
         except BrokenPipeError:
-            # Its reader has gone, or it cannot be written any more; the recording goes on.
+            # The reader closed the pipe, or writing failed; the recording continues.
             self._quiet = True
             if has_output_failed():
-                tell("nothing more is shown, and all is recorded")
+                tell("output stopped; everything is still recorded")
         except KiebitzError as error:
             self._quiet = True
-            warn(str(error), *error.excerpt(), "nothing more is shown, and all is recorded")
+            warn(str(error), *error.excerpt(), "output stopped; everything is still recorded")
 
     def _meets(
         self,
@@ -79,10 +78,7 @@ class LiveView:
         flaws: Sequence[Diagnostic] = (),
         table: TableInfo | None = None,
     ) -> bool:
-        """Whether these meet the filter, if there is one.
-
-        Raises FilterError if that has taken too long by now.
-        """
+        """Return whether these match the filter, if any. Raises FilterError if it takes too long."""
         if wanted is None:
             return True
         from kiebitz.dissectors.filters import FilterError, Row
@@ -92,7 +88,7 @@ class LiveView:
         meets = wanted(Row(self._started_ns, messages, event, flaws, table, session_id, self._names))
         self._spent += time.thread_time() - begun
         if self._spent > _PATIENCE_S:
-            sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for what came at once"
+            sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for one batch"
             raise FilterError(sentence, self._filter, 0, len(self._filter))
         return meets
 
@@ -126,8 +122,8 @@ class LiveView:
             if message.altered is not None
         }
         for altered in found.altered:
-            if self._meets(self._altered_wanted, [as_message(altered)]):
-                # Of what was put in only its own message has a name.
+            if self._meets(self._altered_wanted, [original_message(altered)]):
+                # Only the resulting message of an insertion has a name.
                 place = (altered.stream.id, altered.direction, altered.offset)
                 name = altered.name or named.get(place) if altered.length else altered.name
                 lines.append((altered.ts_ns, self._of_altered(altered, name)))
@@ -145,11 +141,10 @@ class LiveView:
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
 
     def _of_altered(self, altered: Altered, name: str | None) -> Line:
-        """What Kiebitz has done."""
         client = self._names.get(altered.stream.id) or named(altered.stream.client)
         whose = f"from {client}" if altered.direction == "c2s" else f"to {client}"
         start = f"{self._time(altered.ts_ns)}  {self._where(altered.stream.server)}"
-        deed = f"{IN_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
+        deed = f"{ACTION_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
         return [start, Styled("altered", "magenta"), f"  {deed}"]
 
     def _learn_name(self, message: Message) -> None:
@@ -164,7 +159,6 @@ class LiveView:
                 del self._names[next(iter(self._names))]
 
     def _where(self, server: str) -> str:
-        """Which table a line is about, where there are several."""
         return f"{short_address(server)}  " if len(self._tables) > 1 else ""
 
     def _sender(self, flaw: Diagnostic) -> str:
@@ -174,7 +168,7 @@ class LiveView:
 
     @property
     def _started_ns(self) -> int:
-        # A session may begin with its first item; before that nothing is found.
+        # The session may start with its first item; before that, there are no findings.
         return self._recorder.started_ns or 0
 
     def _time(self, ts_ns: int) -> str:
@@ -182,5 +176,5 @@ class LiveView:
 
 
 def live_view(wanted: str | None, recorder: Recorder, tables: Iterable[TableInfo]) -> LiveView:
-    """Return the view of a recording, restricted to what meets the filter `wanted`. Raises FilterError."""
-    return LiveView(recorder, compile_wanted(wanted), False, tables)
+    """Return the live view of a recording with the filter `wanted`. Raises FilterError."""
+    return LiveView(recorder, compile_optional_filter(wanted), False, tables)

@@ -1,4 +1,4 @@
-"""The command `kiebitz`: its subcommands, each loaded only when it is asked for, and how everything ends."""
+"""The command `kiebitz`: lazy loading of subcommands, error messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import click
 from kiebitz.cli import completion
 from kiebitz.cli.configuration.file import VARIABLE, configuration, configuration_path
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
-from kiebitz.cli.terminal.console import wish_for_colour
+from kiebitz.cli.terminal.console import set_colour_preference
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.suggestions import did_you_mean
@@ -33,52 +33,67 @@ from kiebitz.services.standard_streams import (
 )
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
-    "Get traffic": {
-        "relay": ("cli.commands.relay:relay", "Stand between players and their server, and record."),
-        "sniff": ("cli.commands.sniff:sniff", "Record what passes a network interface."),
-        "import": ("cli.commands.import_:import_command", "Read capture files into a database."),
-        "collect": ("cli.commands.collect:collect", "Record what taps on other machines publish."),
+    "Record": {
+        "relay": (
+            "cli.commands.relay:relay",
+            "Relay traffic between players and their server, and record it.",
+        ),
+        "sniff": ("cli.commands.sniff:sniff", "Record traffic from a network interface."),
+        "import": ("cli.commands.import_:import_command", "Import capture files into a database."),
+        "collect": (
+            "cli.commands.collect:collect",
+            "Record what taps on other machines publish as one session.",
+        ),
     },
-    "See what happened": {
-        "watch": ("cli.commands.watch:watch", "The table on the terminal, live or recorded."),
-        "serve": ("cli.commands.serve:serve", "The table in the browser, for a class."),
-        "sessions": ("cli.commands.sessions:sessions", "The sessions in a database."),
-        "streams": ("cli.commands.streams:streams", "Who talked to which server."),
-        "games": ("cli.commands.games:games", "The games of a session and how they ended."),
-        "messages": ("cli.commands.messages:messages", "What was said, message by message."),
-        "show": ("cli.commands.show:show", "One message in full, byte by byte."),
-        "events": ("cli.commands.events:events", "What happened in the game, in sentences."),
-        "state": ("cli.commands.state:state", "The state of the game at any moment."),
-        "stats": ("cli.commands.stats:stats", "What can be counted: dice, bluffs, tricks, points, times."),
-        "check": ("cli.commands.check:check", "Who broke which rule, at which byte."),
-        "diff": ("cli.commands.diff:diff", "Where two games part: a difference by meaning."),
-        "whatif": ("cli.commands.whatif:whatif", "The game if a message had been lost, or another one."),
-        "follow": ("cli.commands.follow:follow", "The bytes of one stream."),
+    "Inspect": {
+        "watch": ("cli.commands.watch:watch", "Show the table in the terminal, live or recorded."),
+        "serve": ("cli.commands.serve:serve", "Serve the table as a web page, live or recorded."),
+        "sessions": ("cli.commands.sessions:sessions", "List, rename or delete the sessions of a database."),
+        "streams": ("cli.commands.streams:streams", "List TCP connections and UDP conversations."),
+        "games": ("cli.commands.games:games", "List games and their results."),
+        "messages": ("cli.commands.messages:messages", "List messages."),
+        "show": ("cli.commands.show:show", "Show messages in full, byte by byte."),
+        "events": ("cli.commands.events:events", "List the events of the game as sentences."),
+        "state": ("cli.commands.state:state", "Show the state of the game at any moment."),
+        "stats": ("cli.commands.stats:stats", "Show statistics: dice, bluffs, tricks, points, times."),
+        "check": ("cli.commands.check:check", "Report violations of protocol and rules, byte by byte."),
+        "diff": ("cli.commands.diff:diff", "Compare two sessions by meaning."),
+        "whatif": ("cli.commands.whatif:whatif", "Compare a session with itself with some messages changed."),
+        "follow": ("cli.commands.follow:follow", "Show the bytes of one stream."),
     },
-    "Play it again": {
-        "replay": ("cli.commands.replay:replay", "A game again, in the terminal or to a live peer."),
+    "Replay": {
+        "replay": ("cli.commands.replay:replay", "Replay a session in the terminal or to a live peer."),
     },
-    "Test a program": {
-        "probe": ("cli.commands.probe:probe", "Is my server, is my client right? Case by case."),
+    "Test": {
+        "probe": ("cli.commands.probe:probe", "Test a server or a client against the specification."),
     },
-    "Keep it": {
-        "export": ("cli.commands.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
-        "redissect": ("cli.commands.redissect:redissect", "Read the recorded bytes anew."),
+    "Export": {
+        "export": (
+            "cli.commands.export:export",
+            "Export a session as pcapng, JSON lines, CSV, Parquet or HTML.",
+        ),
+        "redissect": ("cli.commands.redissect:redissect", "Dissect the recorded bytes again."),
     },
-    "Ask many": {
-        "corpus": ("cli.commands.corpus:corpus", "Thousands of captures, asked one question."),
+    "Corpus": {
+        "corpus": ("cli.commands.corpus:corpus", "Query thousands of captures at once."),
     },
-    "Look it up": {
-        "protocols": ("cli.commands.protocols:protocols", "The protocols and their messages."),
+    "Reference": {
+        "protocols": (
+            "cli.commands.protocols:protocols",
+            "List the protocols, or print the reference of one.",
+        ),
         "addon-path": (
             "cli.commands.addon_path:addon_path",
-            "The script that shows and records games in mitmproxy.",
+            "Print the path of the add-on for mitmproxy.",
         ),
-        "help": ("cli.commands.help:help_command", "The help of a command, or of filters."),
-        "completion": ("cli.commands.completion:completion", "Completion for bash, zsh or fish."),
+        "help": ("cli.commands.help:help_command", "Show the help of a command, or of filters."),
+        "completion": (
+            "cli.commands.completion:completion",
+            "Print the completion script for bash, zsh or fish.",
+        ),
     },
 }
-"""Section of the help -> command -> where it is, and what the list of commands says of it."""
+"""Help section -> command -> `module:attribute` and summary."""
 
 
 class Kiebitz(click.Group):
@@ -93,7 +108,7 @@ class Kiebitz(click.Group):
                 module, _, attribute = section[cmd_name][0].partition(":")
                 command: click.Command = getattr(import_module(f"kiebitz.{module}"), attribute)
                 if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-                    # All is loaded: from here on Ctrl-C ends a command well.
+                    # All modules are loaded: Ctrl-C can be handled from here on.
                     signal.signal(signal.SIGINT, signal.default_int_handler)
                 return command
         return None
@@ -104,7 +119,7 @@ class Kiebitz(click.Group):
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-"):
             near = get_close_matches(args[0], known)
-            hint = did_you_mean(*near) if near else "they are listed by kiebitz -h"
+            hint = did_you_mean(*near) if near else "kiebitz -h lists the commands"
             raise click.UsageError(f"there is no command {args[0]}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -114,10 +129,10 @@ class Kiebitz(click.Group):
                 formatter.write_dl([(name, sentence) for name, (_, sentence) in section.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        path = configuration_path() or f"the one that {VARIABLE} names"
-        missing = "" if os.path.exists(path) else " (there is none)"
+        path = configuration_path() or f"set by {VARIABLE}"
+        missing = "" if os.path.exists(path) else " (not found)"
         with formatter.section("Configuration file"):
-            # It stays on one line, to be copied.
+            # On one line, for copying.
             formatter.write(f"{'':{formatter.current_indent}}{printable(path)}{missing}\n")
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -126,9 +141,9 @@ class Kiebitz(click.Group):
                 return super().invoke(ctx)
             finally:
                 flush()
-                _tell_of_plugins()
+                _warn_about_plugins()
         except BrokenPipeError:
-            # Its reader has gone, or it could not be written and that is reported.
+            # The reader closed the pipe, or the write error is already reported.
             return None
 
 
@@ -141,10 +156,10 @@ class Kiebitz(click.Group):
     message=f"%(prog)s %(version)s (Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version})",
 )
 def kiebitz() -> None:
-    """Look over the players' shoulders: relay, record and inspect networked table games.
+    """Relay, record and inspect networked table games.
 
-    SESSION is a capture file, a database, or DB:N for session N of it. Listings take several of them, and
-    'DB:*' for all of a database.
+    SESSION is a capture file, a database, or DB:N for session N of a database.
+    Listings accept several sessions, and 'DB:*' for all sessions of a database.
 
     \b
     Example:
@@ -154,15 +169,15 @@ def kiebitz() -> None:
     """
     colour = configuration().colour
     if colour != "auto":
-        wish_for_colour(colour == "always")
+        set_colour_preference(colour == "always")
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line and give its exit status; a failure is told on stderr in a sentence."""
+    """Run a command line and return its exit status; report a failure on stderr in one sentence."""
     accept_any_letter()
     set_display(_counting)
     if completion.VARIABLE in os.environ:
-        # Click must know our ways of answering a shell.
+        # Register Kiebitz's completion classes with click.
         import_module("kiebitz.cli.completion.shells")
     try:
         status = kiebitz.main(list(arguments), "kiebitz", completion.VARIABLE, standalone_mode=False)
@@ -184,9 +199,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The command `kiebitz`."""
+    """Run the command `kiebitz` and exit."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
+        # A KeyboardInterrupt raised during imports may be swallowed.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _restart_with_safe_path()
     open_standard_streams()
@@ -197,7 +212,7 @@ def main() -> None:
 
 
 def _restart_with_safe_path() -> None:
-    """Start again with -P where Python was started with -E, as pipx does.
+    """Restart Python with -P if it was started with -E, as pipx does.
 
     Child processes would otherwise import modules from the current folder first: -E ignores PYTHONSAFEPATH.
     """
@@ -206,20 +221,20 @@ def _restart_with_safe_path() -> None:
 
 
 def _counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
-    # Rich is loaded only where something takes long.
+    # Loads Rich, which only long operations need.
     from kiebitz.cli.terminal.screen import counting
 
     return counting(title, things)
 
 
 def _behind(error: Exception) -> BaseException:
-    """What a filter in a query has raised, if that is why the query failed; else the failure itself."""
+    """Return the exception of a filter that made a query fail, else the error itself."""
     filters = sys.modules.get("kiebitz.storage.filters.sql")
-    return error if filters is None else cast(BaseException, filters.reason_of(error))
+    return error if filters is None else cast(BaseException, filters.original_error(error))
 
 
 def _failed(error: BaseException, arguments: Sequence[str]) -> int:
-    """Say what a failure means, and give the exit status."""
+    """Report an error on stderr and return the exit status."""
     if not isinstance(error, Exception) or _is_interruption(error):
         return INTERRUPTED
     warn(_sentence(error, arguments), *_excerpt(error))
@@ -227,20 +242,20 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether Ctrl-C came while SQLite was at work, which it tells in its own way."""
+    """Return whether Ctrl-C interrupted SQLite, which raises an error of its own."""
     while error is not None:
-        # What Python itself finds in a row, such as no UTF-8, has no code.
+        # Errors that Python raises on a row, such as invalid UTF-8, have no code.
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_INTERRUPT:
-            from kiebitz.storage.database.opening import Bounded
+            from kiebitz.storage.database.opening import LimitedConnection
 
-            return not Bounded.has_run_out
+            return not LimitedConnection.limit_reached
         error = error.__cause__
     return False
 
 
 def _sentence(error: Exception, arguments: Sequence[str]) -> str:
-    """What a failure means for a person."""
+    """Return the error message for the user."""
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, sqlite3.Error):
@@ -251,20 +266,20 @@ def _sentence(error: Exception, arguments: Sequence[str]) -> str:
         return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
     if isinstance(error, KiebitzError):
         return str(error)
-    # Loaded only here: most commands do not fail.
+    # Loaded only on failure.
     from kiebitz.services.damage import damaged_database
 
     return damaged_database(arguments) or fault(error)
 
 
 def _of_usage(error: click.UsageError) -> str:
-    """What is wrong with a command line. Click lists what there is to choose from on lines of its own."""
+    """Return a usage error on one line; click lists choices on several."""
     text = error.format_message()
     return " ".join(text.split()) if isinstance(error, click.MissingParameter) else text
 
 
 def _excerpt(error: BaseException | None) -> list[str]:
-    """Lines below the sentence: the filter, with what is wrong in it marked, if it is about one."""
+    """Return the lines below the message: for a filter, the filter with the error marked."""
     while error is not None:
         if isinstance(error, KiebitzError) and (lines := error.excerpt()):
             return lines
@@ -272,10 +287,10 @@ def _excerpt(error: BaseException | None) -> list[str]:
     return []
 
 
-def _tell_of_plugins() -> None:
-    """Say which plug-ins are left out, if the command has looked for any."""
+def _warn_about_plugins() -> None:
+    """Warn about plug-ins that cannot be used, if the command has loaded any."""
     registry = sys.modules.get("kiebitz.dissectors.registry")
     if registry is not None and registry.installed.cache_info().currsize:
-        from kiebitz.cli.plugins import tell_left_out
+        from kiebitz.cli.plugins import warn_about_failed
 
-        tell_left_out()
+        warn_about_failed()

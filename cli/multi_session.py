@@ -1,4 +1,4 @@
-"""What listings show of several sessions: the rows of each, one after the other, below the same titles."""
+"""Listings of several sessions: the rows of each, one after the other, under one header."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kiebitz.services.sessions import EVERY, every_session, is_several
 from kiebitz.storage.session.session import Session
 
 _WHICH = msgspec.structs.replace(address("session", "session"), of=str)
-"""Which session a row is of, as it can be given by itself; of a long path the end tells most."""
+"""Column with the session of a row, shortened at the start, as the end of a path says most."""
 
 
 def each_session(given: Sequence[str]) -> Iterator[tuple[str, Session]]:
-    """Every session that is meant, with what it can be given as; one is open at a time.
+    """Yield every session with its name as an argument; only one is open at a time.
 
     Raises StorageError and CaptureError.
     """
     for name in given:
-        # A database without a session is refused before one of its sessions is opened, which warns, too.
+        # An empty database raises before `open_session`, which also warns.
         if name.endswith(EVERY):
             warn_if_unfinished(name.removesuffix(EVERY))
     for name in every_session(given):
@@ -40,11 +40,10 @@ def list_sessions(
     nothing: str,
     hidden: Callable[[Session], Collection[str]] = lambda _: (),
 ) -> None:
-    """Write the records of all sessions that are meant; the sentence `nothing` if there are none.
+    """Write the records of the given sessions, or the text `nothing` if there are none.
 
-    Where several were asked for, a first column says which one a row is of. Of a single session, people do
-    not see the columns whose keys are `hidden`. Raises StorageError and
-    CaptureError, and what `records` raises.
+    For several sessions, the first column is the session. For a single one, tables omit the columns with
+    the keys that `hidden` returns. Raises StorageError, CaptureError and what `records` raises.
     """
     if not is_several(given):
         session = Session(open_session(given[0]))
@@ -62,5 +61,5 @@ def list_sessions(
 
 
 def these(given: Sequence[str]) -> str:
-    """What the sessions are called in a sentence."""
+    """Return "this session" or "these sessions"."""
     return "these sessions" if is_several(given) else "this session"

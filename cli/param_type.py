@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     class ParamType(click.ParamType):
-        """click's type, generic at run time too: click's own is so only since 8.4."""
+        """click's type, generic at run time, as click's own is since 8.4."""
 
         def __class_getitem__(cls, _item: Any) -> type:
             return cls

@@ -1,6 +1,6 @@
-"""Exit statuses: how a command has ended, for the shell."""
+"""Exit statuses of commands."""
 
 from __future__ import annotations
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
-"""Well, failed, wrong usage, differences or violations found, interrupted."""
+"""Success, failure, wrong usage, differences or violations found, interrupted."""

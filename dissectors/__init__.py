@@ -1,1 +1,1 @@
-"""What bytes mean: framing, grammars and game tables. Pure: no I/O, no clock, no database."""
+"""Protocol dissectors: framing, grammars and game tables. Pure: no I/O, no clock, no database."""

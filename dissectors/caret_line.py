@@ -1,4 +1,4 @@
-"""A line that somebody has written, such as a filter, with carets under the place that is wrong in it."""
+"""A line of user input, such as a filter, with carets under its faulty part."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _WINDOW = 100
 
 
 def with_carets(text: str, position: int, length: int) -> list[str]:
-    """The part of `text` around `position`, and carets under `length` characters from there on, in two lines.
+    """Return two lines: the part of `text` around `position`, and carets under `length` characters from
+    there.
 
     At least one caret is shown. A control character is shown as a blank.
     """
@@ -23,12 +24,12 @@ def with_carets(text: str, position: int, length: int) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    """One line without control characters, as long as before."""
+    """Replace control characters by blanks."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _columns(text: str) -> int:
-    """The width of a text on a terminal."""
+    """Return the width of a text on a terminal."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
     )

@@ -1,4 +1,4 @@
-"""What every error that is told to a user derives from, in all rooms: the program has no fault then."""
+"""The base class of all errors that are reported to the user, in all rooms."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import ClassVar
 
 
 class KiebitzError(Exception):
-    """Something cannot be done. The text is a sentence for the user: what, where, and what to do."""
+    """An expected failure. The text is a sentence for the user: what, where, and what to do."""
 
     is_usage: ClassVar[bool] = False
-    """Whether it is about what was asked for, rather than about what was found."""
+    """True if the error is in the command's arguments rather than in the data."""
 
     def excerpt(self) -> list[str]:
-        """Lines to stand below the sentence."""
+        """Return lines to print below the sentence."""
         return []

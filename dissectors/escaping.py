@@ -1,8 +1,8 @@
-"""What a peer sent, as text that may be shown: without control characters, and on one line.
+"""Escaping of received text for display: without control characters, and on one line.
 
-Escaped is what is not printable (controls, DEL, bidirectional marks, invisible and unassigned characters,
-lone surrogates), and of marks that are piled up on one letter those that no language has: a chat message can
-neither drive a terminal nor pass for another line, nor cover those around it.
+Escaped are unprintable characters (controls, DEL, bidirectional marks, invisible and unassigned characters,
+lone surrogates) and excessive combining marks on one letter. So a chat message can neither control a
+terminal, nor imitate another line, nor cover its neighbours.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_MARKS = 8
-"""So many marks stand on one letter at the most; no language takes as many."""
+_MAX_MARKS = 8
+"""Maximum number of combining marks on one letter; no language needs as many."""
 
 _FORMULA_SIGNS = ("=", "+", "-", "@")
-"""What a spreadsheet takes for the beginning of a formula; tabs and line ends are escaped anyway."""
+"""Characters that begin a formula in a spreadsheet; tabs and line ends are escaped anyway."""
 
 _FIRST_MARK = "\u0300"
 
@@ -24,26 +24,26 @@ _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def printable(text: str) -> str:
-    r"""One line that shows `text`, with escapes as in Python (`\n`, `\x1b`, `\u202e`).
+    r"""Return `text` on one line, with escapes as in Python (`\n`, `\x1b`, `\u202e`).
 
-    A backslash stays as it is, so that this may be done twice; who must tell the two apart takes JSON.
+    Backslashes are not escaped, so the function is idempotent; use JSON where that is ambiguous.
     """
     return _shown(text, escaped)
 
 
 def cell(text: str) -> str:
-    """The text for a table that a spreadsheet may open: behind an apostrophe if that would run it."""
+    """Return the text for a table cell, with an apostrophe in front if a spreadsheet would run it."""
     shown = printable(text)
     return f"'{shown}" if shown.startswith(_FORMULA_SIGNS) else shown
 
 
 def escaped(character: str) -> str:
-    r"""One character as an escape, such as `\x1b`."""
+    r"""Return one character as an escape, such as `\x1b`."""
     return character.encode("unicode_escape").decode()
 
 
 def encodable(text: str) -> str:
-    r"""The text as UTF-8 can have it: lone surrogates become escapes such as `\udce9`.
+    r"""Escape lone surrogates (`\udce9`), which UTF-8 cannot encode.
 
     They come from JSON, and from names of files and arguments in another encoding.
     """
@@ -51,37 +51,39 @@ def encodable(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON on one line, in which all that is not printable is escaped."""
+    """Return compact JSON on one line, with unprintable characters escaped."""
     return printable_json(_to_json(value))
 
 
 def printable_json(text: str) -> str:
-    """JSON text without line breaks, with all escaped that is not printable; its value stays the same."""
+    """Return JSON text on one line, with unprintable characters escaped; its value stays the same."""
     return _shown(text, lambda character: json.dumps(character)[1:-1])
 
 
 def _shown(text: str, escape: Callable[[str], str]) -> str:
-    # Most is ASCII, and that is told at once.
+    # Fast path: nearly all text is ASCII.
     if text.isprintable() and (text.isascii() or max(text) < _FIRST_MARK):
         return text
-    return "".join(escape(character) if hidden else character for character, hidden in judged(text))
+    return "".join(
+        escape(character) if hidden else character for character, hidden in classify_characters(text)
+    )
 
 
-def judged(text: str) -> Iterator[tuple[str, bool]]:
-    """Each character of a text, and whether it is not to be shown as it is."""
+def classify_characters(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character of a text, and whether it must be escaped."""
     marks = 0
     for character in text:
         marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
-        yield character, marks > _MARKS or not character.isprintable()
+        yield character, marks > _MAX_MARKS or not character.isprintable()
 
 
 def field_words(fields: Mapping[str, Any]) -> str:
-    """A message's fields as `dice=5,3 players=alice,bob`."""
+    """Return a message's fields as `dice=5,3 players=alice,bob`."""
     return " ".join(f"{printable(name)}={value_words(value)}" for name, value in fields.items())
 
 
 def value_words(value: Any) -> str:
-    """A field's value: a text as it is, or in quotation marks where its end would not be seen, else JSON."""
+    """Return a field's value: text (quoted where its end would be unclear), comma-separated, or JSON."""
     if isinstance(value, str):
         text = printable(value)
         return text if text and " " not in text and '"' not in text else f'"{text}"'

@@ -14,7 +14,8 @@ from kiebitz.dissectors.model import Direction, Event
 
 SamePlayer = Literal["connection", "address", "number"]
 """Condition for two clients of one name to be the same player: the same connection; the same IP address at
-one server; or the same IP address at any server, as clients connect anew for each part of a game."""
+one server; or the same IP address at any server, as clients reconnect for each part of a game.
+"""
 
 _MAX_NAME_LENGTH = 60
 """Maximum length of a client's name in characters."""

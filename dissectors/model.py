@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.suggestions import suggested
+from kiebitz.dissectors.suggestions import suggestion_in
 
 Direction = Literal["c2s", "s2c"]
 DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
@@ -23,11 +23,11 @@ Transport = Literal["tcp", "udp"]
 Severity = Literal["note", "warning", "error"]
 Group = Literal["malformed", "sequence", "rule", "state", "network"]
 Blame = Literal["client", "server", "network", "kiebitz", "unknown"]
-"""Whose fault it is; Kiebitz's own where it has altered a message as it passed."""
+"""The side at fault; `kiebitz` if Kiebitz altered the message."""
 
 
 def port_of(endpoint: str) -> int:
-    """The port of an endpoint that is written `ip:port`."""
+    """Return the port of an endpoint that is written `ip:port`."""
     return int(endpoint.rpartition(":")[2])
 
 
@@ -64,7 +64,7 @@ class Chunk(msgspec.Struct, eq=False, gc=False):
 
 
 class Gap(msgspec.Struct, eq=False, gc=False):
-    """Bytes that were sent but are not in the capture; `length` is None where nobody knows how many."""
+    """Bytes that were sent but are not in the capture; `length` is None if unknown."""
 
     stream: Stream
     direction: Direction
@@ -74,10 +74,10 @@ class Gap(msgspec.Struct, eq=False, gc=False):
 
 
 class Fault(msgspec.Struct, eq=False, gc=False):
-    """What only the source can know to be wrong with a stream, and not from its bytes.
+    """A fault of a stream that only the traffic source can detect, not from the bytes.
 
-    As a rule the network did it: an ICMP error for a datagram, bytes sent again with other content. `length`
-    is 0 where it is about no bytes in particular.
+    Usually a network fault: an ICMP error for a datagram, a retransmission with other content. `length` is 0
+    if no particular bytes are affected.
     """
 
     stream: Stream
@@ -94,15 +94,15 @@ class Fault(msgspec.Struct, eq=False, gc=False):
 
 
 Action = Literal["drop", "change", "insert", "double", "hold", "delay", "reorder", "cut", "reset"]
-"""What Kiebitz has done to a message; of several things the one that comes first here."""
+"""An alteration of a message by Kiebitz; of several ones the first in this list."""
 
 
 class Altered(msgspec.Struct, eq=False, gc=False):
-    """What Kiebitz itself has done to a message, by which `rule`, as it was written.
+    """An alteration of a message by Kiebitz itself; `rule` is the alteration rule's text.
 
-    It comes right before the `length` bytes at `offset` that were passed on in place of those that were sent;
-    0 if none were. `original` are the bytes that were sent, at `sent_ns`; None if nothing was, as this
-    message was put in. `name` and `fields_json` are what they said, None where that could not be read.
+    It precedes the `length` bytes at `offset` that were forwarded instead of the original; 0 if none were.
+    `original` are the bytes received, at `sent_ns`; None for an inserted message. `name` and `fields_json`
+    are their content, None if they could not be decoded.
     """
 
     stream: Stream
@@ -120,9 +120,9 @@ class Altered(msgspec.Struct, eq=False, gc=False):
 
 LOST = "connection lost"
 ENDINGS = frozenset({"closed", "reset", "refused", "idle", "evicted", "end", LOST})
-"""How a connection may end: by either side, for lack of traffic or of room, or with the recording.
+"""Reasons for the end of a connection: closed by a side, idle, evicted for lack of room, or end of recording.
 
-`LOST` is what a server tells of a connection that may not be in the capture.
+`LOST` is reported by a server about a connection that may not be in the capture.
 """
 
 
@@ -138,11 +138,11 @@ Item = Chunk | Gap | Fault | Altered | End
 
 
 class Message(msgspec.Struct, eq=False, gc=False):
-    """One frame and what it says; `name` is `unreadable` where that cannot be told.
+    """One frame, decoded; `name` is `unreadable` if that failed.
 
     `fields` maps field names to JSON values; `fields_json` is the same as JSON text. `event_id` is the event
-    that the message tells of, `game_id` the game it belongs to; both may be None. `altered` is what Kiebitz
-    has done to it, if it has.
+    that the message reports, `game_id` the game it belongs to; both may be None. `altered` is its alteration
+    by Kiebitz.
     """
 
     id: int
@@ -160,7 +160,8 @@ class Message(msgspec.Struct, eq=False, gc=False):
 
 
 class Diagnostic(msgspec.Struct, eq=False, gc=False):
-    """One flaw: where (`offset`, `length` in that direction of the stream), what, what was expected, whose.
+    """A diagnostic: location (`offset`, `length` in that direction of the stream), description, expectation,
+    blame.
 
     `code` is a short constant such as `unknown-message`; `clause` names the part of the specification.
     """
@@ -181,19 +182,19 @@ class Diagnostic(msgspec.Struct, eq=False, gc=False):
 
     @property
     def suggestion(self) -> str | None:
-        """What was probably meant."""
-        return suggested(self.group, self.text)
+        """The word that was probably meant."""
+        return suggestion_in(self.group, self.text)
 
 
 Change = tuple[list[str], Any]
-"""One step of a table's state: the value at a path is now this; None takes the path away."""
+"""One change of a table's state: the new value at a path; None removes the path."""
 
 
 class Event(msgspec.Struct, eq=False, gc=False):
-    """One thing that happened in a game, however many messages tell of it.
+    """An event in a game, however many messages report it.
 
-    `seq` counts per table from 1. `actor` is the player who acts, None where nobody does. `changes` lead from
-    the state before to the state after.
+    `seq` counts per table from 1. `actor` is the acting player, or None. `changes` lead from the state before
+    to the state after.
     """
 
     id: int
@@ -216,7 +217,7 @@ class TableInfo(msgspec.Struct, frozen=True):
 
 
 class Game(msgspec.Struct):
-    """One game at a table; which part of the traffic is a game is the protocol's decision."""
+    """One game at a table; the protocol decides where games begin and end."""
 
     id: int
     table_id: int
@@ -246,7 +247,7 @@ class Ids(msgspec.Struct):
 
 
 class Findings(msgspec.Struct, eq=False):
-    """What was found since the last time. Streams, tables and games may come again, changed."""
+    """The findings since the last call. Streams, tables and games may occur again, changed."""
 
     streams: list[Stream] = msgspec.field(default_factory=list)
     tables: list[TableInfo] = msgspec.field(default_factory=list)

@@ -36,13 +36,13 @@ class Presentation:
     """Unit of `scores`: points, or money."""
 
     turn = "turn"
-    """Kind of the event that says whose turn it is."""
+    """Kind of the event that reports whose turn it is."""
 
     queries: tuple[Query, ...] = ()
     """Questions in SQL for `kiebitz export -T datasette`."""
 
     phrases: Mapping[str, Phrase] = MappingProxyType({})
-    """Phrases for values by field of an event's data; `words` renders all others."""
+    """Phrases for values by field of an event's data or of a message; `words` renders all others."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
@@ -95,8 +95,11 @@ class Presentation:
             return None
         if row.summary is None:
             return shortened(row.description, _MAX_GLOSS_LENGTH)
-        gloss = self._filled(row.summary, lambda path: self.words(value_at(fields, path)))
-        return shortened(gloss, _MAX_GLOSS_LENGTH)
+
+        def words(path: Sequence[str]) -> str:
+            return self.phrases.get(path[-1], self.words)(value_at(fields, path))
+
+        return shortened(self._filled(row.summary, words), _MAX_GLOSS_LENGTH)
 
     def words(self, value: Any) -> str:
         """Return the words for a value in a sentence."""

@@ -1,6 +1,6 @@
-"""What people ask of a protocol's games in SQL: texts for other programs, which Kiebitz itself never runs.
+"""Example SQL queries about a protocol's games: texts for other programs, which Kiebitz itself never runs.
 
-They are about the views of a session database (`docs/database.md`).
+They use the views of a session database (`docs/database.md`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Every protocol that Kiebitz knows: its own, of which a new one is a line here, and those of plug-ins.
+"""The registry of protocols: the built-in ones, of which each is one line here, and those of plug-ins.
 
-A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point is
-named like the protocol, and leads to the one object that a protocol's package exports. A plug-in that cannot
-be used is left out, and a sentence in `problems` says so: nothing is printed here.
+A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point has
+the name of the protocol, and refers to its `Dissector`. An unusable plug-in is skipped, and reported in
+`problems`: nothing is printed here.
 
-A protocol is loaded when it is asked for: each takes its time, and a session mostly speaks only one.
+Protocols are loaded lazily, as loading takes time and most sessions use only one.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _BUILT_IN = {
     "okey": "kiebitz.dissectors.protocols.okey.dissector:OKEY",
     "cgml": "kiebitz.dissectors.protocols.cgml.dissector:CGML",
 }
-"""Where Kiebitz's own protocols are, as an entry point says it."""
+"""The entry points of Kiebitz's own protocols."""
 
 ENTRY_POINTS = "kiebitz.dissectors"
 
 
 class Installed(NamedTuple):
-    """All protocols, by name, those that are built in first.
+    """All protocols by name, the built-in ones first.
 
-    `origins` tells of each plug-in's protocol which package it comes from, such as `kiebitz-knobeln 1.0`;
-    `problems` has a sentence for each plug-in that is left out: which, why, and what to do.
+    `origins` maps each plug-in's protocol to its package, such as `kiebitz-knobeln 1.0`; `problems` has a
+    sentence for each skipped plug-in: which, why, and what to do.
     """
 
     dissectors: dict[str, Dissector]
@@ -46,11 +46,11 @@ class Installed(NamedTuple):
 
 
 class _Unusable(Exception):
-    """Why a plug-in cannot be used."""
+    """The reason why a plug-in cannot be used."""
 
 
 def __getattr__(name: str) -> tuple[Dissector, ...]:
-    """`BUILT_IN`, when it is first asked for."""
+    """Return `BUILT_IN`, loaded on first access."""
     if name != "BUILT_IN":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return tuple(map(_built_in, _BUILT_IN))
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> tuple[Dissector, ...]:
 
 @cache
 def installed() -> Installed:
-    """What is built in and what plug-ins bring. They are looked for when this is first asked."""
+    """Return all protocols; plug-ins are searched for on the first call."""
     # It takes its time to load: a tenth of what most commands take in all.
     from importlib.metadata import entry_points
 
@@ -85,14 +85,14 @@ def installed() -> Installed:
 
 
 def dissector_of(protocol: str | None) -> Dissector | None:
-    """The dissector of a protocol, None if there is none. Of one that is built in no plug-in is asked."""
+    """Return the dissector of a protocol, or None. For a built-in protocol no plug-in is loaded."""
     if protocol is None:
         return None
     return _built_in(protocol) if protocol in _BUILT_IN else installed().dissectors.get(protocol)
 
 
 def not_installed(protocol: str) -> str:
-    """What is to be said of a protocol that is not here, and how to get it."""
+    """Return the message for an unknown protocol."""
     return f"there is no protocol {protocol} here; if a plug-in brings it, install that with pip"
 
 
@@ -103,7 +103,7 @@ def _built_in(protocol: str) -> Dissector:
 
 
 def _load(offer: EntryPoint) -> Dissector:
-    """The object that an entry point leads to. Raises _Unusable."""
+    """Return the object of an entry point. Raises _Unusable."""
     try:
         loaded = offer.load()
     # Foreign code may fail in any way, and a script that ends itself must not end Kiebitz.

@@ -1,8 +1,8 @@
-"""The numbers that users see: streams, games, messages and events are counted within their session.
+"""Session-relative numbers: users see streams, games, messages and events numbered within their session.
 
-A recipe can be passed on so ("look at #31"), whatever else is in somebody's database. Inside there are only
-row ids; the edges translate. A session's rows are numbered one after the other, so a number is the id less
-the last id that its table had when the session began.
+So instructions ("look at #31") are valid in any database. Internally only row ids are used; they are
+translated at the edges. A session's rows are numbered consecutively, so a number is the id less the last id
+that its table had when the session began.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Before = Mapping[Numbered, int]
 
 
 class Numbers:
-    """Translator between row ids and the numbers within a session; `before` has what was given before it."""
+    """Translator between row ids and the numbers within a session."""
 
     def __init__(self, before: Before) -> None:
         self.before = before
@@ -36,7 +36,7 @@ class Numbers:
         return None if row_id is None else self.number(table, row_id)
 
     def row_id(self, table: Numbered, number: N) -> N:
-        """Return the row id of a number; whether there is such a row is not checked."""
+        """Return the row id of a number; the row need not exist."""
         return number + self.before.get(table, 0)
 
     def row_id_if_any(self, table: Numbered, number: int | None) -> int | None:
@@ -51,7 +51,7 @@ class Numbers:
         return {**state, "games": {self._key(game): part for game, part in games.items()}}
 
     def path(self, path: Sequence[str]) -> tuple[str, ...]:
-        """Return the path of a change of the state, likewise."""
+        """Return the path of a change of the state with the numbers that users see."""
         if len(path) > 1 and path[0] == "games":
             return ("games", self._key(path[1]), *path[2:])
         return tuple(path)

@@ -1,7 +1,7 @@
-"""What must hold of every protocol, for its tests: a plug-in's as well as the built-in ones'.
+"""Properties of every protocol, for the tests of built-in ones and of plug-ins.
 
-Each check makes up traffic of what peers say (`said`: frames, valid and flawed ones) and of bytes that nobody
-would, and raises AssertionError where it does not hold. They need hypothesis, which `kiebitz[test]` brings:
+Each check generates traffic from example frames (valid and faulty ones) and random bytes, and raises
+AssertionError if a property does not hold. They need hypothesis, which `kiebitz[test]` installs:
 
     @pytest.mark.parametrize("check", testing.CHECKS)
     def test_it_holds(check): check(KNOBELN, [b"HALLO alice", b"WURF alice 6", b"WURF alice sechs"])
@@ -49,7 +49,7 @@ except ImportError as error:
     raise ImportError(f"kiebitz.dissectors.testing needs hypothesis: {install_command('test')}") from error
 
 EXAMPLES = 200
-"""So many sequences of items each check tries, if not said otherwise."""
+"""Default number of examples per check."""
 
 Place = tuple[int, Direction, int]
 """Stream, direction and offset."""
@@ -62,47 +62,50 @@ ValuesOf = Callable[[FieldType], st.SearchStrategy[Any] | None]
 
 
 def every_byte_is_accounted_for(
-    dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES
+    dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES
 ) -> None:
-    """Each byte that comes is in one message, and each that cannot be read has a diagnostic."""
+    """Check that each byte is in exactly one message, and that unreadable bytes have a diagnostic."""
 
     def check(data: st.DataObject) -> None:
-        items = draw_traffic(data.draw, dissector, said)
+        items = draw_traffic(data.draw, dissector, frames)
         check_accounted(items, inspect(items, dissector, forced=True))
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def any_cut_gives_the_same(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """The bytes of a stream mean the same in whatever pieces they come. A datagram is not cut."""
+def any_cut_gives_the_same(dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None:
+    """Check that segmentation of a byte stream does not change its findings. Datagrams are not cut."""
     if dissector.transport == "udp":
         return
 
     def check(data: st.DataObject) -> None:
-        items = draw_traffic(data.draw, dissector, said)
+        items = draw_traffic(data.draw, dissector, frames)
         pieces = recut(items, data.draw(st.lists(st.integers(1, 60), min_size=1, max_size=5)))
-        whole, cut = (told(inspect(each, dissector, forced=True)) for each in (items, pieces))
+        whole, cut = (comparable(inspect(each, dissector, forced=True)) for each in (items, pieces))
         assert cut == whole, f"in pieces they mean {cut}, and at once {whole}"
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def findings_are_sound(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """Whatever comes, nothing raises, all that is named is there, each event can be told, and the state of a
-    table is the sum of its events' changes."""
+def findings_are_consistent(dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None:
+    """Check that findings refer to each other, that each event can be described, and that nothing raises."""
 
     def check(data: st.DataObject) -> None:
         forced = data.draw(st.booleans())
-        check_sound(dissector, inspect(draw_traffic(data.draw, dissector, said), dissector, forced))
+        check_consistent(dissector, inspect(draw_traffic(data.draw, dissector, frames), dissector, forced))
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """No bytes break the decoder; a frame is valid if all its flaws are notes, and flaws are parts of it."""
+def every_violation_lies_inside(
+    dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES
+) -> None:
+    """Check that no bytes break the decoder, that valid frames have no errors, and that violations lie
+    inside.
+    """
 
     def check(data: st.DataObject) -> None:
-        frame = data.draw(payloads(said))
+        frame = data.draw(payloads(frames))
         direction = data.draw(st.sampled_from(DIRECTIONS))
         for decoded in (
             dissector.codec.decode(frame, direction),
@@ -115,29 +118,29 @@ def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples
                 offset, length = flaw.place(frame)
                 assert 0 <= offset <= offset + length <= len(frame), f"{frame!r}: {flaw} is not in it"
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def every_byte_has_its_piece(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """Whatever comes, the pieces of its anatomy are all of it; see `check_anatomy`."""
+def every_byte_has_its_piece(dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None:
+    """Check that the annotated bytes cover each frame; see `check_anatomy`."""
 
     def check(data: st.DataObject) -> None:
-        check_anatomy(dissector, data.draw(payloads(said)), data.draw(st.sampled_from(DIRECTIONS)))
+        check_anatomy(dissector, data.draw(payloads(frames)), data.draw(st.sampled_from(DIRECTIONS)))
 
-    _try(check, examples)
+    _run(check, examples)
 
 
 class Check(Protocol):
-    """Tries what must hold of a protocol on so many sequences of items."""
+    """A check of a protocol with a number of generated examples."""
 
-    def __call__(self, dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None: ...
+    def __call__(self, dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None: ...
 
 
 CHECKS: tuple[Check, ...] = (
     every_byte_is_accounted_for,
     any_cut_gives_the_same,
-    findings_are_sound,
-    every_flaw_lies_inside,
+    findings_are_consistent,
+    every_violation_lies_inside,
     every_byte_has_its_piece,
 )
 """Those that need nothing but what peers say."""
@@ -146,7 +149,7 @@ CHECKS: tuple[Check, ...] = (
 def decode_after_encode_is_the_identity(
     dissector: Dissector, values_of: ValuesOf = lambda kind: None, examples: int = EXAMPLES
 ) -> None:
-    """A message of any row and with any values is read as it was written."""
+    """Check that an encoded message of any row with any values is decoded to the same."""
 
     def check(data: st.DataObject) -> None:
         row = data.draw(st.sampled_from(dissector.grammar.rows))
@@ -157,31 +160,31 @@ def decode_after_encode_is_the_identity(
         assert decoded.row is not None
         assert (decoded.row.name, decoded.fields) == (row.name, fields), f"{frame!r} says {decoded}"
 
-    _try(check, examples)
+    _run(check, examples)
 
 
 # Traffic.
 
 
-def payloads(said: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """What peers say, what it may become on the way, and any bytes."""
-    frames = st.sampled_from(said or [b""])
+def payloads(frames: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+    """Return a strategy for frames, damaged frames, and random bytes."""
+    sent = st.sampled_from(frames or [b""])
     return st.one_of(
         st.binary(max_size=60),
-        frames,
-        frames,
+        sent,
+        sent,
         st.builds(
             lambda data, at, junk: data[:at] + junk + data[at:],
-            frames,
+            sent,
             st.integers(0, 80),
             st.binary(max_size=4),
         ),
-        st.builds(lambda data, at: data[:at], frames, st.integers(0, 150)),
+        st.builds(lambda data, at: data[:at], sent, st.integers(0, 150)),
     )
 
 
-def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequence[bytes]) -> list[Item]:
-    """Any items of a few streams to one or two servers, in order."""
+def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, frames: Sequence[bytes]) -> list[Item]:
+    """Draw items of a few streams to one or two servers, in order."""
     transport = dissector.transport
     ports = [draw(st.sampled_from(_ports(dissector))) for _ in range(3)]
     streams = [
@@ -204,7 +207,7 @@ def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequenc
             case 1:
                 items.append(Fault(stream, direction, now, offset, "port-unreachable", "nobody there"))
             case _:
-                data = draw(payloads(said))
+                data = draw(payloads(frames))
                 # A snap length cuts datagrams; of a byte stream it makes a gap.
                 missing = draw(st.sampled_from([0, 0, 0, 0, 7])) if transport == "udp" else 0
                 items.append(Chunk(stream, direction, now, offset, data, missing))
@@ -216,7 +219,7 @@ def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequenc
 
 
 def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
-    """The same bytes in pieces of these sizes."""
+    """Cut the same bytes into pieces of these sizes."""
     pieces: list[Item] = []
     for item in items:
         if not isinstance(item, Chunk) or not item.data:
@@ -232,8 +235,11 @@ def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
 
 
 def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -> Findings:
-    """What comes of items, of which it may be known which protocol they are; raises AssertionError where a
-    table's state is not the sum of its events' changes."""
+    """Return the findings of items; `forced`: decode them as this protocol.
+
+    Raises:
+        AssertionError: A table's state is not the sum of its events' changes.
+    """
     tables: list[GameTable] = []
     watched = copy(dissector)
 
@@ -263,8 +269,8 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
 # What must hold.
 
 
-def told(found: Findings) -> list[Any]:
-    """Findings as they can be compared."""
+def comparable(found: Findings) -> list[Any]:
+    """Return findings in comparable form."""
     return [
         [(m.stream.id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length) for m in found.messages],
         [
@@ -276,9 +282,9 @@ def told(found: Findings) -> list[Any]:
 
 
 def check_accounted(items: Sequence[Item], found: Findings) -> None:
-    """Every byte of a server whose protocol is known is in one message, or was said to be cut off.
+    """Check that each byte of a known protocol's server is in one message, or reported as cut off.
 
-    What cannot be read has a diagnostic, or stands beside a gap, which has one.
+    Unreadable bytes have a diagnostic, or are next to a gap, which has one.
     """
     come = [
         (item.stream.id, item.direction, item.offset, _size(item))
@@ -288,12 +294,12 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
     streams = {item.stream.id for item in items}
     pieces: list[Message | Diagnostic] = [*found.messages]
     pieces += [flaw for flaw in found.diagnostics if flaw.code == CUT_OFF]
-    told = [(p.stream.id, p.direction, p.offset, p.length) for p in pieces if p.stream.id in streams]
+    comparable = [(p.stream.id, p.direction, p.offset, p.length) for p in pieces if p.stream.id in streams]
     if any(item.stream.transport == "udp" for item in items):
         # Each datagram for itself, the empty ones too.
-        assert sorted(told) == sorted(come)
+        assert sorted(comparable) == sorted(come)
     else:
-        assert _runs(told) == _runs(come)
+        assert _runs(comparable) == _runs(come)
     blamed = {d.message_id for d in found.diagnostics}
     edges = {*_edges(items)}
     for message in found.messages:
@@ -304,9 +310,11 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
 
 
 def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-    """The pieces of a frame: those of depth 0 are the frame, those inside a piece are that piece, in order,
-    and there are not too many. A value is what the frame decodes to, and each field of a valid message has
-    its bytes."""
+    """Check the annotated bytes of a frame, and return them.
+
+    The pieces of depth 0 cover the frame, and those inside a piece cover that piece, in order; their number
+    is limited. A value is that of the decoded frame, and each field of a valid message has bytes.
+    """
     pieces = dissector.codec.anatomy(frame, direction)
     assert len(pieces) <= MAX_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"
     # Where each piece ends that is open, from the frame on, and where the next one inside it must begin.
@@ -337,7 +345,9 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
 
 
 def check_in_order(items: Iterable[Item]) -> None:
-    """Each direction's bytes and gaps come one after another, and nothing comes once a stream has ended."""
+    """Check that each direction's bytes and gaps are contiguous, and that no item follows the end of a
+    stream.
+    """
     ends: dict[tuple[int, Direction], int] = {}
     ended: set[int] = set()
     for item in items:
@@ -350,8 +360,8 @@ def check_in_order(items: Iterable[Item]) -> None:
             ends[key] = item.offset + _size(item)
 
 
-def check_sound(dissector: Dissector, found: Findings) -> None:
-    """All that is named is there, each event can be told, and its changes lead to a small state."""
+def check_consistent(dissector: Dissector, found: Findings) -> None:
+    """Check the references of findings, the descriptions of events, and the size of the resulting state."""
     events = {event.id for event in found.events}
     games = {game.id for game in found.games}
     assert [event.id for event in found.events] == sorted(events)
@@ -374,9 +384,9 @@ def check_sound(dissector: Dissector, found: Findings) -> None:
 
 
 def _runs(pieces: Iterable[tuple[int, Direction, int, int]]) -> dict[tuple[int, Direction], list[list[int]]]:
-    """Where each direction's bytes stand, as [begin, end], with what lies beside each other in one.
+    """Return the extents of each direction's bytes as [begin, end], with adjacent ones joined.
 
-    Pieces that overlap stay apart, so that what comes twice is seen.
+    Overlapping ones are not joined, so that duplicates are detected.
     """
     runs: dict[tuple[int, Direction], list[list[int]]] = {}
     for stream, direction, offset, length in sorted(piece for piece in pieces if piece[3]):
@@ -389,7 +399,7 @@ def _runs(pieces: Iterable[tuple[int, Direction, int, int]]) -> dict[tuple[int, 
 
 
 def _edges(items: Iterable[Item]) -> Iterable[Place]:
-    """Both ends of each gap, and the end of each direction."""
+    """Yield both ends of each gap, and the end of each direction."""
     ends: dict[tuple[int, Direction], int] = {}
     for item in items:
         if isinstance(item, Chunk | Gap):
@@ -403,17 +413,16 @@ def _edges(items: Iterable[Item]) -> Iterable[Place]:
 
 
 def _size(item: Chunk | Gap) -> int:
-    """The bytes of its direction that an item stands for."""
     return len(item.data) + item.missing if isinstance(item, Chunk) else item.length or 0
 
 
 def _ports(dissector: Dissector) -> tuple[int, int]:
-    """Where the servers of traffic that is made up listen."""
+    """Return the server ports of generated traffic."""
     return min(dissector.default_ports, default=4710), 4711
 
 
 def _fields(row: MessageType, values_of: ValuesOf) -> st.SearchStrategy[dict[str, Any]]:
-    """The fields of any message of a row."""
+    """Return a strategy for the fields of a message of a row."""
     values = {field.name: values_of(field.type) or _values(field.type) for field in row.fields}
     optional = [field.name for field in row.fields if field.optional]
     # Those that are left out are the last ones.
@@ -435,9 +444,9 @@ def _values(kind: FieldType) -> st.SearchStrategy[Any]:
     raise TypeError(f"say in values_of what the values of {type(kind).__name__} are")
 
 
-def _try(check: Callable[[st.DataObject], None], examples: int) -> None:
-    """Have it checked with data that hypothesis makes up."""
-    # How long it takes says something of the machine; and one thing that does not hold is told, the first.
+def _run(check: Callable[[st.DataObject], None], examples: int) -> None:
+    """Run a check with data drawn by hypothesis."""
+    # The time depends on the machine; and of several failures only the first is reported.
     options = settings(
         max_examples=examples,
         deadline=None,

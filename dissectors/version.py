@@ -1,10 +1,10 @@
-"""Which Kiebitz this is."""
+"""The installed version of Kiebitz."""
 
 from __future__ import annotations
 
 
 def kiebitz_version() -> str:
-    """The version that is installed."""
+    """Return the installed version."""
     # What reads it takes its time to load, and most commands do not ask.
     from importlib.metadata import version
 

@@ -1,21 +1,20 @@
-"""The pages that are made from the program itself, when `make docs` builds the site; a hook of MkDocs.
+"""MkDocs hook for pages that are generated from the program when `make docs` builds the site.
 
-Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, that of its cases
-from what `kiebitz probe` tries, the tables of filters.md from the reference that `kiebitz help filters`
-prints, and those of library.md from the records. None of them is kept: they cannot be stale.
+Sources are the commands' help, `kiebitz protocols NAME`, the test cases of `kiebitz probe`, and the reference
+of `kiebitz help filters`. The pages are not stored, so they cannot be stale.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 from click.testing import CliRunner
 
-import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
 from kiebitz.dissectors.conformance.expectations import ANY_REACTION, ROLES
@@ -37,11 +36,11 @@ _FETCHES = re.compile(
     r"""\s(?:src|srcset|href|data|poster)=["']?(?:https?:)?//[^>]*>"""
     r"""|url\(["']?(?:https?:)?//[^)]*\)|@import\s+["'](?:https?:)?//[^"']*"""
 )
-"""What makes a browser ask another machine, in HTML or in CSS; a link to follow does not."""
+"""Requests to other machines in HTML or CSS, except links to follow."""
 
 
 def pages() -> dict[str, str]:
-    """Path -> text of each page that is made."""
+    """Return the text of each generated page by path."""
     made = {"commands/index.md": _list_of_commands()}
     for section in COMMANDS.values():
         for name in section:
@@ -54,7 +53,7 @@ def pages() -> dict[str, str]:
 
 
 def command_page(name: str) -> str:
-    """A command's page: how it is called, what it does, an example, its options, the commands below it."""
+    """Return a command's page: usage, description, example, options, subcommands."""
     context = click.Context(root, info_name="kiebitz", help_option_names=["-h", "--help"])
     command = root.get_command(context, name)
     assert command is not None
@@ -62,11 +61,10 @@ def command_page(name: str) -> str:
 
 
 def _command(command: click.Command, above: click.Context, name: str, heading: str) -> Iterator[str]:
-    """The lines of a command, and of those below it if it is a group."""
     context = click.Context(command, above, name)
     usage = command.get_usage(context).removeprefix("Usage: ")
     yield from (f"{heading} {context.command_path}", "", f"    {' '.join(usage.split())}", "")
-    for paragraph in (command.help or "").split("\n\n"):
+    for paragraph in cleandoc(command.help or "").split("\n\n"):
         yield from (*_paragraph(paragraph), "")
     yield from ("| option | meaning |", "| --- | --- |")
     for parameter in command.get_params(context):
@@ -80,14 +78,14 @@ def _command(command: click.Command, above: click.Context, name: str, heading: s
 
 
 def cases_page(dissector: Dissector) -> str:
-    """The cases of a protocol: those that all messages share once, and of each message those of its own."""
+    """Return the page of a protocol's test cases, first those that all messages share."""
     name, title = dissector.protocol, dissector.grammar.title
     lines = [
-        f"# {title}: the cases",
+        f"# {title}: test cases",
         "",
-        f"A case is called `{name}/MESSAGE/KIND`, or `{name}/MESSAGE/FIELD/KIND`.",
-        "[What the kinds mean](#what-the-kinds-mean) stands at the end; [Probing](../probing.md) says how",
-        "cases are picked by their names, and what the levels mean.",
+        f"The names of test cases are `{name}/MESSAGE/KIND` or `{name}/MESSAGE/FIELD/KIND`. The last",
+        "sections describe [the kinds](#kinds) and quote the specification. [Probing](../probing.md)",
+        "explains the selection of cases by name, and the levels.",
         "",
     ]
     for role in ROLES:
@@ -95,12 +93,12 @@ def cases_page(dissector: Dissector) -> str:
         lines += [f"## A {role}: {len(cases):,} cases", ""]
         shared = _shared(cases)
         lines += [
-            f"### Not of one message ({role})",
+            f"### Without a message ({role})",
             "",
             *_cases_table([case for case in cases if not case.group]),
         ]
         if shared:
-            lines += ["", f"### Of each message ({role})", "", *_cases_table(shared)]
+            lines += ["", f"### For each message ({role})", "", *_cases_table(shared)]
         lines.append("")
         known = {(case.field, case.kind, case.expectation) for case in shared}
         for group in dict.fromkeys(case.group for case in cases if case.group):
@@ -118,7 +116,7 @@ _IN_PLAY = "In an undisturbed game"
 
 
 class _Row(NamedTuple):
-    """A row of a case's table: `field` is blank for a whole message, `expectation` has the other cells."""
+    """A row of a table of cases; `field` is empty for a whole message, `expectation` has the last cells."""
 
     group: str
     field: str
@@ -129,7 +127,6 @@ class _Row(NamedTuple):
 
     @classmethod
     def of(cls, case: Case) -> Self:
-        """The row of a case."""
         of = case.of
         _, *parts = case.name.split("/")
         group = parts.pop(0) if of is not None else _IN_PLAY if case.is_in_play else ""
@@ -141,12 +138,12 @@ class _Row(NamedTuple):
             sentence = sentence.removeprefix(f"{name}: ")
         demand = case.expectation
         right = "any" if demand.right == ANY_REACTION else " or ".join(demand.right)
-        told = (demand.level, right, demand.clause or "")
-        return cls(group, field, kind, sentence, told, None if of is None else of.description)
+        expectation = (demand.level, right, demand.clause or "")
+        return cls(group, field, kind, sentence, expectation, None if of is None else of.description)
 
 
 def _shared(cases: Sequence[_Row]) -> list[_Row]:
-    """The cases that every message of the specification has, with the same demand."""
+    """Return the cases that every message of the specification has, with the same expectation."""
     groups = {case.group for case in cases if case.kind == "whole"}
     having: dict[tuple[str, str, tuple[str, str, str]], list[_Row]] = {}
     for case in cases:
@@ -156,7 +153,7 @@ def _shared(cases: Sequence[_Row]) -> list[_Row]:
 
 
 def _cases_table(cases: Sequence[_Row]) -> Iterator[str]:
-    """A line for each field and demand, with all kinds that are alike in both."""
+    """Yield a table with a row for each field and expectation."""
     alike: dict[tuple[str, tuple[str, str, str]], list[_Row]] = {}
     for case in cases:
         alike.setdefault((case.field, case.expectation), []).append(case)
@@ -165,68 +162,39 @@ def _cases_table(cases: Sequence[_Row]) -> Iterator[str]:
         yield "| --- | --- | --- | --- | --- |"
     for (field, demand), rows in alike.items():
         kinds = ", ".join(
-            f"`{row.kind}`" + (f" ({_plain(row.sentence)})" if _tells_itself(row) else "") for row in rows
+            f"`{row.kind}`" + (f" ({_plain(row.sentence)})" if _varies(row) else "") for row in rows
         )
         cells = " | ".join(map(_plain, demand))
         yield f"| {f'`{field}`' if field else ''} | {kinds} | {cells} |"
 
 
-def _tells_itself(row: _Row) -> bool:
-    """Whether a kind is another thing in each message."""
+def _varies(row: _Row) -> bool:
+    """Return True if the meaning of a kind depends on the message."""
     return row.kind.startswith("dialect/")
 
 
 def _meanings(dissector: Dissector) -> Iterator[str]:
-    """What the kinds mean, and what the clauses say."""
+    """Yield the meanings of the kinds, and the texts of the clauses."""
     cases = [case for role in ROLES for case in generate_cases(dissector, role)]
     sentences: dict[str, dict[str, None]] = {}
     quotes: dict[tuple[str, str], None] = {}
     for case in cases:
         row = _Row.of(case)
-        if not _tells_itself(row):
+        if not _varies(row):
             sentences.setdefault(row.kind, {})[row.sentence] = None
         if case.expectation.clause is not None and case.expectation.quote is not None:
             quotes[case.expectation.clause, case.expectation.quote] = None
-    yield from ("## What the kinds mean", "", "| kind | what is done |", "| --- | --- |")
+    yield from ("## Kinds", "", "| kind | action |", "| --- | --- |")
     for kind in sorted(sentences):
         yield f"| `{kind}` | {_plain('; '.join(sentences[kind]))} |"
-    yield from ("", "## What the specification says", "", "| clause | in its words |", "| --- | --- |")
+    yield from ("", "## Clauses of the specification", "", "| clause | text |", "| --- | --- |")
     for clause, quote in quotes:
         yield f"| {_plain(clause)} | {_plain(' '.join(quote.split()))} |"
 
 
-def record_tables() -> str:
-    """The library's records, each with its fields and their types."""
-    lines = []
-    for record in (
-        kiebitz.Stream,
-        kiebitz.Game,
-        kiebitz.Message,
-        kiebitz.Alteration,
-        kiebitz.Event,
-        kiebitz.Diagnostic,
-        kiebitz.Table,
-    ):
-        lines += [
-            f"### {record.__name__}",
-            "",
-            _unindented(record.__doc__ or ""),
-            "",
-            "| field | type |",
-            "| --- | --- |",
-        ]
-        lines += [f"| `{name}` | `{type_}` |" for name, type_ in record.__annotations__.items()]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _unindented(text: str) -> str:
-    return "\n".join(line.strip() for line in text.strip().splitlines())
-
-
 def tables() -> dict[str, str]:
-    """Marker in a page -> what takes its place."""
-    return {"<!-- records -->": record_tables()} | {
+    """Return the replacement for each marker in a page."""
+    return {
         f"<!-- filters: {name} -->": _table(heading, rows)
         for name, heading, rows in (
             ("names", "name", reference.NAMES),
@@ -240,14 +208,14 @@ def tables() -> dict[str, str]:
 def _list_of_commands() -> str:
     lines = ["# Commands", "", "`kiebitz COMMAND -h` prints each of these pages in the terminal.", ""]
     for title, section in COMMANDS.items():
-        lines += [f"## {title}", "", "| command | what it does |", "| --- | --- |"]
+        lines += [f"## {title}", "", "| command | purpose |", "| --- | --- |"]
         lines += [f"| [{name}]({name}.md) | {_plain(about)} |" for name, (_, about) in section.items()]
         lines.append("")
     return "\n".join(lines)
 
 
 def _paragraph(text: str) -> Iterator[str]:
-    """One paragraph of a help; click marks with \\b what keeps its lines, as examples do."""
+    r"""Yield the Markdown of a help's paragraph; after click's \b line breaks are kept."""
     marked, _, kept = text.partition("\b")
     if not kept:
         yield _plain(" ".join(marked.split()))
@@ -266,7 +234,7 @@ def _table(heading: str, rows: Mapping[str, str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text with everything escaped that Markdown, a table of it, or HTML would take for its own."""
+    """Return the text escaped for Markdown, its tables and HTML."""
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
@@ -281,7 +249,7 @@ def _printed(*arguments: str) -> str:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages into the navigation, each section in place of its word."""
+    """Replace the words of generated sections in the navigation by their pages."""
     sections = {
         "COMMANDS": [
             "commands/index.md",
@@ -298,12 +266,12 @@ def _placed(entry: Any, sections: Mapping[str, list[str]]) -> Any:
     if isinstance(entry, dict):
         return {title: _placed(inside, sections) for title, inside in entry.items()}
     if isinstance(entry, list):
-        return [_placed(one, sections) for one in entry]
+        return [_placed(item, sections) for item in entry]
     return sections.get(entry, entry)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages to those of the folder."""
+    """Add the generated pages."""
     from mkdocs.structure.files import File
 
     for path, text in pages().items():
@@ -312,16 +280,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the tables into their pages."""
+    """Replace the markers in a page by tables."""
     for marker, table in tables().items():
         markdown = markdown.replace(marker, table)
     return markdown
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Refuse a site whose pages ask another machine for anything."""
+    """Reject a site with requests to other machines.
+
+    Raises:
+        PluginError: A page would load something from another machine.
+    """
     from mkdocs.exceptions import PluginError
 
     for path in Path(config.site_dir).rglob("*"):
         if path.suffix in (".html", ".css") and (found := _FETCHES.search(path.read_text())):
-            raise PluginError(f"{path} would ask another machine: {found.group()}")
+            raise PluginError(f"{path} would request from another machine: {found.group()}")

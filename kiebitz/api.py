@@ -13,11 +13,11 @@ from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.sessions import load, session_of, split_number
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import MEMORY
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.diff import Difference
+    from kiebitz.dissectors.diff.result import Difference
 
 
 def open(session: str) -> Session:
@@ -63,7 +63,7 @@ def diff(a: Session | str, b: Session | str, wanted: str | None = None) -> Diffe
     sessions = {one: open(one) for one in opened}
     try:
         first, second = (sessions[one] if isinstance(one, str) else one for one in (a, b))
-        return compare(first.timeline, second.timeline, compile_wanted(wanted))
+        return compare(first.timeline, second.timeline, compile_optional_filter(wanted))
     finally:
         for session in sessions.values():
             session.close()

@@ -1,1 +1,1 @@
-"""What is kept: the session database, its recorder, timeline, filters and exports."""
+"""The session database: schema, recorder, readers, filters and exports."""

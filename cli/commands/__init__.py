@@ -1,1 +1,1 @@
-"""The commands, a module each, named as the command; `cli.main` loads the one that is asked for."""
+"""The commands, one module each; `cli.main` imports only the one that runs."""

@@ -1,4 +1,4 @@
-"""`kiebitz addon-path`: where the script is that mitmproxy loads."""
+"""`kiebitz addon-path`: print the path of the add-on for mitmproxy."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kiebitz.cli.terminal.console import show_line
 
 @click.command("addon-path")
 def addon_path() -> None:
-    """Print the path of the script that shows and records games in mitmproxy.
+    """Print the path of the add-on that shows and records games in mitmproxy.
 
-    With it, mitmproxy (mitmdump, mitmweb) has one more view, Kiebitz: the messages of a game in a TCP or UDP
-    flow, with their fields, what happened, and what is wrong with them. What passes is recorded: into
-    kiebitz.db, another database (--set kiebitz_db=game.db), or none (--set kiebitz_db=).
+    The add-on gives mitmproxy (mitmdump, mitmweb) a view named Kiebitz: the game messages of a TCP or UDP
+    flow with fields, events and diagnostics. It records all flows into kiebitz.db, into another database
+    (--set kiebitz_db=game.db), or not at all (--set kiebitz_db=).
 
     \b
     Example:

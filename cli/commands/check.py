@@ -1,4 +1,4 @@
-"""`kiebitz check`: what is wrong in a session, shown like a good compiler's messages."""
+"""`kiebitz check`: diagnostics of sessions, shown like compiler messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.differences.altered import deed_in_words, how_often
+from kiebitz.cli.differences.altered import count_in_words, deed_in_words
 from kiebitz.cli.listings import DIAGNOSTICS, SUMMED_DIAGNOSTICS
 from kiebitz.cli.multi_session import each_session, list_sessions
 from kiebitz.cli.options.catalog import filter_option
@@ -34,17 +34,17 @@ from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.session.listed import ListedDiagnostic, SummedDiagnostic, summed
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.listing_records import DiagnosticSummary, ListedDiagnostic, summarize_diagnostics
+from kiebitz.storage.session.message_detail import MessageDetails
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 _NARROWEST = 20
-"""Cells that a flaw's bytes get at the least."""
+"""Minimum number of cells for the excerpt."""
 
 _MANY = 20
-"""From more flaws on, a hint tells of --summary."""
+"""Number of diagnostics above which a hint suggests --summary."""
 
 
 @click.command()
@@ -56,23 +56,23 @@ _MANY = 20
     type=MessageNumber(),
     metavar="#N",
     shell_complete=complete_message,
-    help="What is wrong with message N alone.",
+    help="Show only the diagnostics of message N.",
 )
 @click.option(
     "--summary",
     "is_summed",
     is_flag=True,
-    help="A line for each code and culprit, the gravest first: how many, and where the first is.",
+    help="Count diagnostics by code and blamed side, most severe first, with the first occurrence.",
 )
 @output_options
 def check(
     sessions: tuple[str, ...], wanted: Filter | None, number: int | None, is_summed: bool, form: Form | None
 ) -> None:
-    """Show who broke which rule, at which byte, and what was expected there.
+    """Show violations of the protocol and the rules of the game: who, at which byte, and what was expected.
 
-    Of a TCP stream the lines around the place are shown with their offsets, and the place where parsing
-    resumed. Nobody is blamed for what Kiebitz has altered (kiebitz relay --change and the like), nor for what
-    that has led to: those are notes, until the game is over. The exit status is 3 if any error is shown.
+    For a TCP stream, the lines around the violation are shown with their offsets, and where parsing resumed.
+    Messages that Kiebitz altered (kiebitz relay --change and others), and their consequences until the end
+    of the game, are only reported as notes. The exit status is 3 if any error is shown.
 
     \b
     Example:
@@ -81,7 +81,7 @@ def check(
       kiebitz check 'game.db:*' other.pcap --summary
     """
     if number is not None and is_several(sessions):
-        raise click.UsageError("--at is about a message of one session: name one session")
+        raise click.UsageError("--at requires a single session")
     found = _Found(wanted, number)
     if is_summed or form is not None:
         columns = SUMMED_DIAGNOSTICS if is_summed else DIAGNOSTICS
@@ -90,7 +90,7 @@ def check(
     else:
         _show_blocks(sessions, found)
     if form is None and not found.is_told:
-        altered = f"; {how_often(found.altered)}" if found.altered else ""
+        altered = f"; {count_in_words(found.altered)}" if found.altered else ""
         show_line(f"{in_words(found.count)}{altered}")
         if is_terminal():
             _point_on(sessions, found, is_summed)
@@ -99,29 +99,30 @@ def check(
 
 
 class _Found:
-    """The flaws that are `wanted`, of one message if a `number` is given; they are counted as they pass."""
+    """The diagnostics that match a filter, or those of one message, counted during iteration."""
 
     def __init__(self, wanted: Filter | None, number: int | None) -> None:
         self._wanted = wanted
         self._number = number
         self.count: Counter[str] = Counter()
-        """How many of each severity."""
+        """Number of diagnostics by severity."""
         self.altered = 0
-        """How often Kiebitz itself has done something."""
+        """Number of alterations by Kiebitz."""
         self.gravest: tuple[int, int] | None = None
-        """The first message with one of the gravest flaws: their place in GRAVITY, and its number."""
+        """Index in GRAVITY of the most severe diagnostic, and the number of its first message."""
         self.is_told = False
-        """Whether people know already that there are none."""
+        """True if it was reported that the message has no diagnostics."""
 
     @property
     def nothing(self) -> str:
-        """The sentence for when there are none."""
+        """Text for an empty result."""
         if self._number is not None:
-            return f"nothing {'that matches ' if self._wanted else ''}is wrong with message #{self._number}"
-        return "no diagnostics match" if self._wanted else "nothing is wrong"
+            matching = "matching " if self._wanted else ""
+            return f"no {matching}diagnostics for message #{self._number}"
+        return "no matching diagnostics" if self._wanted else "no diagnostics"
 
     def of(self, timeline: Timeline) -> Iterator[StoredDiagnostic]:
-        """Those of a session, counted as they pass. Raises NoSuchMessageError."""
+        """Yield the diagnostics of a session and count them. Raises NoSuchMessageError."""
         condition, parameters = sql_condition(timeline, self._wanted, "diagnostics")
         if self._number is not None:
             row = message_numbered(timeline, self._number)
@@ -135,22 +136,22 @@ class _Found:
             yield flaw
 
     def listed(self, timeline: Timeline) -> Iterator[ListedDiagnostic]:
-        """Return those of a session, with all that belongs to them."""
+        """Yield the diagnostics of a session with their evidence."""
         return map(Evidence(timeline).listed, self.of(timeline))
 
-    def summed(self, timeline: Timeline) -> list[SummedDiagnostic]:
-        """Return how many of each there are in a session, the gravest first."""
-        found = summed(timeline, self.of(timeline))
-        # What came first stays first among its equals.
+    def summed(self, timeline: Timeline) -> list[DiagnosticSummary]:
+        """Return the diagnostics of a session, counted by code, most severe first."""
+        found = summarize_diagnostics(timeline, self.of(timeline))
+        # The sort is stable: the first occurrence stays first.
         return sorted(found, key=lambda same: (GRAVITY.index(same.severity), -same.count))
 
     def show_if_none(self, timeline: Timeline) -> None:
-        """If the one message has no flaw, say so, which event it told of, and where the nearest flaw is."""
+        """If the selected message has no diagnostics, show its event and the nearest diagnostic."""
         if self._number is None or self.count:
             return
         self.is_told = True
         row = message_numbered(timeline, self._number)
-        shown = InFull(timeline).message(row.id)
+        shown = MessageDetails(timeline).message(row.id)
         event = None if shown is None else shown.event
         told = "" if event is None else f": {event.sentence} (event #{event.number})"
         show_line(f"{self.nothing}, {row.name}{told}")
@@ -160,14 +161,14 @@ class _Found:
             count[flaw.severity] += 1
             if flaw.message_id is not None:
                 number = timeline.numbers.number("messages", flaw.message_id)
-                found = abs(flaw.message_id - row.id), f"{flaw.severity}[{flaw.code}] with message #{number}"
+                found = abs(flaw.message_id - row.id), f"{flaw.severity}[{flaw.code}] in message #{number}"
                 nearest = found if nearest is None else min(nearest, found)
         where = "" if nearest is None else f"; the nearest is {nearest[1]}"
         show_line(f"in the whole session: {in_words(count)}{where}")
 
 
 def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
-    """Show flaw by flaw; of several sessions those that have any are named above theirs."""
+    """Show each diagnostic; of several sessions, the name comes above its diagnostics."""
     for name, session in each_session(sessions):
         evidence = Evidence(session.timeline)
         is_named = not is_several(sessions)
@@ -183,22 +184,18 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
 
 
 def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
-    """Say on stderr by which command one sees more."""
+    """Suggest further commands on stderr."""
     if found.count.total() > _MANY and not is_summed:
-        tell(f"To sum them up: kiebitz check {shlex.join(sessions)} --summary")
+        tell(f"For a summary: kiebitz check {shlex.join(sessions)} --summary")
     if found.gravest is not None and not is_several(sessions):
-        tell(f"To see the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
-
-
-# A flaw for people: what is wrong, its place, its bytes with carets, and what was expected there.
+        tell(f"For the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
 
 
 def _block(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[Shown]:
-    """The lines of a flaw."""
     columns = terminal_columns()
     room = ROOM
     if columns is not None:
-        # A line that wraps tears its carets off.
+        # A wrapped line would separate the carets from their bytes.
         digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
         room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
     head, place = _head(evidence, flaw)
@@ -208,7 +205,7 @@ def _block(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[Shown]:
 
 
 def _head(evidence: Evidence, flaw: StoredDiagnostic) -> tuple[Shown, str]:
-    """What is wrong, and where and when."""
+    """Return the heading, and the line with time and location."""
     label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
     address, server = map(named, (flaw.stream.client, flaw.stream.server))
     client = evidence.player(flaw) or address
@@ -222,7 +219,7 @@ def _head(evidence: Evidence, flaw: StoredDiagnostic) -> tuple[Shown, str]:
 
 
 def _numbers(numbers: Numbers, flaw: StoredDiagnostic) -> str:
-    """Under which numbers `messages`, `events` and `streams` have it."""
+    """Return its numbers in the listings of messages, events and streams."""
     message, event = flaw.message_id, flaw.event_id
     told = [f"message #{numbers.number('messages', message)}"] if message is not None else []
     told += [f"event #{numbers.number('events', event)}"] if event is not None else []
@@ -230,15 +227,15 @@ def _numbers(numbers: Numbers, flaw: StoredDiagnostic) -> str:
 
 
 def _remarks(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[tuple[str, str]]:
-    """What is said of a flaw below its excerpt."""
+    """Yield the titles and texts below the excerpt."""
     yield from reasons(flaw)
     altered = evidence.alteration(flaw)
     if altered is not None:
         yield "altered", deed_in_words(altered)
-    # The next datagram is always where reading goes on.
+    # In datagrams, parsing always resumes at the next one.
     if not evidence.is_in_datagram(flaw):
         offset, name = evidence.resumption(flaw)
         if offset is not None:
             yield "parsing resumed", f"at byte {offset}, with {name}"
         elif flaw.message is not None or flaw.length:
-            yield "parsing resumed", "nothing more came that can be read"
+            yield "parsing resumed", "not before the end of the stream"

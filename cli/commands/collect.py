@@ -1,4 +1,4 @@
-"""`kiebitz collect`: records as one session, live, what taps on many machines publish."""
+"""`kiebitz collect`: record what taps on other machines publish, live, as one session."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import PLACE, credentials_option
-from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.plugins import warn_about_failed
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tapping import check_reachable
 from kiebitz.services.recording.stop_conditions import Ending
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell
-from kiebitz.storage.read.conditions import compile_wanted
-from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.read.conditions import compile_optional_filter
+from kiebitz.storage.recording.disk_space import check_reserve
 
 
 @click.command()
@@ -43,8 +43,8 @@ def collect(
 ) -> None:
     """Record what taps publish (kiebitz relay --publish, kiebitz sniff --publish) as one session.
 
-    All of it is taken that is still in JetStream, and then what comes, until Ctrl-C. Started again on the
-    same database, it goes on where it was: nothing is lost, and nothing is there twice.
+    Records everything that is still in JetStream, then new traffic, until Ctrl-C. If it is started again
+    on the same database, it resumes where it stopped: nothing is lost or recorded twice.
 
     \b
     Example:
@@ -52,29 +52,29 @@ def collect(
       kiebitz collect tls://nats.example.org/class --nats-creds teacher.creds -w class.db --watch
     """
     forced = parse_decode_as(decode_as)
-    filter_ = compile_wanted(wanted)
+    filter_ = compile_optional_filter(wanted)
     check_reachable(source, credentials)
-    tell_left_out()
+    warn_about_failed()
     room = RecordingRoom(max_size)
-    spare(database)
-    # They take their time to load, which --help does without.
+    check_reserve(database)
+    # Slow to import; --help does without.
     from kiebitz.services.recording.resume import recover
 
     recover(database)
     from kiebitz.services.collecting.collector import Collector
-    from kiebitz.storage.recording.tap_progress import Collection
+    from kiebitz.storage.recording.tap_progress import CollectedSession
 
     with Companions(is_watched, place) as companions:
         name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
-        collection = Collection(database, str(source), name, forced)
+        collection = CollectedSession(database, str(source), name, forced)
         recorder = collection.recorder
         end = Ending()
-        goes_on = "" if collection.is_new else f", going on with session {recorder.session_id}"
-        tell(f"collecting from {source}{goes_on}")
+        resuming = "" if collection.is_new else f", resuming session {recorder.session_id}"
+        tell(f"collecting from {source}{resuming}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
         companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
         Collector(source, credentials, collection, view, room.is_full, end).run()
         if end.was_signal:
             companions.stop()
     tell(summary(recorder))
-    room.tell_if_full()
+    room.exit_if_full()

@@ -1,4 +1,4 @@
-"""`kiebitz completion`: the script by which a shell completes commands, options and filter names."""
+"""`kiebitz completion`: print the completion script for a shell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kiebitz.cli.terminal.console import show_lines
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script of a shell; its start-up file is the place to load it.
+    """Print the completion script for a shell, to be loaded in its start-up file.
 
     \b
     Example, for ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish:

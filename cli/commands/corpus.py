@@ -1,4 +1,4 @@
-"""`kiebitz corpus`: many captures, asked one question."""
+"""`kiebitz corpus`: build and query a corpus of many captures."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
     from kiebitz.storage.corpus.engine import Engine
 
-# A corpus is read with an extra, which takes its time to load: so that happens where it is needed.
+# The extra [corpus] is slow to import and may be missing: it is loaded where needed.
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path())
 
 
 @click.group()
 def corpus() -> None:
-    """Ask thousands of captures one question.
+    """Query thousands of captures at once.
 
-    A corpus is a folder of Parquet, in which stands what is in many captures. They are added on all cores of
-    this machine, or on those of a Dask cluster; DuckDB answers. Needs the extra [corpus].
+    A corpus is a folder of Parquet files with the contents of many captures. Captures are added on all cores
+    of this machine, or on a Dask cluster; DuckDB runs the queries. Requires the extra [corpus].
 
     \b
     Example:
@@ -47,21 +47,21 @@ def corpus() -> None:
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Have the workers of this Dask scheduler do it, as in tls://HOST:8786. They need the same Kiebitz, "
-    "and must see DIR and the captures by the same paths. Without it, all cores of this machine do it.",
+    help="Use the workers of this Dask scheduler, as in tls://HOST:8786. They need the same "
+    "Kiebitz, and the same paths to DIR and the captures. Default: all cores of this machine.",
 )
 @click.option(
     "--insecure",
     is_flag=True,
-    help="--scheduler: speak to another machine without TLS. Whoever can send to its port, or is on the way, "
-    "can run programs there and here.",
+    help="With --scheduler: allow another machine without TLS. Anyone who can reach its port, or "
+    "is on the network path, can then run programs on both machines.",
 )
 def add(folder: str, captures: tuple[str, ...], scheduler: str | None, insecure: bool) -> None:
-    """Add captures to the corpus in DIR, which is made if there is none.
+    """Add captures to the corpus in DIR, which is created if needed.
 
-    CAPTURE is a file, a folder with all captures in it and below it, or a pattern. A capture that is in
-    already, by its content, is not added again: so run the same command again to go on. One that cannot be
-    read is told, and stops nobody; kiebitz corpus check lists it. The exit status is 1 then.
+    CAPTURE is a file, a folder that is searched recursively, or a pattern. Captures whose content is already
+    in the corpus are skipped, so run the same command again to resume. Unreadable captures are reported and
+    skipped, and the exit status is 1; kiebitz corpus check lists them.
 
     \b
     Example:
@@ -74,9 +74,9 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None, insecure:
     if scheduler is not None:
         check_scheduler(scheduler, insecure)
     elif insecure:
-        raise click.UsageError("--insecure goes with --scheduler")
+        raise click.UsageError("--insecure requires --scheduler")
     if "-" in captures:
-        raise click.UsageError("a corpus is made of files: write what comes from a pipe into one")
+        raise click.UsageError("standard input cannot be added to a corpus: write it to a file first")
     if not add_captures(folder, captures, scheduler):
         raise click.exceptions.Exit(FAILED)
 
@@ -85,7 +85,7 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None, insecure:
 @_folder
 @output_options
 def sessions(folder: str, form: Form | None) -> None:
-    """List the captures of a corpus, with how much is in each.
+    """List the captures of a corpus with the number of messages, games and errors in each.
 
     \b
     Example:
@@ -101,7 +101,7 @@ def sessions(folder: str, form: Form | None) -> None:
 @_folder
 @output_options
 def games(folder: str, form: Form | None) -> None:
-    """List the games of a corpus, when each began and ended, and how.
+    """List the games of a corpus with start, end and result.
 
     \b
     Example:
@@ -118,7 +118,7 @@ def games(folder: str, form: Form | None) -> None:
 @filter_option
 @output_options
 def events(folder: str, wanted: Filter | None, form: Form | None) -> None:
-    """List what happened in the games of a corpus.
+    """List the events of a corpus as sentences.
 
     \b
     Example:
@@ -152,10 +152,10 @@ def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
 @filter_option
 @output_options
 def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
-    """Show which captures are missing and why, then what is wrong in the others, summed up by code.
+    """List the captures that could not be read, then the diagnostics of the others, counted by code.
 
-    Programs get each capture that is missing, and each flaw. kiebitz check CAPTURE shows a flaw with its
-    bytes. The exit status is 3 if a capture is missing, or any error is shown.
+    --json and the like list each of them. kiebitz check CAPTURE shows a diagnostic with its bytes. The exit
+    status is 3 if a capture is missing, or any error is shown.
 
     \b
     Example:
@@ -172,11 +172,11 @@ def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
 @corpus.command("stats")
 @_folder
 @filter_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, with all lines and figures.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values.")
 def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
-    """Count what happened in all games of a corpus, as kiebitz stats does in those of a session.
+    """Show statistics of all games of a corpus, as kiebitz stats does for a session.
 
-    Points over time are left out, as games of different days have no time in common.
+    Points over time are left out, as games of different days share no timeline.
 
     \b
     Example:
@@ -194,10 +194,10 @@ def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
 @click.argument("query", metavar="SQL")
 @output_options
 def query(folder: str, query: str, form: Form | None) -> None:
-    """Ask a corpus in SQL, as DuckDB has it.
+    """Query a corpus in DuckDB's SQL.
 
-    Its tables are sessions, streams, tables, games, events, messages and diagnostics, all with the columns
-    capture and, but for sessions, protocol. Nothing else can be read, and nothing written.
+    The tables are sessions, streams, tables, games, events, messages and diagnostics. All have the column
+    capture and, except for sessions, protocol. Nothing else can be read, and nothing can be written.
 
     \b
     Example:
@@ -211,12 +211,9 @@ def query(folder: str, query: str, form: Form | None) -> None:
 
 @contextmanager
 def _engine(folder: str) -> Iterator[Engine]:
-    """Open a corpus for queries; SIGTERM and SIGHUP end the command like Ctrl-C.
-
-    Temporary files are removed then.
-    """
+    """Open a corpus for queries; on SIGTERM and SIGHUP, remove temporary files as on Ctrl-C."""
     from kiebitz.storage.corpus.engine import Engine
-    from kiebitz.storage.corpus.layout import opened
+    from kiebitz.storage.corpus.layout import open_corpus
 
     before = {
         number: signal.signal(number, signal.default_int_handler)
@@ -224,9 +221,9 @@ def _engine(folder: str) -> Iterator[Engine]:
     }
     try:
         with ExitStack() as stack:
-            # DuckDB takes an interruption while it is set up for a failure of its own.
+            # DuckDB misreports an interruption during its setup.
             with deferred_signals():
-                engine = stack.enter_context(Engine(opened(folder)))
+                engine = stack.enter_context(Engine(open_corpus(folder)))
             yield engine
     finally:
         for number, handler in before.items():

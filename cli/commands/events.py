@@ -1,4 +1,4 @@
-"""`kiebitz events`: what happened in the game, in sentences."""
+"""`kiebitz events`: list the events of games as sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.session import sessions_argument
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.services.sessions import is_several
 from kiebitz.services.standard_streams import errors_are_seen, warn
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @player_option
 @output_options
 def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None, form: Form | None) -> None:
-    """List what happened in the games of sessions, put together from all players' conversations.
+    """List the events of games as sentences, combined from the messages of all players.
 
     \b
     Example:
@@ -38,17 +38,17 @@ def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None,
       kiebitz events 'game.db:*' other.pcap
     """
     if wanted is not None and wanted.asks("player") and not wanted.asks("named") and errors_are_seen():
-        warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
-    nothing = "no events match" if wanted or player else f"there are no events in {these(sessions)}"
+        warn('player is the acting player; named == "alice" matches all events that name alice')
+    nothing = "no matching events" if wanted or player else f"no events in {these(sessions)}"
     is_one = not is_several(sessions)
     list_sessions(sessions, EVENTS, lambda session: _events(session, wanted, player, is_one), form, nothing)
 
 
 def _events(session: Session, wanted: Filter | None, player: str | None, is_one: bool) -> Iterator[Event]:
-    tell_missing(session.timeline)
+    warn_about_missing(session.timeline)
     if player is not None and is_one:
         check_player(session.timeline, player)
     elif player is not None and player not in known_players(session.timeline):
-        # Of several sessions not all need have the player.
+        # Not every session need have the player.
         return iter(())
     return session.events(wanted, player)

@@ -1,4 +1,4 @@
-"""`kiebitz export`: a session as a file for other programs, or as a page to hand out."""
+"""`kiebitz export`: write a session for other programs, or as an HTML page."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import click
 
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
-    check_replaced,
-    listing_replaced,
-    replaced_option,
+    check_mapping_file,
+    mapping_file_option,
+    writing_mapping,
 )
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.services.anonymizing import stand_ins_if
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
-from kiebitz.storage.derived.selection import Part, Selection, select
+from kiebitz.storage.derived.selection import PartRequest, Selection, select
 from kiebitz.storage.export import datasette
 from kiebitz.storage.export.export import BINARY, FORMATS
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import Moment
+from kiebitz.storage.read.seek import Position
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -32,51 +32,51 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 _PAGE = "html"
-_QUESTIONS = "datasette"
-_FORMS = (*FORMATS, _QUESTIONS, _PAGE)
+_DATASETTE = "datasette"
+_FORMS = (*FORMATS, _DATASETTE, _PAGE)
 
 
 @click.command()
 @session_argument
-@click.option("-T", "form", type=click.Choice(_FORMS), required=True, help="The format.")
+@click.option("-T", "form", type=click.Choice(_FORMS), required=True, help="Output format.")
 @click.option(
     "-o",
     "output",
     type=click.Path(),
     metavar="FILE",
-    help="Write to this file; - is standard output, the default.",
+    help="Write to this file; - is standard output (the default).",
 )
 @filter_option
 @game_option
-@moment_option("--from", "begin", "From this moment on.")
-@moment_option("--to", "end", "Up to this moment.")
+@moment_option("--from", "begin", "Start at this moment.")
+@moment_option("--to", "end", "Stop at this moment.")
 @player_option
 @anonymize_option
-@replaced_option
+@mapping_file_option
 def export(
     session: str,
     form: str,
     output: str | None,
     wanted: Filter | None,
     number: int | None,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     is_anonymized: bool,
-    replaced: str | None,
+    mapping_file: str | None,
 ) -> None:
-    """Write a session for other programs: Wireshark (pcapng), scripts (jsonl), tables (csv, parquet).
+    """Export a session: pcapng for Wireshark, jsonl, csv, parquet, or html for browsers.
 
-    pcapng has each datagram with comments that say what it means; jsonl has every record of the session in
-    order of time; csv and parquet have a row for each message. html is the page of kiebitz serve as one file,
-    which any browser opens without a network; with --as it holds only what that player could know. datasette
-    has what the program of that name shows beside a database: what its columns mean, and questions about it.
+    pcapng has each datagram, with its meaning in comments; jsonl every record of the session in order of
+    time; csv and parquet a row per message. html is the page of kiebitz serve in one file, for any browser,
+    without a network; with --as it contains only what that player could observe. datasette is metadata for
+    the program Datasette: descriptions of the columns, and example queries.
 
-    -Y, --game, --from and --to write a part, and together what all of them mean. In pcapng and html what was
-    said before it outside of games comes first, so that the part can be read alone, and imported again: who
-    plays, and where. A part in which there is nothing is not written, and the exit status is 1.
+    -Y, --game, --from and --to select a part; together, their intersection. pcapng and html begin with
+    earlier messages from outside games, such as logins, so that the part can be read and imported alone. If
+    the part is empty, nothing is written and the exit status is 1.
 
-    With --anonymize the file names nobody, and still is the same game: it imports, replays and compares.
+    With --anonymize, the file contains no personal data, and can still be imported, replayed and compared.
 
     \b
     Example:
@@ -86,25 +86,27 @@ def export(
       kiebitz export game.db -T jsonl | jq 'select(.record == "event").sentence'
       kiebitz export game.db -T html -o game.html
       kiebitz export game.db -T datasette -o metadata.json && datasette game.db -m metadata.json
-      kiebitz export game.db -T pcapng --game 3 --anonymize --replaced who.txt -o round3.pcapng
+      kiebitz export game.db -T pcapng --game 3 --anonymize --mapping-file who.txt -o round3.pcapng
     """
-    check_replaced(is_anonymized, replaced)
+    check_mapping_file(is_anonymized, mapping_file)
     if output in (None, STANDARD_OUTPUT) and (form in BINARY or form == _PAGE) and is_terminal():
-        raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
+        raise click.UsageError(f"{form} cannot be written to a terminal: give a file with -o, or use a pipe")
     if player is not None and form != _PAGE:
-        raise click.UsageError("--as goes with -T html: the other formats have all that was recorded")
-    part = Part(number, begin, end, wanted)
-    if form == _QUESTIONS and (part != Part() or is_anonymized):
-        raise click.UsageError(f"{form} is about a whole database: it has no parts, and names nobody")
+        raise click.UsageError("--as requires -T html: the other formats contain the whole recording")
+    part = PartRequest(number, begin, end, wanted)
+    if form == _DATASETTE and (part != PartRequest() or is_anonymized):
+        raise click.UsageError(
+            f"{form} describes a whole database: it excludes --anonymize and options that select a part"
+        )
     timeline = open_session(session)
-    tell_missing(timeline)
+    warn_about_missing(timeline)
     if player is not None:
         check_player(timeline, player)
-    # A session may be recorded on meanwhile.
+    # Exclude what is recorded meanwhile.
     with timeline.as_of_now():
-        selection = select(timeline, part) if part != Part() else None
+        selection = select(timeline, part) if part != PartRequest() else None
         stand_ins = stand_ins_if(is_anonymized)
-        with listing_replaced(replaced, stand_ins), opened(output, session) as file:
+        with writing_mapping(mapping_file, stand_ins), opened(output, session) as file:
             _write(timeline, session, form, selection, stand_ins, player, file)
 
 
@@ -117,11 +119,11 @@ def _write(
     player: str | None,
     file: BinaryIO,
 ) -> None:
-    if form == _QUESTIONS:
+    if form == _DATASETTE:
         datasette.write(timeline, file)
         return
     if stand_ins is not None:
-        # Options have the names that everybody knows; the file gets the stand-ins.
+        # Options use the original names, the file the pseudonyms.
         whole, timeline = timeline, _anonymized(timeline, stand_ins)
         selection = None if selection is None else selection.again(whole, timeline)
         player = None if player is None else stand_ins.text(player)
@@ -130,26 +132,26 @@ def _write(
         FORMATS[form](timeline, file, selection)
         return
     if selection is not None:
+        # Slow to import.
+        from kiebitz.storage.derived.derived_session import extract_part
         # Making a session anew takes its time to load.
-        from kiebitz.storage.derived.derived_session import part_of
 
-        timeline = part_of(timeline, selection)
+        timeline = extract_part(timeline, selection)
     _write_page(timeline, session, player, file)
 
 
 def _anonymized(timeline: Timeline, stand_ins: Pseudonyms) -> Timeline:
-    """The session in memory, naming nobody."""
     from kiebitz.cli.terminal.screen import counting
-    from kiebitz.storage.derived.derived_session import anonymized
+    from kiebitz.storage.derived.derived_session import anonymize_session
 
     with counting("anonymize", "chunks") as on_progress:
-        other = anonymized(timeline, stand_ins, on_progress)
+        other = anonymize_session(timeline, stand_ins, on_progress)
     click.get_current_context().call_on_close(other.connection.close)
     return other
 
 
 def _write_page(timeline: Timeline, session: str, player: str | None, file: BinaryIO) -> None:
-    # They take their time to load.
+    # Slow to import.
     from kiebitz.cli.terminal.screen import counting
     from kiebitz.cli.web.html_export import write_html
     from kiebitz.cli.web.reader import Reader, ServedSession

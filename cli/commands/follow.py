@@ -1,4 +1,4 @@
-"""`kiebitz follow`: the bytes of one stream, as the two sides sent them."""
+"""`kiebitz follow`: show the bytes of one stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kiebitz.services.evidence.excerpt import missing, shown_bytes
 from kiebitz.services.sessions import nearest_number
 from kiebitz.services.standard_streams import output, warn
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.alterations import IN_WORDS, StoredAlteration, alterations
+from kiebitz.storage.read.alterations import ACTION_WORDS, StoredAlteration, alterations
 from kiebitz.storage.read.message_queries import streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 
@@ -28,13 +28,15 @@ _COLOURS: dict[Direction, str] = {"c2s": "red", "s2c": "blue"}
 @click.command()
 @session_argument
 @click.argument("stream", type=int, shell_complete=complete_stream)
-@click.option("--hex", "view", flag_value="hex", help="Offsets, hexadecimal, and text beside it.")
-@click.option("--raw", "view", flag_value="raw", help="The bytes as they were, both directions as they came.")
+@click.option("--hex", "view", flag_value="hex", help="Show offsets, hexadecimal and text.")
+@click.option(
+    "--raw", "view", flag_value="raw", help="Write the raw bytes of both directions, in order of arrival."
+)
 def follow(session: str, stream: int, view: str | None) -> None:
-    """Show the bytes of a stream: → is what the client sent, ← what the server sent.
+    """Show the bytes of a stream: → from the client, ← from the server.
 
-    Each datagram, or piece of a TCP stream, is on a line of its own; what Kiebitz did to it stands before it
-    in brackets, with what had been sent. Streams are listed by kiebitz streams.
+    Each datagram, or piece of a TCP stream, is on a separate line, preceded by alterations in brackets with
+    the original bytes. kiebitz streams lists the streams.
 
     \b
     Example:
@@ -45,7 +47,7 @@ def follow(session: str, stream: int, view: str | None) -> None:
     numbers = timeline.numbers
     known = [numbers.number("streams", row.id) for row in streams(timeline)]
     if stream not in known:
-        raise StorageError(f"{session}: there is no stream {stream}; {nearest_number(stream, known)}")
+        raise StorageError(f"{session}: no stream {stream}; {nearest_number(stream, known)}")
     stream_id = numbers.row_id("streams", stream)
     rows = chunks(timeline.connection, stream_id)
     if view == "raw":
@@ -62,15 +64,15 @@ def follow(session: str, stream: int, view: str | None) -> None:
 
 
 def _show(row: StoredAlteration) -> None:
-    """Say what was done to what comes next, or to what does not come."""
+    """Show an alteration."""
     sent = "" if row.original is None else f" {shown_bytes(row.original)}"
-    line = f"[{IN_WORDS[row.action]}{sent}: {row.rule}]"
+    line = f"[{ACTION_WORDS[row.action]}{sent}: {row.rule}]"
     show_line(Styled(f"{_ARROWS[row.direction]} {line}", _COLOURS[row.direction], dim=True))
 
 
 def _raw(rows: Iterable[ChunkRow]) -> None:
     if is_terminal():
-        raise click.UsageError("--raw would let these bytes drive your terminal: send it to a file or a pipe")
+        raise click.UsageError("--raw is unsafe on a terminal: redirect it to a file or a pipe")
     for row in rows:
         if row.data is None:
             warn(f"{missing(row.length)} here")

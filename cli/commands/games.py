@@ -1,4 +1,4 @@
-"""`kiebitz games`: the games of a session and how they ended."""
+"""`kiebitz games`: list games and their results."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kiebitz.storage.session.session import Session
 @sessions_argument
 @output_options
 def games(sessions: tuple[str, ...], form: Form | None) -> None:
-    """List the games of sessions, when each began and ended, and how.
+    """List the games of sessions with start, end and result.
 
-    Times are seconds since the session began.
+    Times are seconds since the start of the session.
 
     \b
     Example:
       kiebitz games game.db
       kiebitz games 'game.db:*' other.pcap
     """
-    list_sessions(sessions, GAMES, Session.games, form, f"there are no games in {these(sessions)}")
+    list_sessions(sessions, GAMES, Session.games, form, f"no games in {these(sessions)}")

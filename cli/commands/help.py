@@ -1,4 +1,4 @@
-"""`kiebitz help`: the help of a command, of the whole, or of the filter language."""
+"""`kiebitz help`: help for a command, all commands, or filters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kiebitz.dissectors.suggestions import did_you_mean
 _FILTERS = "filters"
 _COLUMNS = 110
 _WIDEST = 34
-"""Cells of a word beyond which its explanation stands on the next line."""
+"""Width of a term (cells) above which its explanation starts on the next line."""
 
 
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
@@ -35,9 +35,9 @@ def _completed(context: click.Context, parameter: click.Parameter, text: str) ->
 @click.argument("topic", required=False, metavar="[TOPIC]", shell_complete=_completed)
 @click.pass_context
 def help_command(ctx: click.Context, topic: str | None) -> None:
-    """Show the help of a command, or of the filters that -Y takes.
+    """Show help for a command, or for the filters of -Y.
 
-    A TOPIC is a command, or filters.
+    TOPIC is a command, or filters.
 
     \b
     Example:
@@ -58,7 +58,7 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
     if command is None:
         near = get_close_matches(topic, [*root.command.list_commands(root), _FILTERS])
         hint = did_you_mean(*near) if near else "kiebitz help lists the commands"
-        raise click.UsageError(f"there is no help on {topic}; {hint}", ctx)
+        raise click.UsageError(f"no help on {topic}; {hint}", ctx)
     with command.make_context(topic, [], parent=root, resilient_parsing=True) as of_command:
         show_lines(command.get_help(of_command).split("\n"))
 
@@ -66,8 +66,8 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
 def _filters() -> Iterator[Line]:
     from kiebitz.dissectors.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 
-    yield (Styled("Filters, as -Y takes them", bold=True),)
-    yield ("A filter is a condition, or several. What meets it is listed, shown or compared.",)
+    yield (Styled("Filters for -Y", bold=True),)
+    yield ("A filter is one or more conditions. Only what matches is listed, shown or compared.",)
     for title, rows in (
         ("Names", NAMES),
         ("Names of the protocols", FIELDS),

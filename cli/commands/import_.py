@@ -1,4 +1,4 @@
-"""`kiebitz import`: capture files into a database, each a session."""
+"""`kiebitz import`: import capture files into a database, each as a session."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from click.core import ParameterSource
 
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
-    check_replaced,
-    listing_replaced,
-    replaced_option,
+    check_mapping_file,
+    mapping_file_option,
+    writing_mapping,
 )
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
@@ -33,7 +33,7 @@ from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import tell, warn
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.recording.disk_space import check_reserve
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
@@ -45,34 +45,34 @@ if TYPE_CHECKING:
 @max_size_option
 @decode_as_option
 @anonymize_option
-@replaced_option
+@mapping_file_option
 def import_command(
     files: tuple[str, ...],
     database: str,
     max_size: int | None,
     decode_as: tuple[str, ...],
     is_anonymized: bool,
-    replaced: str | None,
+    mapping_file: str | None,
 ) -> None:
-    """Read capture files into a database, each as a session of its own.
+    """Import capture files into a database, each as a session.
 
-    pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
-    are read that it has recorded. A folder that a killed relay has left is recorded where it was to be, or
-    into another database if there is -w.
+    Accepts pcap and pcapng, also as .gz or .zst, and - for standard input. From another database, the
+    recorded bytes are imported. A folder left by a killed relay is recovered into the database it was
+    recorded into, or the one given with -w.
 
-    With --anonymize nothing gets into the database that names anybody.
+    With --anonymize, no personal data gets into the database.
 
     \b
     Example:
       kiebitz import captures/maexchen-head-tiny.pcap -w game.db
       tcpdump -w - udp port 9000 | kiebitz import - -w game.db
     """
-    check_replaced(is_anonymized, replaced)
-    if replaced is not None and any(map(os.path.isdir, files)):
-        raise click.UsageError("--replaced goes with captures and databases, not with a relay's folder")
+    check_mapping_file(is_anonymized, mapping_file)
+    if mapping_file is not None and any(map(os.path.isdir, files)):
+        raise click.UsageError("--mapping-file requires a capture or a database, not a relay's folder")
     forced = parse_decode_as(decode_as)
     stand_ins = stand_ins_if(is_anonymized)
-    with listing_replaced(replaced, stand_ins):
+    with writing_mapping(mapping_file, stand_ins):
         failed = _import(files, database, forced, RecordingRoom(max_size), stand_ins)
     if failed:
         raise click.exceptions.Exit(FAILED)
@@ -85,71 +85,70 @@ def _import(
     room: RecordingRoom,
     stand_ins: Pseudonyms | None,
 ) -> bool:
-    """Record each file, naming nobody if there are stand-ins; whether one of them could not be read."""
+    """Import each file, anonymized if there are pseudonyms; return True if one of them failed."""
     failed = False
     for file in files:
         try:
             if os.path.isdir(file):
-                # Loaded only where it is needed.
+                # Loaded only if needed.
                 from kiebitz.services.recording.resume import carry_on
 
                 given = click.get_current_context().get_parameter_source("database")
                 elsewhere = database if given is ParameterSource.COMMANDLINE else None
                 failed |= not carry_on(file, elsewhere, is_anonymized=stand_ins is not None)
                 continue
-            spare(database)
+            check_reserve(database)
             if os.path.isfile(file) and is_database(file):
                 _import_database(file, database, forced, room, stand_ins)
                 continue
             with loading(file) as on_progress:
                 recording, _ = import_capture(file, database, forced, on_progress, room.is_full, stand_ins)
         except CaptureError as error:
-            # One bad file does not keep the others out.
             warn(str(error))
             failed = True
             continue
         tell(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
         tell_losses(file, recording.losses)
-        _tell_of_copy(file, database, recording.recorder.session_id)
-        room.tell_if_full()
+        _warn_about_copy(file, database, recording.recorder.session_id)
+        room.exit_if_full()
     return failed
 
 
 def _import_database(
     source: str, database: str, forced: DecodeAs, room: RecordingRoom, stand_ins: Pseudonyms | None
 ) -> None:
-    """Read the sessions of another database anew from their bytes. Raises StorageError."""
-    # Loaded only where they are needed: an import of a capture takes neither.
+    """Import the sessions of another database from their bytes. Raises StorageError."""
+    # Not needed for captures.
     from kiebitz.storage.database.opening import open_existing
-    from kiebitz.storage.derived.derived_session import copied
+    from kiebitz.storage.derived.derived_session import copy_session
 
     if os.path.exists(database) and os.path.samefile(source, database):
-        raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")
+        raise StorageError(f"{source}: cannot import a database into itself; give another one with -w")
     refuse_if_unfinished(database)
     with closing(open_existing(source)) as connection:
         for session in sessions(connection):
             name = f"{source}:{session.id}"
             with collecting_seldom(), counting(name, "chunks") as on_progress:
-                recorder = copied(
+                recorder = copy_session(
                     Timeline(connection, session), database, forced, on_progress, room.is_full, stand_ins
                 )
             tell(f"{name}: {summary(recorder)}")
-            _tell_of_copy(name, database, recorder.session_id)
-            room.tell_if_full()
+            _warn_about_copy(name, database, recorder.session_id)
+            room.exit_if_full()
 
 
-def _tell_of_copy(name: str, database: str, session: int) -> None:
-    """Say on stderr if a session of the database has had the same traffic already. Raises StorageError."""
+def _warn_about_copy(name: str, database: str, session: int) -> None:
+    """Warn if another session of the database has the same traffic. Raises StorageError."""
     if session == 1:
         return
-    # Loaded only where they are needed.
+    # Not needed for the first session.
     from kiebitz.storage.database.opening import open_existing
-    from kiebitz.storage.read.recorded_bytes import earlier_copy
+    from kiebitz.storage.read.recorded_bytes import find_duplicate_session
 
     with closing(open_existing(database)) as connection:
-        copy = earlier_copy(connection, session)
+        copy = find_duplicate_session(connection, session)
     if copy is not None:
         warn(
-            f"{name}: {database} has this traffic already, as session {copy};"
-            f" kiebitz sessions {shlex.quote(database)} --delete {session} takes it out again"
+            f"{name}: {database} already has this traffic as session {copy};"
+            f" kiebitz sessions {shlex.quote(database)} --delete {session} removes it again"
         )

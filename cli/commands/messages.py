@@ -1,4 +1,4 @@
-"""`kiebitz messages`: what was said, message by message."""
+"""`kiebitz messages`: list messages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import BATCH, batches, of_several
 from kiebitz.services.sessions import is_database, is_several, split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.read.message_queries import SHOWN, FlawOfMessage, flaws_of_messages
-from kiebitz.storage.read.recorded_bytes import Bytes
-from kiebitz.storage.session.listed import ListedMessage
+from kiebitz.storage.read.message_queries import MAX_SHOWN_BYTES, MessageDiagnostic, diagnostics_of_messages
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
+from kiebitz.storage.session.listing_records import ListedMessage
 from kiebitz.storage.session.session import Alteration, Message, Session, project
 
 if TYPE_CHECKING:
@@ -33,19 +33,17 @@ if TYPE_CHECKING:
 @click.option(
     "--altered",
     is_flag=True,
-    help="List what Kiebitz has altered instead: what was sent, what came of it, and by which rule.",
+    help="List alterations instead: the original message, the result, and the rule.",
 )
-@click.option(
-    "-F", "following", is_flag=True, help="Follow: keep printing new messages until the session ends."
-)
+@click.option("-F", "following", is_flag=True, help="Follow: print new messages until the session ends.")
 @output_options
 def messages(
     sessions: tuple[str, ...], wanted: Filter | None, altered: bool, following: bool, form: Form | None
 ) -> None:
-    """List sessions' messages: when, on which stream, by which client or to which, and what.
+    """List the messages of sessions: time, stream, direction, client and content.
 
-    What Kiebitz has altered as it passed is marked. A message that it has dropped came to nobody: in the
-    table it stands at its place without a number, and programs find it with --altered.
+    Altered messages are marked. A dropped message reached no receiver: the table shows it without a number,
+    and --json and the like only with --altered.
 
     \b
     Example:
@@ -54,10 +52,10 @@ def messages(
       kiebitz messages 'game.db:*' other.pcap -Y 'chat contains "ü"'
     """
     if altered and following:
-        raise click.UsageError("--altered and -F do not go together")
+        raise click.UsageError("--altered and -F exclude each other")
     if following and is_several(sessions):
-        raise click.UsageError("-F follows one session: name one")
-    nothing = "no messages match" if wanted else f"there are no messages in {these(sessions)}"
+        raise click.UsageError("-F requires a single session")
+    nothing = "no matching messages" if wanted else f"no messages in {these(sessions)}"
     if altered:
         show_alterations(sessions, wanted, form)
     elif following:
@@ -77,23 +75,23 @@ def messages(
 
 
 class _Listing:
-    """A session's messages; with `has_dropped`, between them those that were kept back."""
+    """A session's messages; with `has_dropped`, dropped messages in between."""
 
     def __init__(self, session: Session, wanted: Filter | None, has_dropped: bool) -> None:
         self._session = session
         self._wanted = wanted
         self._has_dropped = has_dropped
         self._after = 0
-        """The last alteration that was looked at."""
+        """Id of the last alteration that was listed."""
 
     def messages(self, after: int) -> Iterator[ListedMessage]:
-        """The messages above a number."""
+        """Yield the messages after a number."""
         timeline = self._session.timeline
         dropped = deque(self._dropped()) if self._has_dropped else deque()
-        recorded = Bytes(timeline.connection)
+        recorded = RecordedBytes(timeline.connection)
         remaining = self._session.messages(self._wanted, after)
         while found := list(islice(remaining, BATCH)):
-            flaws = flaws_of_messages(timeline, [message.id for message in found])
+            flaws = diagnostics_of_messages(timeline, [message.id for message in found])
             for message in found:
                 while dropped and dropped[0].ts_ns < message.ts_ns:
                     yield _dropped(dropped.popleft())
@@ -109,25 +107,25 @@ class _Listing:
 
 
 def _dropped(dropped: Alteration) -> ListedMessage:
-    """A message that came to nobody: it has no number."""
+    """Return a dropped message, which has no number."""
     missing = dict.fromkeys(("number", "gloss", "game", "event", "sent"))
     fields = dropped.fields or {}
     return project(ListedMessage, dropped, **missing, fields=fields, altered=dropped.action, flaws=())
 
 
 def _listed(
-    message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recorded: Bytes
+    message: Message, stream_id: int, flaws: Sequence[MessageDiagnostic], recorded: RecordedBytes
 ) -> ListedMessage:
     sent = None
     if not message.fields and any(flaw.severity != "note" for flaw in flaws):
-        end = message.offset + min(message.length, SHOWN)
+        end = message.offset + min(message.length, MAX_SHOWN_BYTES)
         stretches = recorded.between(stream_id, message.direction, message.offset, end)
         sent = b"".join(stretch.data or b"" for stretch in stretches)
     return project(ListedMessage, message, flaws=flaws, sent=sent)
 
 
 def _followed(session: Session, listing: _Listing) -> Iterator[list[ListedMessage]]:
-    """What is there, then what comes, until the session has ended, or its recorder has died."""
+    """Yield existing and new messages until the session ends or its recorder dies."""
     latest = 0
     for _ in session.looks():
         timeline = session.timeline
@@ -137,4 +135,4 @@ def _followed(session: Session, listing: _Listing) -> Iterator[list[ListedMessag
             newest = max([newest, *(one.number for one in batch if one.number is not None)])
         latest = newest
     if session.ended is None and session.path is not None:
-        warn("nobody records this session any more; it was never ended")
+        warn("the recording stopped without ending the session")

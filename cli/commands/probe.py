@@ -1,4 +1,4 @@
-"""`kiebitz probe`: is my server, is my client right? Cases made from a protocol's grammar, tried on it."""
+"""`kiebitz probe`: test a server or a client with cases generated from its protocol's grammar."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
+from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, ROLES, TargetRole
@@ -32,47 +33,47 @@ from kiebitz.services.standard_streams import tell, warn
 from kiebitz.services.wording import counted
 
 _VERDICTS = {key_of(word): word for word in WORDS}
-"""By how they are written in options."""
+"""Verdicts by their spelling in options."""
 
 
-_WAIT_S = 1.0
+_TIMEOUT_S = 1.0
 
 
-class _Asked(NamedTuple):
-    """What is to be probed, and how."""
+class _ProbeOptions(NamedTuple):
+    """Target and options of a probe."""
 
     role: TargetRole
     place: Place
     dissector: Dissector
     script: Script | None
-    like: str | None
+    via_session: str | None
     restart: str | None
     database: str | None
     keep: str | None
-    wait_s: float
+    timeout_s: float
     rate: float
-    most: int
-    seconds: float
+    max_cases: int
+    max_time_s: float
 
     @property
     def address(self) -> str:
-        """Where it is, as it is written."""
+        """Address as text."""
         return endpoint(*self.place)
 
     @property
     def command(self) -> str:
-        """The beginning of the shell command that tries a case of it again."""
+        """Shell command that repeats a case, without `--only`."""
         words = ["kiebitz", "probe", self.role, self.address, "-d", self.dissector.protocol]
-        for option, value in (("--like", self.like), ("--restart", self.restart)):
+        for option, value in (("--via-session", self.via_session), ("--restart", self.restart)):
             words += [option, value] if value is not None else []
-        if self.wait_s != _WAIT_S:
-            words += ["--wait", f"{self.wait_s:g}"]
+        if self.timeout_s != _TIMEOUT_S:
+            words += ["--timeout", f"{self.timeout_s:g}"]
         return shlex.join(words)
 
 
 def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     if not (math.isfinite(value) and value > 0):
-        raise click.BadParameter("write a number above 0", ctx, param)
+        raise click.BadParameter("must be a number above 0", ctx, param)
     return value
 
 
@@ -84,49 +85,57 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     "protocol",
     metavar="PROTOCOL",
     shell_complete=complete_protocol,
-    help="What it speaks, as in kiebitz protocols.",
+    help="Protocol to test; kiebitz protocols lists them. Optional for a server, where it is recognised.",
 )
 @click.option(
-    "--like",
+    "--via-session",
+    cls=RenamedOption,
+    former="--like",
     metavar="SESSION",
-    help="Reach the places of cases by this recorded game, and not by the one that comes with Kiebitz.",
+    help="Bring the target into the state of each case with this recorded game instead of the built-in one.",
 )
 @click.option(
     "--only",
     multiple=True,
     metavar="PATTERN",
-    help="Only cases of this name; * stands for anything, and the beginning up to a slash for all below it.",
+    help="Run only cases with this name; * matches anything, and a prefix up to a slash all cases below it.",
 )
 @click.option(
-    "--again",
+    "--last-verdict",
+    cls=RenamedOption,
+    former="--again",
     type=click.Choice([*_VERDICTS]),
     metavar="VERDICT",
-    help="Only cases that came out so the last time, as the database of -w has it: "
+    help="Run only cases that had this verdict in the last run recorded in the database of -w: "
     + ", ".join(_VERDICTS)
     + ".",
 )
-@click.option("--list", "lists", is_flag=True, help="List the cases, and try none.")
+@click.option("--list", "lists", is_flag=True, help="List the cases and exit.")
 @click.option(
     "--restart",
     metavar="COMMAND",
-    help="Start the program under test with this command, and again when it has ended, or where a case's "
-    "place cannot be reached in the state that it is in. It ends with the probe.",
+    help="Start the system under test with this command. Restart it when it exits, or when its "
+    "state prevents the setup of a case. It is stopped at the end.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with all results.")
-@click.option("--report", type=BESIDE_OUTPUT, metavar="FILE.html", help="Write a report, with all bytes.")
+@click.option("--json", "as_json", is_flag=True, help="Print all results as one JSON object.")
 @click.option(
-    "--keep", type=BESIDE_OUTPUT, metavar="FOLDER", help="Write a capture of each case that failed."
+    "--report", type=BESIDE_OUTPUT, metavar="FILE.html", help="Write an HTML report with all bytes."
 )
-@click.option("-w", "database", type=DATABASE, metavar="DB", help="Record everything into this database.")
 @click.option(
-    "--wait",
-    "wait_s",
+    "--keep", type=BESIDE_OUTPUT, metavar="FOLDER", help="Write a capture of each failed case to this folder."
+)
+@click.option("-w", "database", type=DATABASE, metavar="DB", help="Record all traffic into this database.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    cls=RenamedOption,
+    former="--wait",
     type=float,
-    default=_WAIT_S,
+    default=_TIMEOUT_S,
     show_default=True,
     callback=_bounded,
     metavar="SECONDS",
-    help="How long an answer is waited for.",
+    help="Time to wait for an answer.",
 )
 @click.option(
     "--rate",
@@ -135,57 +144,62 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     show_default=True,
     callback=_bounded,
     metavar="N",
-    help="Begin no more than so many cases a second.",
+    help="Maximum number of cases to start per second.",
 )
 @click.option(
-    "--most",
+    "--max-cases",
+    cls=RenamedOption,
+    former="--most",
     type=click.IntRange(1),
     default=2000,
     show_default=True,
     metavar="N",
-    help="Try no more cases than these.",
+    help="Maximum number of cases to run.",
 )
 @click.option(
-    "--time",
-    "seconds",
+    "--max-time",
+    "max_time_s",
+    cls=RenamedOption,
+    former="--time",
     type=float,
     default=3600.0,
     show_default=True,
     callback=_bounded,
     metavar="SECONDS",
-    help="Begin no case after this time.",
+    help="Start no case after this time.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask, where the server is on another machine.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation if the server is on another machine.")
 @click.pass_context
 def probe(
     ctx: click.Context,
     role: TargetRole,
     address: str | None,
     protocol: str | None,
-    like: str | None,
+    via_session: str | None,
     only: Sequence[str],
-    again: str | None,
+    last_verdict: str | None,
     lists: bool,
     restart: str | None,
     as_json: bool,
     report: str | None,
     keep: str | None,
     database: str | None,
-    wait_s: float,
+    timeout_s: float,
     rate: float,
-    most: int,
-    seconds: float,
+    max_cases: int,
+    max_time_s: float,
     yes: bool,
 ) -> None:
-    """Try on a server, or on a client, what its protocol's specification demands, recommends and leaves open.
+    """Test a server or a client against the specification of its protocol.
 
-    Each case sends one thing at one place of a game: a message whole, byte by byte, spelt in another way,
-    with a field left out, too long or of another type, at the wrong moment, twice, never. What the program
-    does then is compared with the specification. Only what that demands can be FAILED; to live on, to let
-    others in and to say only what the grammar allows is demanded always. The exit status is 3 if a case
-    failed.
+    Each case sends one message, or a variation of it, in one state of a game: whole, byte by byte, in
+    another spelling, with a field missing, too long or of another type, at the wrong time, twice or never.
+    The reaction is compared with the specification. A case can only be FAILED for what the specification
+    requires. In addition, the target must always keep running, accept other clients and send only valid
+    messages. The exit status is 3 if a case failed.
 
-    A server is called at ADDRESS; a client is to be told to connect there. Nothing is sent anywhere else.
+    A server is tested at ADDRESS. A client must connect to ADDRESS, where Kiebitz listens. Nothing is sent
+    to any other address.
 
     \b
     Example:
@@ -194,87 +208,114 @@ def probe(
       kiebitz probe server 127.0.0.1:9000 -d maexchen --only 'maexchen/JOIN/token'
       kiebitz probe client 9000 -d maexchen --restart './client 9000'
     """
-    place = None if address is None else _place(address)
+    place = None if address is None else _parse_address(address)
     if place is None and not lists:
-        raise click.UsageError(f"where is the {role}? Say its address, as in 127.0.0.1:9000")
-    if again is not None and database is None:
-        raise click.UsageError("--again goes with -w: the database tells what came out the last time")
-    dissector, script = _spoken(role, place, protocol, like)
-    cases = _wanted(dissector, role, only, again, database)
+        raise click.UsageError(f"missing address of the {role}, as in 127.0.0.1:9000")
+    if last_verdict is not None and database is None:
+        raise click.UsageError("--last-verdict requires -w: the database has the verdicts of the last run")
+    dissector, script = _protocol_and_script(role, place, protocol, via_session)
+    cases = _select_cases(dissector, role, only, last_verdict, database)
     if lists:
         from kiebitz.cli.probe.case_listing import show_cases
 
         show_cases(cases, as_json)
         return
     assert place is not None
-    asked = _Asked(role, place, dissector, script, like, restart, database, keep, wait_s, rate, most, seconds)
-    results, left, is_interrupted = _tried(asked, cases, yes)
+    options = _ProbeOptions(
+        role,
+        place,
+        dissector,
+        script,
+        via_session,
+        restart,
+        database,
+        keep,
+        timeout_s,
+        rate,
+        max_cases,
+        max_time_s,
+    )
+    results, left, is_interrupted = _run_cases(options, cases, yes)
     if as_json:
-        told = [result.as_json() for result in results]
-        write_json({"protocol": dissector.protocol, "role": role, "address": asked.address, "results": told,
-                    "left_out": left})  # fmt: skip
+        write_json(
+            {
+                "protocol": dissector.protocol,
+                "role": role,
+                "address": options.address,
+                "results": [result.as_json() for result in results],
+                "left_out": left,
+            }
+        )
     else:
         from kiebitz.cli.probe.terminal_report import print_results
 
         print_results(results)
     if report is not None:
-        _write_report(report, asked, results, left)
+        _write_report(report, options, results, left)
     tell(counts_in_words(totals_of(results).total))
     if left is not None:
         warn(f"left out: {left}")
     ctx.exit(_status(results, is_interrupted))
 
 
-def _place(address: str) -> Place:
+def _parse_address(address: str) -> Place:
     place = place_at(address)
     if place[1] == 0:
-        raise click.UsageError(f"{address}: 0 is no port to probe; write the port, as in 127.0.0.1:9000")
+        raise click.UsageError(f"{address}: port 0 cannot be tested; give the port, as in 127.0.0.1:9000")
     return place
 
 
-def _spoken(
-    role: TargetRole, place: Place | None, protocol: str | None, like: str | None
+def _protocol_and_script(
+    role: TargetRole, place: Place | None, protocol: str | None, via_session: str | None
 ) -> tuple[Dissector, Script | None]:
-    """The protocol that is probed, and the game of --like."""
+    """Return the protocol to test and the game of --via-session. Raises click.UsageError."""
     from kiebitz.cli.probe.preflight import recognise_protocol
     from kiebitz.services.probing.recorded_samples import script_in
 
     named = None if protocol is None else dissector_of(protocol.lower())
     if protocol is not None and named is None:
         raise click.UsageError(unknown_protocol(protocol.lower()))
-    script = None if like is None else script_in(like, named.protocol if named is not None else None)
+    script = (
+        None if via_session is None else script_in(via_session, named.protocol if named is not None else None)
+    )
     if named is None and script is not None:
         spoken = {each.protocol for each in script.roles}
         if len(spoken) > 1:
-            raise click.UsageError(f"{like} has games of {', '.join(sorted(spoken))}: say which with -d")
+            raise click.UsageError(
+                f"{via_session} has games of {', '.join(sorted(spoken))}: choose one with -d"
+            )
         named = dissector_of(spoken.pop())
     if named is None and role == "server" and place is not None:
         named = recognise_protocol(place)
     if named is None:
-        raise click.UsageError("which protocol? Say -d PROTOCOL, or --like with a game of it")
+        raise click.UsageError("unknown protocol: give -d PROTOCOL, or --via-session with a game of it")
     return named, script
 
 
-def _wanted(
-    dissector: Dissector, role: TargetRole, only: Sequence[str], again: str | None, database: str | None
+def _select_cases(
+    dissector: Dissector,
+    role: TargetRole,
+    only: Sequence[str],
+    last_verdict: str | None,
+    database: str | None,
 ) -> list[Case]:
-    """The cases that are asked for. Raises click.UsageError where there is none."""
+    """Return the selected cases. Raises click.UsageError if there are none."""
     from kiebitz.services.probing.previous_results import cases_with_verdict
 
     known = generate_cases(dissector, role)
     for pattern in only:
         if not select_cases(known, [pattern]):
             near = _near(pattern, known)
-            hint = did_you_mean(*near) if near else "--list shows all"
-            raise click.UsageError(f"no case of {dissector.protocol} has the name {pattern}; {hint}")
+            hint = did_you_mean(*near) if near else "--list shows all cases"
+            raise click.UsageError(f"no case of {dissector.protocol} matches {pattern}; {hint}")
     cases = select_cases(known, only)
-    if again is not None and database is not None:
-        names = {*cases_with_verdict(database, role, _VERDICTS[again])}
-        # All that is in play was recorded as one game.
+    if last_verdict is not None and database is not None:
+        names = {*cases_with_verdict(database, role, _VERDICTS[last_verdict])}
+        # All cases in play were recorded as one game.
         game = f"{dissector.protocol}/game"
         cases = [case for case in cases if (game if case.is_in_play else case.name) in names]
         if not cases:
-            raise click.UsageError(f"no case in {database} was {_VERDICTS[again]} the last time")
+            raise click.UsageError(f"no case in {database} was {_VERDICTS[last_verdict]} in the last run")
     return cases
 
 
@@ -284,9 +325,11 @@ def _near(pattern: str, cases: Sequence[Case]) -> list[str]:
     return get_close_matches(pattern, [case.name for case in cases], n=3)
 
 
-def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[Result], str | None, bool]:
-    """Try the cases: what came of them, why some were left out, and whether Ctrl-C has ended it."""
-    # They take their time to load.
+def _run_cases(
+    options: _ProbeOptions, cases: Sequence[Case], is_confirmed: bool
+) -> tuple[list[Result], str | None, bool]:
+    """Run the cases; return results, why cases were left out, and whether Ctrl-C interrupted the run."""
+    # Slow to import.
     from kiebitz.cli.probe.message_html import render_message
     from kiebitz.cli.probe.preflight import confirm_target
     from kiebitz.cli.probe.progress import ProgressView
@@ -296,68 +339,68 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     from kiebitz.services.probing.program import TargetProgram
     from kiebitz.services.probing.test_run import RunLimits, TestRun
 
-    if asked.role == "server":
-        confirm_target(asked.place, asked.dissector, is_agreed)
-    script = asked.script or _sample(asked)
-    if script is not None and asked.role == "client":
-        # Of several players the one that is probed takes the first one's part.
+    if options.role == "server":
+        confirm_target(options.place, options.dissector, is_confirmed)
+    script = options.script or _sample(options)
+    if script is not None and options.role == "client":
+        # The client under test plays the first of several players.
         script = script.only({script.roles[0].number})
     program = None
-    if asked.restart is not None:
-        port = asked.place[1] if asked.role == "server" else None
-        program = TargetProgram(asked.restart, asked.dissector.transport, port)
+    if options.restart is not None:
+        port = options.place[1] if options.role == "server" else None
+        program = TargetProgram(options.restart, options.dissector.transport, port)
     test_run = TestRun(
         ProbeSetup(
-            asked.dissector,
-            asked.role,
-            asked.place,
+            options.dissector,
+            options.role,
+            options.place,
             script,
-            asked.script is not None,
-            asked.wait_s,
-            Baseline(asked.dissector, OPPOSITE[INPUT_DIRECTION[asked.role]]),
+            options.script is not None,
+            options.timeout_s,
+            Baseline(options.dissector, OPPOSITE[INPUT_DIRECTION[options.role]]),
         ),
-        RunLimits(asked.most, asked.rate, asked.seconds),
-        asked.command,
+        RunLimits(options.max_cases, options.rate, options.max_time_s),
+        options.command,
         program=program,
-        database=asked.database,
-        keep=asked.keep,
+        database=options.database,
+        keep=options.keep,
         render=render_message,
     )
-    if asked.role == "client" and asked.restart is None:
-        tell(f"Let the client connect to {asked.address}, again and again: each connection is a case.")
+    if options.role == "client" and options.restart is None:
+        tell(f"Connect the client to {options.address} repeatedly: each connection is one case.")
     results: list[Result] = []
-    # The program that was started ends with the probe, also where that is told to end.
+    # Stop the started program on SIGTERM, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        watching = ProgressView(cases[: asked.most])
+        watching = ProgressView(cases[: options.max_cases])
         with Live(watching):
             for result in test_run.run(cases):
                 results.append(result)
                 watching.add(result)
     except KeyboardInterrupt:
         left = counted(len(cases) - len(results), "case")
-        return results, f"{left}: it was interrupted", True
+        return results, f"{left}: interrupted", True
     finally:
         signal.signal(signal.SIGTERM, before)
     return results, test_run.left_out, False
 
 
-def _sample(asked: _Asked) -> Script | None:
-    """The game that comes with Kiebitz. Raises StorageError where there is none, and nobody to play."""
+def _sample(options: _ProbeOptions) -> Script | None:
+    """Return the built-in game; None if a bot plays. Raises StorageError if there is neither."""
     from kiebitz.services.probing.recorded_samples import has_sample, sample_of, script_in
 
-    protocol = asked.dissector.protocol
-    if asked.dissector.conformance.bot is not None and not has_sample(protocol):
+    protocol = options.dissector.protocol
+    if options.dissector.conformance.bot is not None and not has_sample(protocol):
         return None
     with sample_of(protocol) as sample:
         return script_in(sample)
 
 
-def _write_report(path: str, asked: _Asked, results: Sequence[Result], left: str | None) -> None:
+def _write_report(path: str, options: _ProbeOptions, results: Sequence[Result], left: str | None) -> None:
     from kiebitz.cli.probe.html_report import write_page
 
-    title = f"{asked.dissector.grammar.title}: the {asked.role} at {asked.address}"
-    with opened(path, asked.database or "") as file:
+    title = f"{options.dissector.grammar.title}: the {options.role} at {options.address}"
+    with opened(path, options.database or "") as file:
         write_page(title, results, left, file)
 
 
@@ -366,5 +409,5 @@ def _status(results: Sequence[Result], is_interrupted: bool) -> int:
         return INTERRUPTED
     if any(result.is_failed for result in results):
         return VIOLATIONS
-    # Where no place was reached at all, nothing is known of the program.
+    # No setup succeeded: nothing is known about the target.
     return 0 if any(result.reactions for result in results) else FAILED

@@ -1,4 +1,4 @@
-"""`kiebitz protocols`: the reference of a protocol, printed from its grammar."""
+"""`kiebitz protocols`: print the reference of a protocol from its grammar."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def protocols(name: str | None) -> None:
       kiebitz protocols maexchen
     """
     if name is None:
-        show(_COLUMNS, batches(installed().dissectors.values()), None, "there are no protocols")
+        show(_COLUMNS, batches(installed().dissectors.values()), None, "no protocols")
         return
     dissector = dissector_of(name.lower())
     if dissector is None:
@@ -65,10 +65,10 @@ def protocols(name: str | None) -> None:
 
 
 def reference(dissector: Dissector) -> Iterator[Line]:
-    """A protocol's whole reference, line by line."""
+    """Yield the lines of a protocol's reference."""
     grammar = dissector.grammar
     yield (Styled(f"{grammar.title} ({grammar.protocol})", bold=True),)
-    ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "whatever the port"
+    ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "any port"
     yield (f"{dissector.transport}, {ports}",)
     origin = installed().origins.get(grammar.protocol)
     if origin is not None:
@@ -107,14 +107,14 @@ def _message(dissector: Dissector, row: MessageType) -> Iterator[Line]:
     if notation is not None:
         yield from _wrapped(notation, 4)
     for field in row.fields:
-        # A production stands below, once for all messages.
+        # Productions are listed once, below.
         title = [field.type.title] if field.type.title not in dissector.codec.productions else []
         identifier = field.type.identifier
         remarks = [
             *title,
             *(["new in every game"] if field.generated else []),
-            *([f"another {identifier.title} in another game"] if identifier and not field.generated else []),
-            *(["may be left out"] if field.optional else []),
+            *([f"{identifier.title}, differs between games"] if identifier and not field.generated else []),
+            *(["optional"] if field.optional else []),
         ]
         remark = f" ({'; '.join(remarks)})" if remarks else ""
         yield from _wrapped(f"{field.name}: {field.description}{remark}", 4)
@@ -139,6 +139,6 @@ def _rule(rule: Rule) -> Iterator[Line]:
 
 
 def _wrapped(text: str, indent: int) -> Iterator[Line]:
-    """A text on as many lines as the terminal needs; what is written elsewhere is as wide as an old one."""
+    """Wrap a text to the terminal's width, or to 80 columns in a file or pipe."""
     first = " " * indent
     return ((line,) for line in wrapped(text, shutil.get_terminal_size().columns, first, first + "    "))

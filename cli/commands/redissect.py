@@ -1,4 +1,4 @@
-"""`kiebitz redissect`: reads the recorded bytes of a database anew."""
+"""`kiebitz redissect`: dissect the recorded bytes of a database again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from kiebitz.storage.derived.redissect import redissect as redissect_database
 @click.argument("database", metavar="DB", type=click.Path())
 @decode_as_option
 def redissect(database: str, decode_as: tuple[str, ...]) -> None:
-    """Make everything but the recorded bytes anew, in all sessions of a database or in one (DB:N).
+    """Dissect the recorded bytes of a database, or of one session (DB:N), again.
 
-    This is for a database that an older Kiebitz has written, and for ports whose protocol was not recognised.
+    Use it for a database written by an older Kiebitz, and for ports whose protocol was not recognised.
 
     \b
     Example:
@@ -34,12 +34,12 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     forced = parse_decode_as(decode_as)
     path, number = split_number(database)
     if not is_database(path):
-        raise StorageError(f"{path}: this is no session database; import it with kiebitz import")
+        raise StorageError(f"{path}: not a session database; import it with kiebitz import")
     recover(path)
     if number is not None:
-        # Says which sessions there are if there is no such one.
+        # Raises an error that lists the sessions if this one does not exist.
         open_session(database).connection.close()
-    # What a recovery resumes would not be what the recorder has left.
+    # A later recovery would find another database than the recorder left.
     refuse_if_unfinished(path)
     with collecting_seldom(), progress_bar(database) as on_progress:
         lost = redissect_database(path, number, forced, on_progress)
@@ -47,6 +47,6 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
         port = port_of(server)
         if (transport, port) not in forced:
             warn(
-                f"{server} was read as {protocol} before and is not recognised now;"
-                f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}"
+                f"{server} was decoded as {protocol} before and is not recognised now;"
+                f" to decode it as {protocol}: -d {transport}.port=={port},{protocol}"
             )

@@ -1,4 +1,4 @@
-"""`kiebitz relay`: passes traffic on untouched in this process, and records it in another."""
+"""`kiebitz relay`: forward traffic in this process, and record it in another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
-from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.plugins import warn_about_failed
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Forwarder, run_relay
 from kiebitz.proxy.journal.follower import start_resource_tracker
@@ -37,29 +37,29 @@ from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.services.standard_streams import errors_are_seen, tell
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_optional_filter
 
 
-def _tell_where(listening: ListenerInfo, has_code: bool) -> None:
-    """Say where clients come, and what WireGuard's are to be told; on a terminal also as a code to scan."""
+def _report_listener(listening: ListenerInfo, has_code: bool) -> None:
+    """Print a listener's address, and WireGuard's client configuration, also as QR code on a terminal."""
     if listening.configuration is None:
         tell(f"listening on {listening.description}")
         return
-    tell(f"listening on {listening.description}; its peer's configuration:")
+    tell(f"listening on {listening.description}; configuration of its peer:")
     for line in ("", *listening.configuration.split("\n"), ""):
         tell(line)
     if listening.advice is not None:
-        # No phone would get there.
+        # A phone could not connect.
         tell(listening.advice)
     elif has_code and errors_are_seen():
-        # Most modes have none, and need not load what draws it.
+        # Only for modes with a configuration.
         from kiebitz.cli.terminal.scan_code import show_scan_code
 
         show_scan_code(listening.configuration, stderr=True)
 
 
 class _Shown:
-    """The companions of a relay, which show it while it runs; quitting the picture stops the relay."""
+    """The companions of a relay; quitting `kiebitz watch` stops the relay."""
 
     def __init__(self, companions: Companions, recorder: RecorderSupervisor, forwarder: Forwarder) -> None:
         self._companions = companions
@@ -69,24 +69,24 @@ class _Shown:
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         def stop() -> None:
             with suppress(RuntimeError):
-                # The relay may have ended before.
+                # The loop may already be closed.
                 loop.call_soon_threadsafe(self._forwarder.stop)
 
         self._companions.start(self._recorder.session, stop)
 
     def leave(self) -> None:
-        # Only a signal or the user ends a relay.
+        # The relay was ended by a signal or by the user.
         self._companions.stop()
 
 
 @contextmanager
 def _held_signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the command where nothing is half done; then they do what they always do."""
+    """Defer Ctrl-C and SIGTERM to a safe point."""
     try:
         with deferred_signals():
             yield
     except Interrupted as error:
-        # Only where the signal by itself would have done nothing.
+        # Only raised if the signal has no effect of its own.
         raise click.Abort from error
 
 
@@ -99,9 +99,10 @@ def _held_signals() -> Iterator[None]:
     type=Parsed("mode", parse_mode),
     metavar="MODE",
     shell_complete=complete_mode,
-    help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
-    "pass on to HOST:PORT. transparent@[ADDR:]PORT: pass on what the firewall redirects there, TCP and UDP "
-    "(Linux). socks5, wireguard, local[:NAME|PID], reverse:tls://…: by way of mitmproxy. May be repeated.",
+    help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (default "
+    "ADDR: 127.0.0.1) and forward to HOST:PORT. transparent@[ADDR:]PORT: forward what the "
+    "firewall redirects there, TCP and UDP (Linux). socks5, wireguard, local[:NAME|PID], "
+    "reverse:tls://…: use mitmproxy. May be repeated.",
 )
 @database_option
 @rotation_option
@@ -117,7 +118,7 @@ def _held_signals() -> Iterator[None]:
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="UDP only: how long a silent client keeps its socket to the server.",
+    help="UDP only: time after which a silent client's socket to the server is closed.",
 )
 @click.option(
     "--max-connections",
@@ -125,26 +126,26 @@ def _held_signals() -> Iterator[None]:
     default=4096,
     show_default=True,
     metavar="N",
-    help="TCP only: how many connections each mode carries at once. A client beyond that is turned away.",
+    help="TCP only: maximum number of connections per mode; further clients are rejected.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="OPTION=VALUE",
-    help="Set an option of mitmproxy, for its own modes, as in ssl_insecure=true. May be repeated.",
+    help="Set an option of mitmproxy, as in ssl_insecure=true. May be repeated.",
 )
 @click.option(
     "--keep-source",
     is_flag=True,
-    help="Transparent modes only: servers see the players' addresses, not this machine's. Their answers must "
-    "come back by way of this machine.",
+    help="Transparent modes only: connect to servers from the players' addresses. The answers "
+    "must be routed through this machine.",
 )
 @click.option(
     "--print-rules",
     "rules_only",
     is_flag=True,
-    help="Relay nothing: print the firewall rules for transparent modes, and those that undo them.",
+    help="Print the firewall rules for transparent modes, and the commands that remove them, and exit.",
 )
 @click.option(
     "-i",
@@ -153,7 +154,7 @@ def _held_signals() -> Iterator[None]:
     type=InterfaceType(),
     metavar="IFACE",
     shell_complete=complete_interface,
-    help="--print-rules: where the players come in, as in wlan0; lo is for programs of this machine.",
+    help="With --print-rules: the players' interface, as in wlan0; lo is for programs on this machine.",
 )
 @click.option(
     "--port",
@@ -161,7 +162,7 @@ def _held_signals() -> Iterator[None]:
     multiple=True,
     type=PortsType(),
     metavar="[tcp/|udp/]PORT[-PORT]",
-    help="--print-rules: the servers' ports.",
+    help="With --print-rules: the servers' ports.",
 )
 def relay(
     modes: tuple[Mode, ...],
@@ -184,41 +185,40 @@ def relay(
     interfaces: tuple[str, ...],
     ports: tuple[Ports, ...],
     is_forced: bool,
-    at_end: str,
+    held_at_exit: str,
     is_anonymized: bool,
     **_: object,
 ) -> None:
-    """Stand between players and their server: pass every byte on, and record the game.
+    """Relay traffic between players and their server unchanged, and record it.
 
-    Nothing is altered unless it is asked for. Where it is, the recording has what each side got, and beside
-    it what had been sent.
+    With options that alter messages, the recording has what each side received, and the original messages.
 
     \b
-    Example, for a server on port 9000 and clients that are told 9001:
+    Example, for a server on port 9000 and clients that connect to 9001:
       kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 -w game.db
-    For players on wlan0 who are told nothing, rules first, then the relay:
+    For players on wlan0 with unchanged settings, first the rules, then the relay:
       kiebitz relay -m transparent@9001 --print-rules -i wlan0 --port 9000
       sudo "$(command -v kiebitz)" relay -m transparent@9001 -w game.db
     """
     if keep_source and not any(isinstance(mode, Transparent) for mode in modes):
-        raise click.UsageError("--keep-source goes with a transparent mode: add -m transparent@9001")
+        raise click.UsageError("--keep-source requires a transparent mode: add -m transparent@9001")
     if rules_only:
         print_rules(modes, interfaces, ports, keep_source)
         return
     if interfaces or ports:
-        raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
+        raise click.UsageError(f"{'-i' if interfaces else '--port'} requires --print-rules")
     continue_as_invoking_user()
-    compile_wanted(wanted)
+    compile_optional_filter(wanted)
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
-        raise click.BadParameter("none of the modes is mitmproxy's", param_hint="--set")
+        raise click.BadParameter("none of the modes uses mitmproxy", param_hint="--set")
     published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
-    # The recorder's process tells nothing of it.
-    tell_left_out()
+    # The recorder process does not report them.
+    warn_about_failed()
     recover(database)
     notices = Notices()
     start_resource_tracker()
-    # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
+    # Each text is its own key: rate limiting must not suppress the message that the journal works again.
     with (
         Companions(is_watched, place) as companions,
         _held_signals(),
@@ -232,7 +232,7 @@ def relay(
     ):
         altering = None
         if rules:
-            # Only who alters messages waits for it to be loaded.
+            # Slow to import; only needed to alter messages.
             from kiebitz.services.alteration.setup import alteration
 
             altering = stack.enter_context(
@@ -241,18 +241,18 @@ def relay(
                     decode_as=decode_as,
                     on_notice=notices,
                     is_forced=is_forced,
-                    drops_held=at_end == "drop",
+                    drops_held=held_at_exit == "drop",
                     folder=recorder.folder,
                     session=lambda: recorder.session,
                 )
             )
         try:
-            # The sockets first: a port that is in use leaves no session behind.
+            # Open the sockets first: a port in use must not leave an empty session.
             forwarder = Forwarder(
                 modes,
                 recorder.journal,
                 on_notice=notices,
-                on_listening=partial(_tell_where, has_code=not (quiet or is_watched)),
+                on_listening=partial(_report_listener, has_code=not (quiet or is_watched)),
                 idle_seconds=idle,
                 max_connections=max_connections,
                 keep_source=keep_source,
@@ -281,7 +281,7 @@ def relay(
             others = [*(altering.beside if altering is not None else ()), *([tap] if tap is not None else [])]
             run_relay(forwarder, recorder, *others, _Shown(companions, recorder, forwarder))
         except RelayError:
-            # The journal is closed, and the session of nothing is not left open.
+            # End the empty session.
             recorder.finish()
             if tap is not None:
                 tap.finish()

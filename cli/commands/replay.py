@@ -1,4 +1,4 @@
-"""`kiebitz replay`: a recorded session again, in the terminal or to a live peer."""
+"""`kiebitz replay`: replay a recorded session in the terminal or to a live peer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from click.core import ParameterSource
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
 from kiebitz.cli.options.recording import max_size_option
+from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
 from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.terminal.console import is_terminal
@@ -26,7 +27,7 @@ from kiebitz.services.output_files import opened
 from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import END, Moment, MomentError, Steps, find_game, first_event, last_event
+from kiebitz.storage.read.seek import END, Position, PositionError, Steps, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import Timeline
 
 _IN_TERMINAL = {
@@ -40,17 +41,19 @@ _IN_TERMINAL = {
 _TO_PEER = {
     "alone": "--player",
     "policy": "--on-divergence",
-    "patience": "--patience",
+    "timeout_s": "--timeout",
     "database": "-w",
     "max_size": "--max-size",
     "quiet": "-q",
 }
-"""Options that go with one of the two only, by the names of their parameters."""
+"""Options valid for only one of the two, by parameter name."""
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value >= 0):
-        raise click.BadParameter("write 2 for twice as fast, 0 for as fast as possible", ctx, param)
+        raise click.BadParameter(
+            "must be 0 or more: 2 is twice as fast, 0 is as fast as possible", ctx, param
+        )
     return value
 
 
@@ -62,52 +65,56 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     type=float,
     metavar="FACTOR",
     callback=_finite,
-    help="So many times as fast as it was; 0 is as fast as possible. In the terminal it is 1 unless you say "
-    "otherwise, to a live peer 0: as fast as that peer.",
+    help="Multiple of the recorded speed; 0 is as fast as possible. Default: 1 in the terminal, 0 "
+    "to a live peer.",
 )
-@click.option("--step", is_flag=True, help="Wait for Enter or the space bar before each event; q ends.")
-@moment_option("--from", "begin", "Begin here: 12.5s into the session, or with #EVENT.")
-@moment_option("--to", "end", "End here: 12.5s into the session, after #EVENT, or end, the default.")
+@click.option("--step", is_flag=True, help="Wait for Enter or the space bar before each event; q quits.")
+@moment_option("--from", "begin", "Start at this moment: 12.5s into the session, or #EVENT.")
+@moment_option(
+    "--to", "end", "Stop at this moment: 12.5s into the session, after #EVENT, or end (the default)."
+)
 @player_option
-@svg_option("Write the last picture to this file, too, for slides.", BESIDE_OUTPUT)
+@svg_option("Also write the last picture to this SVG file.", BESIDE_OUTPUT)
 @click.option(
     "--serve",
     multiple=True,
     metavar="ADDR",
-    help="Play the server to clients that connect to ADDR, as in 127.0.0.1:9000. Of several servers that is "
-    "the one with the lowest port, and the others' ports are as far from it as recorded; or say "
-    "RECORDED=ADDR for each, as in 7002=127.0.0.1:9002.",
+    help="Play the server to clients that connect to ADDR, as in 127.0.0.1:9000. With several "
+    "servers, ADDR is for the lowest port and the others keep their distance from it; or "
+    "give RECORDED=ADDR for each, as in 7002=127.0.0.1:9002.",
 )
 @click.option(
     "--connect",
     multiple=True,
     metavar="ADDR",
-    help="Play the clients to a server at ADDR; RECORDED=ADDR as with --serve.",
+    help="Play the clients to a server at ADDR; RECORDED=ADDR as for --serve.",
 )
-@click.option("--player", "alone", metavar="NAME", help="With --connect: play this client only.")
+@click.option("--player", "alone", metavar="NAME", help="With --connect: play only this client.")
 @click.option(
     "--on-divergence",
     "policy",
     type=click.Choice(["stop", "skip", "wait"]),
-    help="When the live peer does something else than recorded, or nothing in time: stop there (the "
-    "default), skip what was recorded, or let it pass and wait for what was recorded.",
+    help="If the live peer deviates from the recording or does not answer in time: stop (the "
+    "default), skip the recorded message, or wait for it and ignore others.",
 )
 @click.option(
-    "--patience",
+    "--timeout",
+    "timeout_s",
+    cls=RenamedOption,
+    former="--patience",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long the live peer may take; 30 unless you say otherwise. For the first client there is no "
-    "limit.",
+    help="Time to wait for the live peer. Default: 30. There is no limit for the first client.",
 )
 @click.option(
     "-w",
     "database",
     type=DATABASE,
     metavar="DB",
-    help="Record what happens with a live peer into this database.",
+    help="Record the traffic with a live peer into this database.",
 )
 @max_size_option
-@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens with a live peer.")
+@click.option("-q", "quiet", is_flag=True, help="With a live peer: print no events.")
 @click.pass_context
 def replay(
     ctx: click.Context,
@@ -115,28 +122,28 @@ def replay(
     number: int | None,
     speed: float | None,
     step: bool,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     svg: str | None,
     serve: tuple[str, ...],
     connect: tuple[str, ...],
     alone: str | None,
     policy: DivergencePolicy | None,
-    patience: float | None,
+    timeout_s: float | None,
     database: str | None,
     max_size: int | None,
     quiet: bool,
 ) -> int | None:
-    """Play a session again: in the terminal, or one side of it to a live peer.
+    """Replay a session in the terminal, or one side of it to a live peer.
 
-    On a terminal it plays as kiebitz watch does, with the same keys: q ends it. With --speed 0, and where
-    stdout is no terminal, each event is a line, and the table is drawn at the end. With --step and no
-    keyboard, each line of stdin is a step.
+    In a terminal it plays as in kiebitz watch, with the same keys; q quits. With --speed 0, or if stdout is
+    not a terminal, each event is printed on a line and the table at the end. With --step and no keyboard,
+    each line of stdin is a step.
 
-    To a live peer it is the recorded messages, each when all has come that came before it in the record.
-    Tokens, numbers, names and what else a live game has of its own are put in place of the recorded ones.
-    Exit status 3 if the peer did something else than recorded.
+    A live peer receives the recorded messages, each as soon as everything that preceded it in the recording
+    has arrived. Tokens, numbers, names and other values specific to the live game replace the recorded ones.
+    The exit status is 3 if the peer deviated from the recording.
 
     \b
     Example:
@@ -149,19 +156,19 @@ def replay(
     """
     if serve and connect:
         raise click.UsageError(
-            "--serve and --connect do not go together: play one side, or start two replays"
+            "--serve and --connect exclude each other: play one side, or start two replays"
         )
     if not serve and not connect:
-        _refuse(ctx, _TO_PEER, "is for a live peer: add --serve ADDR or --connect ADDR")
+        _refuse(ctx, _TO_PEER, "requires a live peer: add --serve ADDR or --connect ADDR")
         timeline = open_session(session)
-        tell_missing(timeline)
+        warn_about_missing(timeline)
         _in_terminal(
             session, timeline, number, 1.0 if speed is None else speed, step, begin, end, player, svg
         )
         return None
-    _refuse(ctx, _IN_TERMINAL, "is for the terminal, and not with --serve or --connect")
+    _refuse(ctx, _IN_TERMINAL, "is only for the terminal: it excludes --serve and --connect")
     if serve and alone is not None:
-        raise click.UsageError("--player goes with --connect: a server is played to all its clients")
+        raise click.UsageError("--player requires --connect: with --serve, all clients are served")
     from kiebitz.cli.replay.live import LiveReplay
 
     live = LiveReplay(
@@ -172,7 +179,7 @@ def replay(
         player=alone,
         policy=policy or "stop",
         speed=speed or 0.0,
-        patience_s=patience or 30.0,
+        patience_s=timeout_s or 30.0,
         database=database,
         max_size=max_size,
         quiet=quiet,
@@ -181,7 +188,7 @@ def replay(
 
 
 def _refuse(ctx: click.Context, flags: Mapping[str, str], why: str) -> None:
-    """Raise UsageError if one of these flags, by the names of their parameters, was given."""
+    """Raise UsageError if one of these flags, by parameter name, was given."""
     for parameter, flag in flags.items():
         if ctx.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"{flag} {why}")
@@ -193,8 +200,8 @@ def _in_terminal(
     number: int | None,
     speed: float,
     step: bool,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     svg: str | None,
 ) -> None:
@@ -226,7 +233,7 @@ def _watched(
     step: bool,
     svg: str | None,
 ) -> None:
-    """Play it on the terminal, where one can move in it; the last picture stays when somebody quits."""
+    """Play interactively in the terminal; print the last picture on exit."""
     path, _ = split_number(session)
     viewer = create_navigator(timeline, path, player, None, number, pace, between)
     if viewer.event is None:
@@ -247,12 +254,9 @@ def _watched(
 
 
 def _bounds(
-    timeline: Timeline, game: Game | None, begin: Moment | None, end: Moment | None
+    timeline: Timeline, game: Game | None, begin: Position | None, end: Position | None
 ) -> tuple[int, int]:
-    """The ids of the first and the last event to play; those of the game, if one is named.
-
-    Raises MomentError.
-    """
+    """Return the ids of the first and last event to play, within `game`. Raises MomentError."""
     first = first_event(timeline, begin) if begin is not None else 0
     last = last_event(timeline, end or END)
     if game is None:
@@ -260,5 +264,5 @@ def _bounds(
     span = timeline.span(game.id)
     if span is None:
         number = timeline.numbers.number("games", game.id)
-        raise MomentError(f"nothing of game {number} was recorded")
+        raise PositionError(f"game {number} has no recorded events")
     return max(first, span[0].id), min(last, span[1].id)

@@ -1,4 +1,4 @@
-"""`kiebitz serve`: the table in the browser, live or recorded."""
+"""`kiebitz serve`: serve the table as a web page, live or recorded."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ if TYPE_CHECKING:
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="Listen on this port; 0 takes any that is free.",
+    help="Listen on this port; 0 selects a free one.",
 )
-@click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @click.option(
     "--player-links",
     is_flag=True,
-    help="Print a link for each player, which shows only what that player could know.",
+    help="Print a link for each player that shows only what that player could observe.",
 )
 @click.option(
     "--read-only",
     "is_read_only",
     is_flag=True,
-    help="Show what relay --hold holds, and let nobody act on it.",
+    help="Show messages held by relay --hold, but allow no actions on them.",
 )
 def serve(
     sessions: tuple[str, ...], host: str, port: int, opens: bool, player_links: bool, is_read_only: bool
 ) -> None:
-    """Show the table in the browser: for a class, on a projector or on its tablets.
+    """Serve the table as a web page: for a class, on a projector or on tablets.
 
-    A session that is being recorded is followed. On this machine the page needs no key. On another address
-    nothing is answered without the key that stands in the link.
+    A session that is being recorded is followed. The page needs no key on this machine; on other addresses,
+    every request needs the key in the printed link.
 
     \b
     Example:
       kiebitz serve game.db --open
       kiebitz serve game.db --host 0.0.0.0 --player-links
     """
-    # It takes its time to load.
+    # Slow to import.
     from kiebitz.cli.web.run import open_listener, run
 
     with ExitStack() as stack:
-        # SIGTERM is as good as Ctrl-C: what is made for as long as this serves is taken away.
+        # Handle SIGTERM like Ctrl-C, to remove temporary files.
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         stack.callback(signal.signal, signal.SIGTERM, before)
-        # Before anything is read: a port that is in use is said at once.
+        # Listen before loading, to report a port in use at once.
         listener = stack.enter_context(open_listener(host, port))
         served = [stack.enter_context(_served(number, session)) for number, session in enumerate(sessions, 1)]
         run(
@@ -73,13 +73,13 @@ def serve(
             player_links=player_links,
             is_read_only=is_read_only,
         )
-    # Only a signal ends it.
+    # Only a signal ends the server.
     raise click.Abort
 
 
 @contextmanager
 def _served(number: int, session: str) -> Iterator[ServedSession]:
-    """A session of a database; a capture is read into one that lasts as long as it is served."""
+    """Open a session of a database; import a capture into a temporary one."""
     from kiebitz.cli.web.reader import ServedSession
 
     path, _ = split_number(session)

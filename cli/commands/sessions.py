@@ -1,4 +1,4 @@
-"""`kiebitz sessions`: the sessions in a database, listed or kept in order."""
+"""`kiebitz sessions`: list, rename, annotate or delete the sessions of a database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kiebitz.storage.read.timeline import counted_sessions
 
 
 class _Utf8(ParamType[str]):
-    """Text that a database can hold."""
+    """Parser of UTF-8 text, the only text that a database can store."""
 
     name = "text"
 
@@ -31,15 +31,15 @@ class _Utf8(ParamType[str]):
         try:
             value.encode()
         except UnicodeEncodeError:
-            self.fail("this is not UTF-8", param, ctx)
+            self.fail("not UTF-8", param, ctx)
         return value
 
 
 @click.command()
 @click.argument("database", metavar="[DB]", type=click.Path(), default=lambda: configuration().database)
-@click.option("--rename", "renamed", type=(int, _Utf8()), metavar="N NAME", help="Call session N otherwise.")
+@click.option("--rename", "renamed", type=(int, _Utf8()), metavar="N NAME", help="Rename session N.")
 @click.option(
-    "--note", "noted", type=(int, _Utf8()), metavar="N TEXT", help="Note TEXT on session N; '' takes it away."
+    "--note", "noted", type=(int, _Utf8()), metavar="N TEXT", help="Set the note of session N; '' removes it."
 )
 @click.option(
     "--delete",
@@ -47,9 +47,9 @@ class _Utf8(ParamType[str]):
     type=int,
     metavar="N",
     multiple=True,
-    help="Delete session N and all that was recorded of it, for good; may be repeated.",
+    help="Permanently delete session N and its recording. May be repeated.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask before deleting.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @output_options
 def sessions(
     database: str,
@@ -59,12 +59,11 @@ def sessions(
     yes: bool,
     form: Form | None,
 ) -> None:
-    """List the sessions in a database, or keep them in order.
+    """List the sessions of a database, or rename, annotate or delete them.
 
-    Without DB it is kiebitz.db, or the one of the configuration file.
+    The default DB is kiebitz.db, or the one in the configuration file.
 
-    A deleted session leaves nothing in the file, which is written anew. The other sessions keep their
-    numbers.
+    Deleting rewrites the file without any trace of the session. The other sessions keep their numbers.
 
     \b
     Example:
@@ -73,27 +72,27 @@ def sessions(
       kiebitz sessions game.db --delete 3
     """
     if yes and not deleted:
-        raise click.UsageError("--yes goes with --delete")
+        raise click.UsageError("--yes requires --delete")
     if renamed is None and noted is None and not deleted:
         _list(database, form)
         return
     if form is not None:
-        raise click.UsageError(f"--{form} lists sessions: it does not go with --rename, --note or --delete")
+        raise click.UsageError(f"--{form} lists sessions: it excludes --rename, --note and --delete")
     if renamed is not None and not renamed[1].strip():
-        raise click.UsageError("--rename: a session needs a name")
+        raise click.UsageError("--rename: the name is empty")
     _keep_in_order(database, renamed, noted, deleted, yes)
 
 
 def _list(database: str, form: Form | None) -> None:
     found = counted_sessions(open_database(database))
-    # People see the notes where there are any.
+    # A table has the notes only if there are any.
     columns = [
         msgspec.structs.replace(column, title="")
         if column.key == "note" and all(row.note is None for row in found)
         else column
         for column in SESSIONS
     ]
-    show(columns, batches(found), form, "there is no session in this database")
+    show(columns, batches(found), form, "no sessions in this database")
 
 
 def _keep_in_order(
@@ -103,13 +102,13 @@ def _keep_in_order(
     deleted: tuple[int, ...],
     is_agreed: bool,
 ) -> None:
-    """Rename, annotate and delete, but nothing unless all of it can be done. Raises StorageError."""
-    # They take their time to load, and a listing does without.
+    """Rename, annotate and delete, or change nothing if one of them is impossible. Raises StorageError."""
+    # Slow to import; a listing does without.
     from kiebitz.services.recording.unfinished import refuse_if_unfinished
-    from kiebitz.storage.recording import maintenance as housekeeping
+    from kiebitz.storage.recording import maintenance
 
     if not os.path.exists(database) or not is_database(database):
-        raise StorageError(f"{database}: only a database has sessions to keep in order")
+        raise StorageError(f"{database}: not a database")
     refuse_if_unfinished(database)
     recover(database)
     given = [*(one[0] for one in (renamed, noted) if one is not None), *deleted]
@@ -118,12 +117,12 @@ def _keep_in_order(
     if deleted and not is_agreed:
         names = ", ".join(f"{number} ({found[number].name})" for number in dict.fromkeys(deleted))
         if not has_keyboard():
-            raise click.UsageError("nobody is there to be asked, and what is deleted is gone: say --yes")
-        if not confirmed(f"Delete for good from {database}: {names}?"):
+            raise click.UsageError("cannot ask for confirmation without a terminal: add --yes")
+        if not confirmed(f"Permanently delete from {database}: {names}?"):
             raise click.Abort
     if renamed is not None:
-        housekeeping.rename(database, *renamed)
+        maintenance.update(database, renamed[0], {"name": renamed[1]})
     if noted is not None:
-        housekeeping.annotate(database, noted[0], noted[1] or None)
+        maintenance.update(database, noted[0], {"note": noted[1] or None})
     if deleted:
-        housekeeping.delete(database, deleted)
+        maintenance.delete(database, deleted)

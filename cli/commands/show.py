@@ -1,4 +1,4 @@
-"""`kiebitz show`: single messages in full."""
+"""`kiebitz show`: show messages in full."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.session.message_detail import InFull, MessageInFull
+from kiebitz.storage.session.message_detail import MessageDetail, MessageDetails
 
 _NEIGHBOURS = 2
-"""So many messages before and after one are shown in short."""
+"""Number of messages to show before and after, one line each."""
 
 
 @click.command()
@@ -36,17 +36,16 @@ _NEIGHBOURS = 2
     "--json",
     "as_json",
     is_flag=True,
-    help="One JSON array: each message as kiebitz serve gives it under /api/messages/N.",
+    help="Print one JSON array of messages, as in kiebitz serve's /api/messages/N.",
 )
 def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool) -> None:
-    """Show a message in full: its bytes with what the grammar takes them for, and all that is known of it.
+    """Show messages in full: bytes, productions of the grammar, diagnostics and event.
 
-    Each production stands beside the bytes that it took, each flaw under its place. Below are the event that
-    the message tells of, with what that changed in the state and what was there before; the other copies of
-    the message; and its neighbours on the same stream.
+    Each diagnostic is under its bytes. Below are the event that the message reports, with the changes to the
+    state; the copies of the message for other clients; and its neighbours on the same stream.
 
-    N is a message's number as kiebitz messages has it. Most shells take a # at the beginning of a word for a
-    comment: write '#7', or 7.
+    N is a message number as in kiebitz messages. Most shells treat a # at the start of a word as a comment:
+    write '#7', or 7.
 
     \b
     Example:
@@ -55,11 +54,11 @@ def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool
       kiebitz show game.db:2 '#31' --json
     """
     timeline = open_session(session)
-    tell_missing(timeline)
+    warn_about_missing(timeline)
     if player is not None:
         check_player(timeline, player)
-    in_full = InFull(timeline)
-    # All are looked up before the first is shown.
+    in_full = MessageDetails(timeline)
+    # Look up all messages before showing the first.
     rows = [message_numbered(timeline, number) for number in numbers]
     found = [
         _seen(in_full.message(row.id, player), number, player)
@@ -71,14 +70,14 @@ def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool
         _show(in_full, found)
 
 
-def _seen(message: MessageInFull | None, number: int, player: str | None) -> MessageInFull:
+def _seen(message: MessageDetail | None, number: int, player: str | None) -> MessageDetail:
     if message is None:
-        raise StorageError(f"#{number}: this message is on a connection that is not {player}'s")
+        raise StorageError(f"#{number}: this message is not on a connection of {player}")
     return message
 
 
-def _show(in_full: InFull, found: Sequence[MessageInFull]) -> None:
-    # Rich takes its time to load; JSON does without.
+def _show(in_full: MessageDetails, found: Sequence[MessageDetail]) -> None:
+    # Rich is slow to import; JSON does without.
     from kiebitz.cli.terminal.message_block import message_lines, neighbour_lines
     from kiebitz.cli.terminal.screen import Console
 

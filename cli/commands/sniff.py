@@ -1,4 +1,4 @@
-"""`kiebitz sniff`: records the game traffic that passes a network interface, or comes through a pipe."""
+"""`kiebitz sniff`: record game traffic from a network interface or a pipe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
-from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.plugins import warn_about_failed
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import NatsUrl
@@ -30,8 +30,8 @@ from kiebitz.services.importing.packets import PacketRecording
 from kiebitz.services.recording.stop_conditions import Ending
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell, warn
-from kiebitz.storage.read.conditions import compile_wanted
-from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.read.conditions import compile_optional_filter
+from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from kiebitz.services.publishing.supervisor import TapSupervisor
 
 _AT_ONCE = 1000
-"""Packets taken before the next commit is thought of."""
+"""Maximum number of packets to read between two checks for a commit."""
 
 _LOOK_EVERY_S = COMMIT_EVERY_S / 4
 
 _PIPE = "-"
-"""Stands for standard input in place of an interface."""
+"""The interface name that means standard input."""
 
 _DRAIN_S = 2.0
-"""So long the other program of a pipe may take to write what it still has when both are to end."""
+"""Time (seconds) to read the rest of a pipe after a signal that also ends the other program."""
 
 
 @click.command()
@@ -59,9 +59,9 @@ _DRAIN_S = 2.0
     required=True,
     metavar="IFACE",
     shell_complete=complete_interface,
-    help="The interface, as in lo or eth0; - is a capture that comes through standard input.",
+    help="Interface, as in lo or eth0; - reads a capture from standard input.",
 )
-@click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as tcpdump takes it.")
+@click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as for tcpdump.")
 @database_option
 @max_size_option
 @click.option(
@@ -93,9 +93,9 @@ def sniff(
     credentials: Path | None,
     is_anonymized: bool,
 ) -> None:
-    """Record the game traffic on a network interface, without standing in its way.
+    """Record game traffic from a network interface, without relaying it.
 
-    Another program may capture it, also on another machine: it writes pcap or pcapng into a pipe.
+    Another program, also on another machine, may capture the traffic and write pcap or pcapng into a pipe.
 
     \b
     Example:
@@ -104,18 +104,18 @@ def sniff(
     """
     if interface == _PIPE and bpf_filter is not None:
         raise click.UsageError(
-            "-f is for an interface: what comes through a pipe is filtered where it is captured,"
+            "-f requires an interface: filter a pipe where it is captured,"
             f" as in tcpdump -U -w - {bpf_filter!r} | kiebitz sniff -i -"
         )
     continue_as_invoking_user()
     duration = ending.number if ending is not None else None
     forced = parse_decode_as(decode_as)
-    filter_ = compile_wanted(wanted)
+    filter_ = compile_optional_filter(wanted)
     published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
-    tell_left_out()
+    warn_about_failed()
     room = RecordingRoom(max_size)
-    spare(database)
-    # It takes its time to load, which --help does without.
+    check_reserve(database)
+    # Slow to import; --help does without.
     from kiebitz.services.recording.resume import recover
 
     recover(database)
@@ -138,18 +138,17 @@ def sniff(
         else:
             _sniff_interface(interface, bpf_filter, asked)
         if tap is not None:
-            # All is published, or kept for later.
+            # Everything is published, or kept for later.
             tap.journal.close()
             tap.finish()
-        room.tell_if_full()
+        room.exit_if_full()
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """How packets are to be recorded, wherever they come from.
+    """How to record packets, whatever their source.
 
-    `begin` makes the recorder. The end comes after `duration` seconds, after `count` packets, or when there
-    is no more `room`. Lines are shown of all that is `wanted`, unless it is to be `quiet`. The `companions`
-    show the table, and `tap` publishes.
+    `begin` creates the recorder. Recording stops after `duration` seconds, after `count` packets, or when
+    there is no more `room`. Only what matches `wanted` is printed, and nothing if `quiet`.
     """
 
     begin: Callable[..., Recorder]
@@ -164,15 +163,14 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 def _sniff_pipe(asked: _Asked) -> None:
-    """Record the capture that comes through standard input, and say what was recorded."""
-    # Packets mostly come from an interface.
+    # Not needed for interfaces.
     from kiebitz.proxy.capture.files import standard_input
     from kiebitz.proxy.capture.pipe import CapturePipe
 
     end = Ending(asked.duration, _DRAIN_S)
     with CapturePipe(standard_input()) as pipe:
         _await_capture(pipe, end)
-        # Its time zero is that of its packets.
+        # The session starts with the first packet.
         recorder = asked.begin(_PIPE)
         tell(f"reading a capture from {pipe.name}")
         recording, is_whole = _record(pipe, recorder, asked, end)
@@ -181,7 +179,6 @@ def _sniff_pipe(asked: _Asked) -> None:
 
 
 def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> None:
-    """Record what passes an interface, and say what was recorded."""
     with Sniffer(interface, bpf_filter) as sniffer:
         source = f"{interface} {bpf_filter}" if bpf_filter else interface
         recorder = asked.begin(source, started_ns=sniffer.now_ns())
@@ -189,25 +186,25 @@ def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> N
         recording, _ = _record(sniffer, recorder, asked, Ending(asked.duration))
     tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
-        warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
+        warn(f"{sniffer.dropped} packets were dropped by the kernel, as they arrived too fast")
     tell_losses(interface, losses(recording.decoder))
 
 
 def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
-    """Wait until a capture begins, so that nothing is recorded where none does. Raises CaptureError."""
+    """Wait for the start of the capture, to create no empty session. Raises CaptureError."""
     from kiebitz.proxy.capture.files import CaptureError
 
     while not pipe.has_begun(_LOOK_EVERY_S):
         if ending.has_come:
             raise CaptureError(
-                f"no capture has come through {pipe.name}: tcpdump sends each packet at once only with -U"
+                f"no capture received from {pipe.name}: tcpdump only sends each packet at once with -U"
             )
 
 
 def _record(
     source: Sniffer | CapturePipe, recorder: Recorder, asked: _Asked, end: Ending
 ) -> tuple[PacketRecording, bool]:
-    """Record, show and publish packets; also gives whether it ended because no more come."""
+    """Record, show and publish packets; also return whether the source reached its end."""
     count, tap = asked.count, asked.tap
     if tap is not None:
         tap.start()

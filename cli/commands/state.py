@@ -1,4 +1,4 @@
-"""`kiebitz state`: the tables of a session at a moment, drawn or as JSON."""
+"""`kiebitz state`: show the tables of a session at a moment."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import click
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.spectator.view import RECENT, Onlooker
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import END, Moment, TableMoment, game_at, tables_at
+from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, tables_at
 from kiebitz.storage.read.timeline import Timeline
 
 
 @click.command()
 @session_argument
 @game_option
-@moment_option("--at", "moment", "12.5s into the session, #EVENT (after it) or end, the default.")
+@moment_option("--at", "moment", "12.5s into the session, after #EVENT, or end (the default).")
 @player_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON array: each table with its state.")
-@svg_option("Write the picture to this file, for slides, instead of drawing it here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of tables with their states.")
+@svg_option("Write the picture to this SVG file instead.")
 def state(
     session: str,
     number: int | None,
-    moment: Moment | None,
+    moment: Position | None,
     player: str | None,
     as_json: bool,
     svg: str | None,
 ) -> None:
-    """Draw the game at any moment, put together from all players' conversations.
+    """Show the state of the game at any moment, combined from the messages of all players.
 
-    A game that is over by then is drawn as it ended. Most shells take a # at the beginning of a word for a
+    A game that has ended is shown in its final state. Most shells treat a # at the start of a word as a
     comment: write --at=#7 or --at '#7'.
 
     \b
@@ -48,9 +48,9 @@ def state(
       kiebitz state game.db --at 12.5s --svg slide.svg
     """
     if as_json and svg is not None:
-        raise click.UsageError("--json and --svg do not go together")
+        raise click.UsageError("--json and --svg exclude each other")
     timeline = open_session(session)
-    tell_missing(timeline)
+    warn_about_missing(timeline)
     if player is not None:
         check_player(timeline, player)
     at = moment or END
@@ -67,7 +67,7 @@ def state(
         _draw(timeline, tables, onlooker, game)
     else:
         warn(
-            "no game was recognised in this session"
+            "no game recognised in this session"
             if player is None or not timeline.tables()
             else f"{player} has no connection to this table"
         )
@@ -75,7 +75,7 @@ def state(
 
 def _write_json(
     timeline: Timeline,
-    tables: Sequence[TableMoment],
+    tables: Sequence[TablePosition],
     onlooker: Onlooker,
     number: int | None,
     game: int | None,
@@ -95,7 +95,7 @@ def _write_json(
     write_json_array(rows)
 
 
-def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
+def _draw(timeline: Timeline, tables: Sequence[TablePosition], onlooker: Onlooker, game: int | None) -> None:
     console = Console()
     for place, found in enumerate(tables):
         if place:
@@ -109,13 +109,12 @@ def _write_svg(
     path: str,
     session: str,
     timeline: Timeline,
-    tables: Sequence[TableMoment],
+    tables: Sequence[TablePosition],
     onlooker: Onlooker,
     game: int | None,
 ) -> None:
-    """Draw the first table into a file."""
     if len(tables) > 1:
-        warn(f"this is the first of {len(tables)} tables; --game takes that of another")
+        warn(f"showing the first of {len(tables)} tables; select another with --game")
     found = tables[0]
     events = timeline.recent(found.table.id, found.seq, RECENT)
     with opened(path, session) as file:

@@ -1,4 +1,4 @@
-"""`kiebitz stats`: what can be counted of a session, as charts on the terminal, as JSON, or as a drawing."""
+"""`kiebitz stats`: statistics of a session as charts, JSON or SVG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option
 from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import show_lines, write_json
 from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.statistics.results import TableStatistics
 
 _LONG = 20_000
-"""Of so many events it takes more than a moment."""
+"""Number of events from which a progress bar is shown."""
 
 
 @click.command()
 @session_argument
 @filter_option
 @game_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, with all lines and figures.")
-@svg_option("Draw the charts into this file, for slides, instead of here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values.")
+@svg_option("Write the charts to this SVG file instead.")
 def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool, svg: str | None) -> None:
-    """Count what happened: dice against chance, bluffs, tricks, points over time, who takes how long.
+    """Show statistics: dice against chance, bluffs, tricks, points over time, response times.
 
-    What is counted depends on the game. A filter says what counts: so -Y 'player == "alice"' gives alice's
-    dice. Whether dice are fair is only judged where there are enough of them.
+    The statistics depend on the game. A filter selects the events to count: -Y 'player == \"alice\"' counts
+    alice's dice. Whether dice are fair is only tested with enough rolls.
 
     \b
     Example:
@@ -45,22 +45,20 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
       kiebitz stats game.db --svg slide.svg
     """
     if as_json and svg is not None:
-        raise click.UsageError("--json and --svg do not go together")
+        raise click.UsageError("--json and --svg exclude each other")
     counted = Session(open_session(session))
-    tell_missing(counted.timeline)
+    warn_about_missing(counted.timeline)
     tables = _statistics(counted, wanted, number)
     if as_json:
         write_json({"session": counted.name, "game": number, "tables": msgspec.to_builtins(tables)})
     elif not tables:
-        warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
+        warn("no statistics: " + ("nothing matches the filter" if wanted else "this session has no game"))
     elif svg is not None:
         from kiebitz.cli.render.svg.charts import document_of
 
         busiest = max(tables, key=lambda table: table.events)
         if len(tables) > 1:
-            warn(
-                f"of {len(tables)} tables this is the one with the most events; --game takes that of another"
-            )
+            warn(f"showing the table with the most events of {len(tables)}; select another with --game")
         with opened(svg, session) as file:
             file.write(document_of(busiest, counted.name))
     else:
@@ -76,7 +74,7 @@ def _statistics(session: Session, wanted: Filter | None, number: int | None) -> 
     events = session.timeline.count_events()
     if events < _LONG or number is not None:
         return session.statistics(wanted, number)
-    # It takes its time to load.
+    # Slow to import.
     from kiebitz.cli.terminal.screen import counting
 
     with counting("stats", "events") as on_progress:

@@ -1,4 +1,4 @@
-"""`kiebitz streams`: who talked to which server in a session."""
+"""`kiebitz streams`: list TCP connections and UDP conversations."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kiebitz.storage.session.session import Session
 @sessions_argument
 @output_options
 def streams(sessions: tuple[str, ...], form: Form | None) -> None:
-    """List the streams of sessions: TCP connections, and pairs of addresses that talk over UDP.
+    """List the streams of sessions: TCP connections, and UDP conversations between two addresses.
 
-    Times are seconds since the session began. What is missing are bytes that could not be recorded, or that a
-    capture lacks; kiebitz check says where.
+    Times are seconds since the start of the session. Missing bytes could not be recorded, or are not in the
+    capture; kiebitz check shows where.
 
     \b
     Example:
       kiebitz streams game.db
     """
-    nothing = f"there are no streams in {these(sessions)}"
+    nothing = f"no streams in {these(sessions)}"
     list_sessions(sessions, STREAMS, Session.streams, form, nothing, _hidden)
 
 
 def _hidden(session: Session) -> Sequence[str]:
-    """Return the columns that people need not see: hardly ever anything is missing."""
+    """Return the columns to omit if no bytes are missing."""
     missing = [stream.missing_c2s + stream.missing_s2c for stream in session.streams()]
     return () if any(missing) else ("missing_c2s", "missing_s2c")

@@ -1,4 +1,4 @@
-"""`kiebitz watch`: the table on the terminal, live or recorded, with a timeline to move in."""
+"""`kiebitz watch`: show the table in the terminal, live or recorded, with a timeline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, player_option
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.tui.playback_speed import MAX_GAP_S, PlaybackSpeed
 from kiebitz.cli.tui.run import check_terminal, create_navigator, run
 from kiebitz.services.sessions import split_number
@@ -25,14 +25,14 @@ max_gap_option = click.option(
     default=MAX_GAP_S,
     show_default=True,
     metavar="SECONDS",
-    help="Playing, a longer silence is shown this long.",
+    help="Longest pause between two events during playback.",
 )
 pace_option = click.option(
     "--pace",
     "every",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Playing, show each event so long, however long it was.",
+    help="Show each event for this time during playback, whatever its recorded time.",
 )
 
 
@@ -51,10 +51,10 @@ def watch(
     max_gap: float,
     every: float | None,
 ) -> int:
-    """Watch a table: the picture, its timeline, and what is said, message by message.
+    """Watch a table: picture, timeline and messages.
 
-    A session that is being recorded is followed; another one begins at its first event. The keys stand at
-    the bottom, and ? tells them all.
+    A session that is being recorded is followed; any other starts at its first event. The bottom line lists
+    the main keys, ? all of them.
 
     \b
     Example:
@@ -62,10 +62,10 @@ def watch(
       kiebitz watch game.db --game 3 --as alice
       kiebitz watch lesson.pcapng --pace 1
     """
-    check_terminal("kiebitz events lists what happened, kiebitz replay plays it into a pipe")
+    check_terminal("kiebitz events lists the events, kiebitz replay writes to a pipe")
     path, _ = split_number(session)
     timeline = open_session(session)
-    tell_missing(timeline)
+    warn_about_missing(timeline)
     if player is not None and timeline.session.ended_ns is not None:
         check_player(timeline, player)
     if number is not None:

@@ -1,4 +1,4 @@
-"""`kiebitz whatif`: what would have come of a session if some messages had been others."""
+"""`kiebitz whatif`: compare a session with itself after editing some messages."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from kiebitz.cli.terminal.console import write_json
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted
-from kiebitz.storage.derived.derived_session import derived
+from kiebitz.storage.derived.derived_session import derive_session
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.timeline import Timeline
 
 _LISTED = 20
-"""So many messages that tell of the same event are named."""
+"""Maximum number of messages to list in a warning."""
 
 _LONGEST_TITLE = 200
 
 
 @click.command()
 @session_argument
-@click.option("--drop", multiple=True, metavar="#N", help="Leave this message out.")
+@click.option("--drop", multiple=True, metavar="#N", help="Leave out this message.")
 @click.option(
     "--edit",
     multiple=True,
     metavar="'#N FIELD=VALUE …'",
-    help="Give this message's fields these values, and leave the others as they are.",
+    help="Set fields of this message; the others stay unchanged.",
 )
 @click.option(
     "--insert",
     multiple=True,
     metavar="'#N NAME FIELD=VALUE …'",
-    help="Put in a message of this name right after #N, on the same stream and going the same way, unless "
-    "only the other side has such messages.",
+    help="Insert a message directly after #N, on the same stream and in the same direction, "
+    "unless only the other side sends such messages.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object with all that differs, as diff has it."
+    "--json", "as_json", is_flag=True, help="Print one JSON object with all differences, as diff does."
 )
 def whatif(
     session: str, drop: Sequence[str], edit: Sequence[str], insert: Sequence[str], as_json: bool
 ) -> None:
-    """Show what a game would have been if a message had been lost, another one, or sent in addition.
+    """Show how a game would have changed with some messages dropped, edited or inserted.
 
-    The session is derived again, in memory, from its bytes with these messages changed, and compared with
-    what it was: from which event on is the game another one? Nothing is written. The exit status is 0 if the
-    events and all else that was said stay the same, and 3 if not.
+    The session is derived again in memory from its bytes with these edits, and compared with the original:
+    which is the first event that differs? Nothing is written. The exit status is 0 if all events and all
+    other messages stay the same, and 3 if not.
 
-    N is a message's number as kiebitz messages has it. Most shells take a # at the beginning of a word for a
-    comment: write '#7', or 7. FIELD is written as in filters, such as dice, Wurf[0] or Spieler.Status. VALUE
-    is a text in quotes, or JSON, or without any quotes a number, a word, or what stands in the protocol. In
-    all else the message stays spelt as it was; what its grammar does not allow is refused.
+    N is a message number as in kiebitz messages. Most shells treat a # at the start of a word as a comment:
+    write '#7', or 7. FIELD is a field as in filters, such as dice, Wurf[0] or Spieler.Status. VALUE is a
+    quoted text, JSON, or without quotes a number, a word, or the protocol's own notation. The rest of the
+    message keeps its bytes. Values that the grammar does not allow are rejected.
 
     \b
     Example:
@@ -69,25 +69,25 @@ def whatif(
     """
     wishes = [*read_wishes("drop", drop), *read_wishes("edit", edit), *read_wishes("insert", insert)]
     if not wishes:
-        raise click.UsageError("what is to be another? Say --drop '#7', --edit '#7 dice=2,1' or --insert")
-    # They draw, for which much has to be loaded.
+        raise click.UsageError("no edits: give --drop '#7', --edit '#7 dice=2,1' or --insert")
+    # Slow to import.
     from kiebitz.cli.differences.report import show_difference
     from kiebitz.cli.terminal.screen import progress_bar
 
     timeline = open_session(session)
-    # Else what is recorded meanwhile would differ, too.
+    # Exclude what is recorded meanwhile.
     with timeline.as_of_now():
         splices = splices_of(timeline, wishes)
         with progress_bar(session) as on_progress:
-            other = derived(timeline, splices, on_progress)
+            other = derive_session(timeline, splices, on_progress)
         click.get_current_context().call_on_close(other.connection.close)
         found = compare(timeline, other)
-        both = sides(timeline, other, "as it was", _title(wishes))
+        both = sides(timeline, other, "original", _title(wishes))
         if as_json:
             write_json(difference_json(found, both))
         else:
             show_difference(found, both)
-        _tell_of_copies(session, timeline, wishes, {one.a for one in found.events if one.a is not None})
+        _warn_about_copies(session, timeline, wishes, {one.a for one in found.events if one.a is not None})
     if not found.equal:
         raise click.exceptions.Exit(VIOLATIONS)
 
@@ -96,12 +96,12 @@ def _title(wishes: Sequence[Wish]) -> str:
     return shortened(", ".join(wish.title for wish in wishes), _LONGEST_TITLE)
 
 
-def _tell_of_copies(
+def _warn_about_copies(
     session: str, timeline: Timeline, wishes: Sequence[Wish], differing: Collection[int]
 ) -> None:
-    """Say on stderr which other messages tell of an event, so that it stays in spite of what was done.
+    """Warn about copies of edited messages that still report the same, unchanged event.
 
-    `differing` are the events that did not stay.
+    `differing` has the ids of the events that did change.
     """
     found = {
         copy.id: msgspec.structs.replace(wish, number=timeline.numbers.number("messages", copy.id))
@@ -112,14 +112,14 @@ def _tell_of_copies(
     more = [*found.values()]
     if not more:
         return
-    count = counted(len(more), "other message tells", "other messages tell")
+    count = counted(len(more), "other message reports", "other messages report")
     numbers = ", ".join(f"#{wish.number}" for wish in more[:_LISTED])
     if len(more) > _LISTED:
-        warn(f"{count} of the same event: {numbers} and so on")
+        warn(f"{count} the same event: {numbers} and so on")
         return
     verbs = " and ".join(dict.fromkeys(wish.verb for wish in more))
     options = " ".join(wish.option for wish in [*wishes, *more])
     warn(
-        f"{count} of the same event: {numbers}; {verbs} {'it' if len(more) == 1 else 'them'}, too:",
+        f"{count} the same event: {numbers}; {verbs} {'it' if len(more) == 1 else 'them'}, too:",
         f"  kiebitz whatif {shlex.quote(session)} {options}",
     )

@@ -1,4 +1,4 @@
-"""What a shell completes: the words that may come next, and how bash gets them."""
+"""Shell completion."""
 
 VARIABLE = "_KIEBITZ_COMPLETE"
-"""In the environment: which shell asks what may come next."""
+"""Environment variable that requests completion for a shell."""

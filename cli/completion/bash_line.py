@@ -1,7 +1,7 @@
-"""A line of bash as it is typed so far: its words without their quotation marks, and how to go on in it.
+"""Parser of an incomplete bash command line, and quoting of completions for it.
 
-Bash hands over a word's end only, from the last `:` or `=` on, and puts there what it is given as it stands.
-So it is read again here where that end begins, and what goes there is quoted for that place.
+Bash passes only the end of the current word, after the last `:` or `=`, and replaces it verbatim. So the line
+is parsed again here, and the completion is quoted for its position.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _ESCAPED_IN_DOUBLE = '$`"\\\n'
 
 
 class Typed(NamedTuple):
-    """What is typed: whole `words`, and the one at the cursor, of which `kept` is what bash leaves as it is.
+    """A parsed command line: complete `words` and the `word` at the cursor.
 
-    `quote` is the quotation mark that is open where bash goes on, or nothing.
+    Bash keeps the prefix `kept` of the word; `quote` is the quotation mark open behind it, or empty.
     """
 
     words: list[str]
@@ -25,28 +25,28 @@ class Typed(NamedTuple):
     kept: str
     quote: str
 
-    def going_on(self, word: str) -> str | None:
-        """What bash is to put there, so that the word at the cursor becomes this one; None if it cannot."""
+    def completion(self, word: str) -> str | None:
+        """Return the quoted text that completes the current word to `word`; None if impossible."""
         if not word.startswith(self.kept):
             return None
         rest = word[len(self.kept) :]
         if self.quote == "'":
             return rest.replace("'", r"'\''")
         if self.quote == '"':
-            # Behind an exclamation mark bash looks for its history, in double quotation marks, too.
+            # Bash expands history after an exclamation mark, even in double quotes.
             return re.sub(r'([$`"\\])', r"\\\1", rest).replace("!", r'"\!"')
         return _SPECIAL.sub(r"\\\1", rest)
 
 
-def typed(line: str, replaced: str) -> Typed:
-    """Read a line up to the cursor; bash puts the completion in the place of its end, `replaced`."""
+def parse_line(line: str, replaced: str) -> Typed:
+    """Parse a line up to the cursor; bash replaces its end, `replaced`, by the completion."""
     words, word, _ = _read(line)
     _, kept, quote = _read(line.removesuffix(replaced))
     return Typed(words, word, kept, quote)
 
 
 def _read(line: str) -> tuple[list[str], str, str]:
-    """The whole words, the one that is begun at the end, and the quotation mark that is open there."""
+    """Return the complete words, the incomplete last word, and its open quotation mark."""
     words: list[str] = []
     word: str | None = None
     quote = ""

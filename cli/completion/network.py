@@ -1,4 +1,4 @@
-"""What a shell completes of the network: interfaces, the relay's modes, protocols and the ports they use."""
+"""Completion of interfaces, relay modes, protocols and ports."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ _RELAYS = ("reverse:udp://", "reverse:tcp://")
 
 _MODES = {
     **dict.fromkeys(_RELAYS, "to one server: HOST:PORT@[ADDR:]PORT"),
-    "reverse:tls://": "to one server that speaks TLS, by way of mitmproxy",
-    "transparent@": "wherever the firewall redirects, Linux",
-    "socks5": "by way of mitmproxy",
-    "wireguard": "by way of mitmproxy, for phones",
+    "reverse:tls://": "to one server with TLS, using mitmproxy",
+    "transparent@": "to the servers that the firewall redirects from, Linux",
+    "socks5": "using mitmproxy",
+    "wireguard": "for phones, using mitmproxy",
     "wireguard@0.0.0.0:51820": "the same, from other machines",
-    "local": "programs of this machine, by way of mitmproxy",
+    "local": "programs on this machine, using mitmproxy",
 }
-"""What `proxy.relay.modes` understands, as far as it is the same for everybody."""
+"""Modes of `proxy.relay.modes` that are the same for every user."""
 
 
 def complete_interface(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The interfaces that are there."""
-    return beginning(text, ((name, None) for _, name in socket.if_nameindex()))
+    """Complete network interfaces."""
+    return with_prefix(text, ((name, None) for _, name in socket.if_nameindex()))
 
 
 def complete_mode(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """How a mode begins; behind that, the protocols' own ports on this machine."""
+    """Complete the start of a mode, then the default ports of protocols on this machine."""
     begun = next((relay for relay in _RELAYS if text.startswith(relay)), None)
     if begun is None:
-        return beginning(text, _MODES.items())
+        return with_prefix(text, _MODES.items())
     transport = begun.removeprefix("reverse:").removesuffix("://")
-    return beginning(
-        text, ((f"{begun}127.0.0.1:{port}@{port + 1}", title) for port, _, title in own_ports(transport))
+    return with_prefix(
+        text, ((f"{begun}127.0.0.1:{port}@{port + 1}", title) for port, _, title in default_ports(transport))
     )
 
 
 def complete_protocol(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The protocols by name."""
-    return beginning(text, ((name, one.grammar.title) for name, one in installed().dissectors.items()))
+    """Complete protocol names."""
+    return with_prefix(text, ((name, one.grammar.title) for name, one in installed().dissectors.items()))
 
 
-def own_ports(transport: str) -> Iterator[tuple[int, str, str]]:
-    """The ports of a transport that are a protocol's own, each with the protocol and its title."""
+def default_ports(transport: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the default ports of a transport with protocol and title."""
     for dissector in installed().dissectors.values():
         if dissector.transport == transport:
             for port in sorted(dissector.default_ports):
                 yield port, dissector.protocol, dissector.grammar.title
 
 
-def beginning(text: str, words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
-    """Those of the words, each with its note, that begin with what is typed."""
+def with_prefix(text: str, words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
+    """Return the words with their notes that start with `text`."""
     return candidates((word, note) for word, note in words if word.startswith(text))

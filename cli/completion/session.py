@@ -1,6 +1,6 @@
-"""What a shell completes from a session: its number, players, games, streams, moments and messages.
+"""Completion of session numbers, players, games, streams, moments and messages.
 
-The session is the one that stands before the cursor. Nothing is written, and no large capture is read.
+The session is the one on the command line. Nothing is written, and no large capture is read.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from kiebitz.storage.read.players import known_players, names_of_streams
 from kiebitz.storage.read.timeline import Timeline, sessions
 
 _LARGEST_CAPTURE = 500_000
-"""Bytes of a capture that is read while somebody waits for a key."""
+"""Maximum size (bytes) of a capture to read during completion."""
 
 _SESSIONS = 8
-"""So many of several sessions are looked into."""
+"""Maximum number of sessions to read."""
 
 _MOST = 200
-"""So many games or messages are offered."""
+"""Maximum number of games or messages to offer."""
 
 
 class SessionType(click.Path):
-    """A SESSION as `open_session` takes it: a capture file, a database, or `DB:N`."""
+    """Type of a SESSION: a capture file, a database, or `DB:N`."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Candidate]:
-        """The numbers of the sessions, or what the shell knows of files."""
+        """Complete session numbers, or file names."""
         path, colon, _ = incomplete.rpartition(":")
         if not colon or os.path.exists(incomplete) or not (os.path.isfile(path) and is_database(path)):
             return [Candidate(incomplete, type="file")]
@@ -45,16 +45,16 @@ class SessionType(click.Path):
 
 
 def complete_player(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """Who is known in the session."""
+    """Complete player names."""
     players = {name for timeline in _timelines(context) for name in known_players(timeline)}
-    # A word that begins so would be taken for an option.
+    # A name that starts with - would be an option.
     return candidates(
         (name, None) for name in sorted(players) if name.startswith(text) and not name.startswith("-")
     )
 
 
 def complete_game(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The games, by their numbers."""
+    """Complete game numbers."""
     found = (
         (str(timeline.numbers.number("games", game.id)), game.label)
         for timeline in _timelines(context)
@@ -64,7 +64,7 @@ def complete_game(context: click.Context, parameter: click.Parameter, text: str)
 
 
 def complete_stream(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The streams, by their numbers: who talks there to which server."""
+    """Complete stream numbers, with client and server as notes."""
     found = []
     for timeline in _timelines(context):
         names = names_of_streams(timeline)
@@ -78,7 +78,7 @@ def complete_stream(context: click.Context, parameter: click.Parameter, text: st
 
 
 def complete_moment(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The event with which each game begins, and the end."""
+    """Complete the first event of each game, and `end`."""
     found: list[tuple[str, str | None]] = []
     for timeline in _timelines(context):
         games = {game.id: game.label for game in timeline.games()[:_MOST]}
@@ -93,7 +93,7 @@ def complete_moment(context: click.Context, parameter: click.Parameter, text: st
 
 
 def complete_message(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The messages in which something is wrong."""
+    """Complete messages with warnings or errors."""
     found = {}
     for timeline in _timelines(context):
         rows = timeline.connection.execute(
@@ -108,10 +108,10 @@ def complete_message(context: click.Context, parameter: click.Parameter, text: s
 
 
 def _timelines(context: click.Context) -> Iterator[Timeline]:
-    """The sessions that stand before the cursor, one open at a time. Raises StorageError and CaptureError."""
+    """Yield the sessions on the command line, one open at a time. Raises StorageError and CaptureError."""
     for name in islice(every_session(_given(context)), _SESSIONS):
         path, number = split_number(name)
-        # A pipe is not to be read here.
+        # Do not read a pipe.
         if not os.path.isfile(path) or (not is_database(path) and os.path.getsize(path) > _LARGEST_CAPTURE):
             continue
         connection, _ = load(path)
@@ -120,11 +120,10 @@ def _timelines(context: click.Context) -> Iterator[Timeline]:
 
 
 def _given(context: click.Context) -> list[str]:
-    """The sessions that are named in the line."""
     given: list[str] = []
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
         if isinstance(parameter.type, SessionType) and isinstance(value, str | tuple):
             given += [value] if isinstance(value, str) else value
-    # Behind an option that lacks its value click takes nothing for an argument.
+    # After an option without its value, click parses no arguments.
     return given or [word for word in context.args if not word.startswith("-")][:1]

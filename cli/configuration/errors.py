@@ -1,4 +1,4 @@
-"""What is wrong with the configuration file, and where in it."""
+"""Errors in the configuration file, with their location."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kiebitz.dissectors.errors import KiebitzError
 
 
 class Place(NamedTuple):
-    """`length` characters of a line; `number` counts lines from 1, `position` characters from 0."""
+    """A range in a line: line `number` from 1, `position` from 0 and `length` in characters."""
 
     number: int
     line: str
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
 
 class ConfigurationError(KiebitzError):
-    """The configuration file cannot be read, or something in it is not right."""
+    """The configuration file is unreadable or invalid."""
 
     is_usage = True
 
@@ -28,7 +28,7 @@ class ConfigurationError(KiebitzError):
         self._place = place
 
     def excerpt(self) -> list[str]:
-        """The line, and carets under the place that is wrong."""
+        """Return the line with carets under the error."""
         if self._place is None:
             return []
         _, line, position, length = self._place

@@ -1,6 +1,6 @@
-"""The names that a person has given to addresses: what people read says `table 3:4711` for 10.0.0.7:4711.
+"""Configured names for addresses: `table 3:4711` instead of 10.0.0.7:4711.
 
-Programs get the address itself, and filters compare with it.
+JSON, CSV and filters use the addresses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kiebitz.cli.configuration.file import configuration
 
 
 def name_of(address: str) -> str | None:
-    """The name of an endpoint, `ip:port`: its own, or else its host's with the port; None without a name."""
+    """Return the name of an endpoint `ip:port`, or its host's name with the port; None without a name."""
     names = _names()
     if not names:
         return None
@@ -24,7 +24,7 @@ def name_of(address: str) -> str | None:
 
 
 def named(address: str) -> str:
-    """An endpoint as people read it: by its name if it has one."""
+    """Return the name of an endpoint, or the endpoint itself without one."""
     return name_of(address) or address
 
 
@@ -32,5 +32,5 @@ def _names() -> Mapping[str, str]:
     try:
         return configuration().names
     except ConfigurationError:
-        # That was told when the command began; a recording must not end because somebody edits the file.
+        # Reported when the command started; a recording must not fail because the file is edited.
         return {}

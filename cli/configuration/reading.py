@@ -1,4 +1,4 @@
-"""What stands in the configuration file: each key and value is looked at, and the first wrong one told."""
+"""Parsing and validation of the configuration file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.relay.modes import endpoint, parse_endpoint
 
 LONGEST_NAME = 40
-"""Characters of a name for an address."""
+"""Maximum length of a name (characters)."""
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-"""The end of a sentence of tomllib's, which says where; from Python 3.14 on its errors have attributes."""
+"""Location at the end of tomllib's messages; its errors have attributes since Python 3.14."""
 
 
-def understood(path: str, data: bytes) -> Configuration:
-    """What the file at `path` says, of which these are the bytes. Raises ConfigurationError."""
+def parse_configuration(path: str, data: bytes) -> Configuration:
+    """Parse the contents of the file at `path`. Raises ConfigurationError."""
     try:
         text = data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -33,14 +33,14 @@ def understood(path: str, data: bytes) -> Configuration:
     try:
         document = tomllib.loads(text)
     except RecursionError as error:
-        raise ConfigurationError(path, "this is nested too deeply") from error
+        raise ConfigurationError(path, "nested too deeply") from error
     except ValueError as error:
         raise _no_toml(path, text, str(error)) from error
     return _Check(path, text).document(document)
 
 
 def _no_toml(path: str, text: str, problem: str) -> ConfigurationError:
-    """The error for a text that is no TOML, with the problem as tomllib has it."""
+    """Return the error for invalid TOML, with tomllib's message."""
     place = None
     if found := _AT.search(problem):
         problem = problem[: found.start()]
@@ -48,18 +48,18 @@ def _no_toml(path: str, text: str, problem: str) -> ConfigurationError:
         number = int(found[1] or len(lines))
         line = lines[number - 1]
         place = Place(number, line, int(found[2]) - 1 if found[2] else len(line), 1)
-    return ConfigurationError(path, f"this is no TOML: {problem[:1].lower()}{problem[1:]}", place)
+    return ConfigurationError(path, f"invalid TOML: {problem[:1].lower()}{problem[1:]}", place)
 
 
 class _Check:
-    """Checks the keys and values of a document."""
+    """Validator of keys and values."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path = path
         self._text = text
 
     def document(self, document: Mapping[str, Any]) -> Configuration:
-        """What the whole file says. Raises ConfigurationError."""
+        """Validate the document. Raises ConfigurationError."""
         checks: Mapping[str, Callable[[Any], Any]] = {
             "database": self._database,
             "colour": self._colour,
@@ -68,23 +68,25 @@ class _Check:
         for key in document:
             if key not in checks:
                 near = get_close_matches(key, checks, n=1)
-                hint = did_you_mean(*near) if near else f"there are {', '.join(checks)}"
-                raise self._wrong_key([key], f"there is no key {key}; {hint}")
+                hint = did_you_mean(*near) if near else f"valid keys are {', '.join(checks)}"
+                raise self._wrong_key([key], f"unknown key {key}; {hint}")
         return Configuration(**{key: checks[key](value) for key, value in document.items()})
 
     def _database(self, value: Any) -> str:
         if not isinstance(value, str) or not value or "\0" in value:
-            raise self._wrong(["database"], 'database is the path of a file, as in "~/class.db"')
+            raise self._wrong(["database"], 'database must be the path of a file, as in "~/class.db"')
         return os.path.expanduser(value)
 
     def _colour(self, value: Any) -> Colour:
         if value not in get_args(Colour):
-            raise self._wrong(["colour"], 'colour is "always", "never" or "auto"')
+            raise self._wrong(["colour"], 'colour must be "always", "never" or "auto"')
         return cast(Colour, value)
 
     def _names(self, value: Any) -> dict[str, str]:
         if not isinstance(value, dict):
-            raise self._wrong(["names"], 'names is a table: [names], and below it "10.0.0.7" = "table 3"')
+            raise self._wrong(
+                ["names"], 'names must be a table: [names], and below it "10.0.0.7" = "table 3"'
+            )
         return {self._address(key): self._name(key, name) for key, name in value.items()}
 
     def _address(self, key: str) -> str:
@@ -97,13 +99,13 @@ class _Check:
             return endpoint(str(ip_address(host or "")), port)
         except ValueError:
             hint = 'write "10.0.0.7" or "10.0.0.7:4711", in quotation marks'
-            raise self._wrong_key(["names", key], f"{key} is no IP address; {hint}") from None
+            raise self._wrong_key(["names", key], f"{key} is not an IP address; {hint}") from None
 
     def _name(self, key: str, name: Any) -> str:
         if not isinstance(name, str) or not name.strip():
-            problem = 'is a text, as in "table 3"'
+            problem = 'must be a text, as in "table 3"'
         elif not name.isprintable():
-            problem = "has a character that does not print"
+            problem = "has a non-printable character"
         elif len(name) > LONGEST_NAME:
             problem = f"is longer than {LONGEST_NAME} characters"
         else:

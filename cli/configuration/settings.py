@@ -1,4 +1,4 @@
-"""What can be configured, and what holds where nothing is."""
+"""Settings of the configuration file with their defaults."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Colour = Literal["always", "never", "auto"]
 
 
 class Configuration(NamedTuple):
-    """What a person's file says.
+    """The user's settings.
 
-    `database` is the path of the one that is taken where none is named. `names` has their names for
-    addresses, by an IP address or an endpoint as `proxy.relay.modes.endpoint` writes it.
+    `database` is the path of the default database. `names` maps IP addresses, or endpoints as formatted by
+    `proxy.relay.modes.endpoint`, to names.
     """
 
     database: str = "kiebitz.db"

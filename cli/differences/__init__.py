@@ -1,1 +1,1 @@
-"""How a difference of two sessions is shown: as a report, as JSON, and for two states."""
+"""Reports of differences between sessions and states."""

@@ -1,37 +1,37 @@
-"""What Kiebitz has altered in a session, and what that has led to."""
+"""`kiebitz diff --alterations`: alterations and their effects."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kiebitz.cli.differences.altered import Told, as_record, how_often, told
+from kiebitz.cli.differences.altered import Told, as_record, count_in_words, told
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.terminal.console import show_line, write_json
 from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.cli.terminal.table import seconds
-from kiebitz.storage.derived.derived_session import as_sent
+from kiebitz.storage.derived.derived_session import revert_session
 from kiebitz.storage.diff import compare
-from kiebitz.storage.read.alterations import IN_WORDS
+from kiebitz.storage.read.alterations import ACTION_WORDS
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.session import Session
 
 
-def show_what_was_altered(timeline: Timeline, title: str, as_json: bool) -> bool:
-    """Show what was altered in a session, and what came of it; whether nothing did."""
+def show_alteration_effects(timeline: Timeline, title: str, as_json: bool) -> bool:
+    """Show the alterations in a session and their effects; return True if there are no effects."""
     found = [*told(Session(timeline), None)]
     if not found:
         if as_json:
             write_json({"alterations": [], "equal": True})
         else:
-            show_line("Kiebitz has altered nothing in this session")
+            show_line("no alterations in this session")
         return True
     with progress_bar(title) as on_progress:
-        sent = as_sent(timeline, on_progress)
+        sent = revert_session(timeline, on_progress)
     try:
         difference = compare(sent, timeline)
-        both = sides(sent, timeline, "as it was sent", "as it was received")
+        both = sides(sent, timeline, "as sent", "as received")
         if as_json:
             alterations = [as_record(one) for one in found]
             write_json({"alterations": alterations, **difference_json(difference, both)})
@@ -44,10 +44,10 @@ def show_what_was_altered(timeline: Timeline, title: str, as_json: bool) -> bool
 
 
 def _show(found: Sequence[Told]) -> None:
-    show_line(f"{how_often(len(found))}:")
+    show_line(f"{count_in_words(len(found))}:")
     for one in found:
         alteration = one.alteration
         head = f"  {seconds(alteration.time)} s, stream {alteration.stream}, {one.way}: "
-        show_line(f"{head}{IN_WORDS[alteration.action]} {one.name} {one.in_words()}".rstrip())
+        show_line(f"{head}{ACTION_WORDS[alteration.action]} {one.name} {one.in_words()}".rstrip())
         show_line(f"    {alteration.rule}")
     show_line()

@@ -1,4 +1,4 @@
-"""What Kiebitz has altered in a session, as a list and in words."""
+"""Alterations by Kiebitz, as a list and in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from kiebitz.dissectors.escaping import field_words, value_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.model import Message
 from kiebitz.services.evidence.excerpt import shown_bytes
-from kiebitz.storage.read.alterations import StoredAlteration, deed
+from kiebitz.services.wording import counted
+from kiebitz.storage.read.alterations import StoredAlteration, alteration_text
 from kiebitz.storage.read.message_queries import messages_numbered
 from kiebitz.storage.session.session import Alteration, Session
 
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 _SHOWN_BYTES = 100
 _LONGEST = 200
-"""Characters of a message's fields, where they stand in a sentence."""
+"""Maximum length of a message's fields in a sentence (characters)."""
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """A field of which the value is another one now; UNSET where there is none."""
+    """A changed field; UNSET is a missing value."""
 
     path: tuple[str | int, ...]
     before: Any
@@ -37,37 +38,37 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """An alteration, and the message that its receiver got for it, if there is one."""
+    """An alteration and the message that was received instead, if any."""
 
     alteration: Alteration
     message: Message | None
 
     @property
     def who(self) -> str:
-        """The client, by its name if it has said it."""
+        """Client's name, or its address."""
         return self.alteration.player or named(self.alteration.client)
 
     @property
     def way(self) -> str:
-        """From whom to whom."""
+        """Sender and receiver, as `A → B`."""
         ends = (self.who, named(self.alteration.server))
         return " → ".join(ends if self.alteration.direction == "c2s" else ends[::-1])
 
     @property
     def name(self) -> str:
-        """What it is called: what was sent, or else what was put in."""
+        """Name of the original message, or else of the inserted one."""
         named = self.alteration.name or (self.message.name if self.message is not None else None)
         return named or UNREADABLE
 
     def steps(self) -> list[_Step]:
-        """Field by field what is another value now."""
+        """Return the changed fields."""
         before = self.alteration.fields
         if before is None or self.message is None or self.message.name != self.alteration.name:
             return []
         return [*_steps(before, self.message.fields, ())]
 
     def in_words(self) -> str:
-        """What was sent, and what came of it."""
+        """Describe the change."""
         alteration, message = self.alteration, self.message
         if steps := self.steps():
             return "; ".join(map(_step_in_words, steps))
@@ -115,7 +116,7 @@ def _step_in_words(step: _Step) -> str:
 
 
 def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
-    """What was altered, with what came of it."""
+    """Yield alterations with the messages received."""
     remaining = session.alterations(wanted)
     while found := list(islice(remaining, BATCH)):
         numbers = session.timeline.numbers
@@ -123,9 +124,6 @@ def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
         came = {numbers.number("messages", row.id): row for row in messages_numbered(session.timeline, ids)}
         for one in found:
             yield Told(one, None if one.message is None else came.get(one.message))
-
-
-# As a list.
 
 
 def _steps_json(one: Told) -> list[dict[str, Any]]:
@@ -138,7 +136,7 @@ def _steps_json(one: Told) -> list[dict[str, Any]]:
 
 
 def _original(one: Told) -> str | None:
-    """The bytes that were sent, in hexadecimal."""
+    """Return the original bytes in hexadecimal."""
     return None if one.alteration.original is None else one.alteration.original.hex()
 
 
@@ -151,7 +149,7 @@ _COLUMNS = (
     *(Column(key, of=f"alteration.{key}") for key in ("client", "server", "player")),
     Column("action", "action", stays=True, of="alteration.action"),
     Column("", "name", width=15, least=8, of="name"),
-    Column("", "what became of it", least=8, of=Told.in_words),
+    Column("", "result", least=8, of=Told.in_words),
     Column("rule", "rule", least=8, of="alteration.rule"),
     *(Column(key, of=f"alteration.{key}") for key in ("sent", "name", "fields")),
     Column("original", of=_original),
@@ -161,26 +159,21 @@ _COLUMNS = (
 
 
 def show_alterations(sessions: Sequence[str], wanted: Filter | None, form: Form | None) -> None:
-    """List what was altered in sessions. Raises as `list_sessions` does."""
-    nothing = (
-        "nothing that was altered matches" if wanted else f"Kiebitz has altered nothing in {these(sessions)}"
-    )
+    """List the alterations in sessions. Raises as `list_sessions` does."""
+    nothing = "no matching alterations" if wanted else f"no alterations in {these(sessions)}"
     list_sessions(sessions, _COLUMNS, lambda session: told(session, wanted), form, nothing)
 
 
 def as_record(one: Told) -> dict[str, Any]:
-    """An alteration as JSON."""
+    """Return an alteration as a JSON object."""
     return {column.key: column.value(one) for column in _COLUMNS if column.key}
 
 
-# In words.
-
-
-def how_often(count: int) -> str:
-    """That Kiebitz has altered something, and how often."""
-    return f"Kiebitz has altered what passed {'once' if count == 1 else f'{count} times'}"
+def count_in_words(count: int) -> str:
+    """Return the number of alterations in words."""
+    return f"{counted(count, 'alteration')} by Kiebitz"
 
 
 def deed_in_words(row: StoredAlteration) -> str:
-    """What was done to a message, by which rule, and what it was before."""
-    return deed(row, _said(row.name, row.fields, row.original))
+    """Describe an alteration: action, rule and original message."""
+    return alteration_text(row, _said(row.name, row.fields, row.original))

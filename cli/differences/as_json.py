@@ -1,4 +1,4 @@
-"""A difference of two sessions as one JSON object, with everything in it."""
+"""A difference between two sessions as JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from kiebitz.cli.differences.sides import Side, Sides
+from kiebitz.dissectors.diff.result import Difference
 from kiebitz.dissectors.model import Game, TableInfo
-from kiebitz.storage.diff import Difference
 
 
 def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
-    """All that differs. What is on a side stands under `a` or `b`, which is null where there is nothing."""
+    """Return all differences; `a` and `b` are the two sides, null if missing."""
     events_a = _references(both.a, [one.a for one in difference.events])
     events_b = _references(both.b, [one.b for one in difference.events])
     return {
@@ -74,7 +74,7 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
 
 
 def _references(side: Side, ids: list[int | None]) -> dict[int, dict[str, Any]]:
-    """Events by their ids: one pass over the session is quicker than as many questions."""
+    """Return events by id, in one pass, which is faster than single queries."""
     wanted = {number for number in ids if number is not None}
     return {event.id: side.reference(event) for event in side.timeline.events() if event.id in wanted}
 

@@ -1,4 +1,4 @@
-"""How a difference of two sessions is shown: how much is the same, where they part, and what else differs."""
+"""The report of a difference: equal events, first difference, and all others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.dissectors.diff.result import Difference, DifferenceKind, EventDifference, GamePair, TablePair
 from kiebitz.dissectors.diff.states import StateDifference, compare_states
 from kiebitz.dissectors.escaping import json_text, printable
 from kiebitz.dissectors.game.state import State
@@ -20,34 +21,32 @@ from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import counted
-from kiebitz.storage.diff import Difference
-from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from kiebitz.storage.read.event_text import game_title
 
 _BEFORE = 4
-"""Moves that are shown before the first divergence."""
+"""Number of moves to show before the first difference."""
 _LOOKED_THROUGH = 40
-"""Among so many events at the table they are looked for."""
+"""Number of events to search for these moves."""
 
 SHOWN = 20
-"""Groups of differences, paths of states, messages, and things that only one side has: so many are shown."""
+"""Maximum number of entries per section of the report."""
 
 _LISTED = 8
 _LONGEST_VALUE = 60
-"""Characters of a name, of a value, or of a path of a state."""
+"""Maximum length of a name, value or path (characters)."""
 
-_SORTS: dict[Sort, str] = {
+_SORTS: dict[DifferenceKind, str] = {
     "changed": "changed",
     "only a": "only in A",
     "only b": "only in B",
     "order": "in another order",
-    "name": "naming another",
+    "name": "with another name",
     "game order": "played in another order",
 }
 
 
 def show_difference(difference: Difference, both: Sides) -> None:
-    """Show how two sessions differ, on stdout."""
+    """Print the differences between two sessions."""
     console = Console()
     for line in _lines(difference, both, console):
         console.show(line)
@@ -64,11 +63,11 @@ def _lines(difference: Difference, both: Sides, console: Console) -> Iterator[Te
         yield from _first(difference, difference.events[0], both, console)
     if rest := [one for one in _apart(difference) if one is not difference.events[0]]:
         yield Text()
-        yield Text("The rest", "bold")
+        yield Text("Other differences", "bold")
         yield from _grouped(difference, rest, both)
     if difference.messages:
         yield Text()
-        yield Text("Messages that made no event", "bold")
+        yield Text("Messages without an event", "bold")
         yield from _messages(difference, both)
     for side in both:
         if alone := [*_bounded(_alone(difference, side))]:
@@ -78,7 +77,7 @@ def _lines(difference: Difference, both: Sides, console: Console) -> Iterator[Te
 
 
 def _summary(difference: Difference) -> str:
-    """How much is the same and how much differs, in a line."""
+    """Summarize equal and different events in one line."""
     sorts = dict.fromkeys(_SORTS, 0)
     for one in _apart(difference):
         sorts[one.sort] += 1
@@ -103,12 +102,13 @@ def _summary(difference: Difference) -> str:
 
 
 def _apart(difference: Difference) -> list[EventDifference]:
-    """The differences of events but for games that only one side has."""
-    return [one for one in difference.events if one.game is None or not difference.games[one.game].is_alone]
+    """Return the differing events, without games that only one side has."""
+    games = difference.games
+    return [one for one in difference.events if one.game is None or not games[one.game].is_unmatched]
 
 
 def _matched(difference: Difference) -> str:
-    """Who is who, where players are matched by seat or are called otherwise."""
+    """List the matched players whose names differ."""
     # Several tables of one session may have the same players.
     pairs = list(
         dict.fromkeys(
@@ -125,11 +125,8 @@ def _matched(difference: Difference) -> str:
     return f"; players by {'seat' if by_seat else 'name'}: {', '.join(pairs[:SHOWN])}{more}"
 
 
-# The first divergence.
-
-
 class _Moment(msgspec.Struct, frozen=True):
-    """One side where they part: its event there, None if it has none, and the number of its table's last."""
+    """One side at the first difference: its event, if any, and the sequence number reached at its table."""
 
     side: Side
     table_id: int
@@ -141,7 +138,7 @@ class _Moment(msgspec.Struct, frozen=True):
         return self.side.timeline.state_at(self.table_id, self.seq)
 
     def drawn(self) -> Drawn:
-        """Its table, as it was after the event."""
+        """Return the table after the event."""
         onlooker = self.side.onlooker
         events = self.side.timeline.recent(self.table_id, self.seq, RECENT)
         game = self.event.game_id if self.event is not None else None
@@ -157,14 +154,14 @@ def _moment(side: Side, table: TableInfo, own: int | None, before: int | None) -
 
 
 def _first(difference: Difference, first: EventDifference, both: Sides, console: Console) -> Iterator[Text]:
-    """The first event that differs, with the moves before it and the states after it."""
+    """Yield the first different event, with the moves before it and the states after it."""
     pair = difference.tables[first.table]
     assert pair.a is not None
     assert pair.b is not None
     a = _moment(both.a, pair.a, first.a, first.before[0])
     b = _moment(both.b, pair.b, first.b, first.before[1])
     yield Text()
-    yield Text(f"The first difference: {_place(difference, first, both)}, {_what(first)}", "bold")
+    yield Text(f"First difference: {_place(difference, first, both)}, {_what(first)}", "bold")
     for mine, other in _context(first, both):
         yield Text(f"  A {both.a.name(mine):<8} B {both.b.name(other):<8} {both.a.told(mine)}", "dim")
     yield _move(a, "")
@@ -182,7 +179,7 @@ def _first(difference: Difference, first: EventDifference, both: Sides, console:
 
 
 def _context(first: EventDifference, both: Sides) -> list[tuple[Event, Event]]:
-    """The last moves of the same game that both sides have, side by side."""
+    """Return the last common moves of the game, in pairs."""
     if first.before[0] is None or first.before[1] is None:
         return []
     mine, others = (
@@ -197,33 +194,30 @@ def _context(first: EventDifference, both: Sides) -> list[tuple[Event, Event]]:
 
 
 def _moves_up_to(side: Side, number: int) -> list[Event]:
-    """The latest events of the same game, or outside games, up to this one."""
+    """Return the latest events of the same game, or outside games, up to this one."""
     last = side.event(number)
     recent = side.timeline.recent(last.table_id, last.seq, _LOOKED_THROUGH)
     return [event for event in recent if event.game_id == last.game_id]
 
 
 def _move(moment: _Moment, indent: str) -> Text:
-    """What happens on a side, in its column."""
+    """Return the event of one side, in its column."""
     label = Text.assemble("  ", indent, (f"{moment.side.label} ", "bold"))
     if moment.event is not None:
         number = moment.side.name(moment.event)
         return label.append(f"{number:{20 - len(indent)}}{moment.side.told(moment.event)}")
     following = next(iter(moment.side.timeline.recent(moment.table_id, moment.seq + 1, 1)), None)
     if following is None:
-        return label.append("nothing, and nothing comes after it")
+        return label.append("nothing, and no later event")
     return label.append(
         f"nothing; next is {moment.side.name(following)} {moment.side.told(following).lstrip()}"
     )
 
 
-# States.
-
-
 def state_difference(
     difference: Difference, table: int, both: Sides, a: State, b: State
 ) -> list[StateDifference]:
-    """Where two states of a pair of tables differ; in paths games stand by their numbers in the session."""
+    """Compare two states of a pair of tables; paths use the games' numbers in the session."""
     pair = difference.tables[table]
     assert pair.a is not None
     dissector = dissector_of(pair.a.protocol)
@@ -234,11 +228,11 @@ def state_difference(
     }
     handles = dissector.grammar.state_identifiers if dissector is not None else {}
     shown_a, shown_b = both.a.numbers.state(a), both.b.numbers.state(b)
-    return compare_states(shown_a, shown_b, handles, pair.called, games)
+    return compare_states(shown_a, shown_b, handles, pair.owners, games)
 
 
 def state_lines(found: Sequence[StateDifference], console: Console) -> Iterator[Text]:
-    """Paths at which two states differ, with both values, bounded."""
+    """Yield the paths at which two states differ, with both values."""
     if not found:
         yield Text("The states are the same.")
         return
@@ -253,7 +247,7 @@ def state_lines(found: Sequence[StateDifference], console: Console) -> Iterator[
 
 
 def _values(what: str, a: str, b: str, console: Console) -> Iterator[Text]:
-    """A difference with both values, each on a line of its own where the terminal is too narrow."""
+    """Yield a difference with both values, on separate lines if the terminal is too narrow."""
     line = Text(f"{what}  A {a}  B {b}")
     if not console.is_terminal or line.cell_len <= console.width:
         yield line
@@ -272,11 +266,8 @@ def _short(text: str) -> str:
     return shortened(printable(text), _LONGEST_VALUE)
 
 
-# The rest.
-
-
 def _grouped(difference: Difference, rest: Sequence[EventDifference], both: Sides) -> Iterator[Text]:
-    """Differences by game, kind and field, each group with its first."""
+    """Yield the differences grouped by game, kind and field, each with its first example."""
     groups: dict[tuple[int, int, str], list[EventDifference]] = {}
     for one in rest:
         game = -1 if one.game is None else one.game
@@ -299,20 +290,20 @@ def _grouped(difference: Difference, rest: Sequence[EventDifference], both: Side
 
 
 def _what(one: EventDifference) -> str:
-    """How two events differ, in words."""
+    """Describe how two events differ."""
     fields = ", ".join(one.fields)
     kind = one.kind
     if one.sort == "changed":
         return f"{kind}: other {fields}"
     if one.sort == "name":
-        return f"{kind}: {fields} names another"
+        return f"{kind}: {fields} has another name"
     if one.sort == "game order":
         return f"the game {_SORTS[one.sort]}"
     return f"{kind} {_SORTS[one.sort]}"
 
 
 def _place(difference: Difference, one: EventDifference, both: Sides) -> str:
-    """Where two events stand: table and game."""
+    """Return table and game of two events."""
     pair = difference.tables[one.table]
     assert pair.a is not None
     table = f"{game_title(pair.a.protocol)} {named(pair.a.server)}"
@@ -342,30 +333,30 @@ def _messages(difference: Difference, both: Sides) -> Iterator[Text]:
         ]
         yield Text(f"  {one.count} × {one.direction} {one.name}: {what}  ({', '.join(examples)})")
     if len(difference.messages) > SHOWN:
-        yield Text(f"  and {len(difference.messages) - SHOWN} more sorts")
+        yield Text(f"  and {len(difference.messages) - SHOWN} more kinds")
 
 
 def _alone(difference: Difference, side: Side) -> Iterator[str]:
-    """What only one side has, a line each."""
+    """Yield a line for each thing that only one side has."""
     label, numbers = side.label, side.numbers
     for table in difference.tables:
         row = table.a if label == "A" else table.b
-        if row is not None and table.is_alone:
+        if row is not None and table.is_unmatched:
             events = counted(sum(table.events), "event")
             yield f"the server {game_title(row.protocol)} {named(row.server)}, {events}"
     for game in difference.games:
         only = game.a if label == "A" else game.b
-        if only is not None and game.is_alone:
+        if only is not None and game.is_unmatched:
             number = numbers.number("games", only.id)
             yield f"game {number} ({only.label}), {counted(sum(game.events), 'event')}"
-    for _, player in difference.strangers:
+    for _, player in difference.unmatched_players:
         name = player.a if label == "A" else player.b
         if name is not None:
             yield f"the player {_short(name)}"
     for talk in difference.conversations:
         streams = talk.a if label == "A" else talk.b
         if streams:
-            whose = f"of {_short(talk.player)}" if talk.player is not None else "of nobody who is known"
+            whose = f"of {_short(talk.player)}" if talk.player is not None else "of an unknown player"
             listed = (str(numbers.number("streams", stream)) for stream in streams[:_LISTED])
             yield f"a conversation {whose}, stream {', '.join(listed)}"
 
@@ -375,7 +366,7 @@ def _side(mine: object) -> str:
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:
-    """Lines, and of those that are too many only how many they are."""
+    """Yield at most SHOWN lines, then the number of the others."""
     remaining = iter(lines)
     yield from islice(remaining, SHOWN)
     if more := sum(1 for _ in remaining):

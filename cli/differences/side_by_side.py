@@ -1,7 +1,7 @@
-"""Two tables beside each other, or one below the other where there is no room, marked where they differ.
+"""Two tables side by side, or one above the other on a narrow terminal, with differences marked.
 
-They are compared line by line, as they are drawn without colours. A line that differs has a sign beside it,
-and the words that make the difference stand out in colour.
+The pictures are compared line by line, without colours. A line that differs is marked, and the differing
+words are highlighted.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from kiebitz.dissectors.diff.align import align
 
 _SIGN = "*"
 _GAP = 3
-"""Columns between two tables; the sign stands in the middle."""
+"""Columns between two tables, with the mark in the middle."""
 
 _MARGIN = f"{_SIGN} "
 _AROUND = 2
-"""Of the lower table, so many lines are shown around each that differs."""
+"""Number of lines of context around a difference in the lower table."""
 
 _STANDS_OUT = "black on #ffd75f"
 _WORD = re.compile(r"\S+")
 
 
 class Drawn(NamedTuple):
-    """A table as it is shown: whose it is and when in lines above it, its picture, and lines below it."""
+    """A picture of a table with lines above and below."""
 
     above: Sequence[Text]
     picture: RenderableType
@@ -38,14 +38,14 @@ class Drawn(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line of a picture, and its letters where there are no colours."""
+    """A line of a picture, styled and without colours."""
 
     shown: Text
     letters: str
 
 
 class _Pair(NamedTuple):
-    """A line of either picture, None where one has nothing there."""
+    """Corresponding lines of both pictures; None for a missing line."""
 
     a: _Line | None
     b: _Line | None
@@ -56,7 +56,7 @@ class _Pair(NamedTuple):
 
 
 def two_tables(console: Console, a: Drawn, b: Drawn) -> Iterator[Text]:
-    """The lines of both tables, none wider than the console."""
+    """Yield the lines of both tables, to the width of the console."""
     each = (console.width - _GAP) // 2
     if each >= NARROWEST:
         yield from _beside(console, a, b, each)
@@ -65,7 +65,7 @@ def two_tables(console: Console, a: Drawn, b: Drawn) -> Iterator[Text]:
 
 
 def one_table(console: Console, table: Drawn) -> Iterator[Text]:
-    """The lines of a table that has no other beside it."""
+    """Yield the lines of a single table."""
     yield from _wrapped(console, table.above, console.width)
     yield from _rendered(console, table.picture, console.width)
     yield from _wrapped(console, table.below, console.width)
@@ -93,7 +93,7 @@ def _side_by_side(left: Text, right: Text, column: int, is_marked: bool) -> Text
 
 
 def _below(console: Console, a: Drawn, b: Drawn, width: int) -> Iterator[Text]:
-    """The first table, and of the second the lines that differ, with some around them."""
+    """Yield the first table, and the differing lines of the second with their context."""
     pairs = _pairs(_lines(console, a.picture, width), _lines(console, b.picture, width))
     yield from _wrapped(console, a.above, console.width)
     for pair in pairs:
@@ -129,11 +129,7 @@ def _wrapped(console: Console, texts: Sequence[Text], width: int) -> Iterator[Te
         yield from text.lines(console, width) or [Text()]
 
 
-# What differs.
-
-
 def _lines(console: Console, picture: RenderableType, width: int) -> list[_Line]:
-    """The lines of a picture of so many columns."""
     without_colours = Console(width=console.width, height=console.height, no_color=True)
     shown, plain = (_rendered(each, picture, width) for each in (console, without_colours))
     return [_Line(line, letters.plain) for line, letters in zip(shown, plain, strict=True)]
@@ -149,7 +145,7 @@ def _rendered(console: Console, picture: RenderableType, width: int) -> list[Tex
 
 
 def _pairs(a: Sequence[_Line], b: Sequence[_Line]) -> list[_Pair]:
-    """The lines that stand beside each other: where a table has more of them, by what they say."""
+    """Pair the lines of both pictures; align them by content if their numbers differ."""
     if len(a) == len(b):
         return [_Pair(*pair) for pair in zip(a, b, strict=True)]
     numbers = {letters: number for number, letters in enumerate({line.letters: 0 for line in (*a, *b)})}
@@ -166,14 +162,14 @@ def _pairs(a: Sequence[_Line], b: Sequence[_Line]) -> list[_Pair]:
 
 
 def _standing_out(pair: _Pair) -> tuple[Text, Text]:
-    """Both lines, with the words that are not in the other in colour; an empty one for none."""
+    """Return both lines with differing words highlighted; a missing line is empty."""
     a, b = (Text() if line is None else line.shown.copy() for line in (pair.a, pair.b))
     if pair.differs:
         words_a, words_b = ([*_WORD.finditer(line.plain)] for line in (a, b))
         if [word[0] for word in words_a] != [word[0] for word in words_b]:
             kept = _same([word[0] for word in words_a], [word[0] for word in words_b])
         else:
-            # Such as the pips of a die: the same, and elsewhere.
+            # Equal words at other positions, such as the pips of a die.
             kept = _same([word.start() for word in words_a], [word.start() for word in words_b])
         for line, words, same in ((a, words_a, kept[0]), (b, words_b, kept[1])):
             for place, word in enumerate(words):
@@ -183,7 +179,7 @@ def _standing_out(pair: _Pair) -> tuple[Text, Text]:
 
 
 def _same(a: Sequence[object], b: Sequence[object]) -> tuple[set[int], set[int]]:
-    """The places of what is the same in both, in the same order."""
+    """Return the indexes of the common subsequence in both."""
     blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     return (
         {block.a + step for block in blocks for step in range(block.size)},

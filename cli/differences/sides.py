@@ -1,4 +1,4 @@
-"""The two sessions of a difference, and how what is on either side is named and told."""
+"""The two sides of a comparison, and the texts for their events."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from kiebitz.dissectors.model import Event
 from kiebitz.storage.read.timeline import Timeline
 
 _LONGEST = 160
-"""A sentence has no more characters here."""
+"""Maximum length of a sentence (characters)."""
 
 
 class Side:
-    """One of the two sessions; `label` is A or B, `title` what the user called it."""
+    """One of the two sessions; `label` is A or B, `title` the user's argument."""
 
     def __init__(self, timeline: Timeline, label: str, title: str) -> None:
         self.timeline = timeline
         self.label = label
         self.title = title
         self.numbers = timeline.numbers
-        # Pictures take their time to load.
+        # Slow to import.
         from kiebitz.cli.spectator.view import Onlooker
 
         self.onlooker = Onlooker(timeline, None)
 
     def event(self, number: int) -> Event:
-        """An event by its id."""
+        """Return an event by its id."""
         return next(self.timeline.events("e.id = ?", [number]))
 
     def name(self, event: Event) -> str:
-        """What an event is called."""
+        """Return an event's number, as in #7."""
         return f"#{self.numbers.number('events', event.id)}"
 
     def sentence(self, event: Event) -> str:
-        """What happened, in a line that is not too long."""
+        """Return an event's sentence, shortened."""
         return shortened(self.onlooker.sentence(event), _LONGEST)
 
     def told(self, event: Event) -> str:
-        """When an event happened, and what."""
+        """Return time and sentence of an event."""
         return f"{self.onlooker.seconds(event):9.3f}s  {self.sentence(event)}"
 
     def reference(self, event: Event) -> dict[str, Any]:
-        """An event as JSON."""
+        """Return an event as JSON."""
         return {
             "number": self.numbers.number("events", event.id),
             "id": event.id,
@@ -67,5 +67,5 @@ class Sides(msgspec.Struct, frozen=True):
 
 
 def sides(a: Timeline, b: Timeline, title_a: str, title_b: str) -> Sides:
-    """Two sessions with what the user called them."""
+    """Return both sides, titled with the user's arguments."""
     return Sides(Side(a, "A", title_a), Side(b, "B", title_b))

@@ -1,4 +1,4 @@
-"""`kiebitz diff --state`: how two states differ, table by table."""
+"""`kiebitz diff --state`: compare two states, table by table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.dissectors.diff.result import Difference
 from kiebitz.dissectors.diff.states import StateDifference
-from kiebitz.storage.diff import Difference
-from kiebitz.storage.read.seek import Moment, TableMoment, tables_at
+from kiebitz.storage.read.seek import Position, TablePosition, tables_at
 
 
-def differing_states(
-    difference: Difference, both: Sides, moment_a: Moment, moment_b: Moment, as_json: bool
+def show_state_difference(
+    difference: Difference, both: Sides, moment_a: Position, moment_b: Position, as_json: bool
 ) -> bool:
-    """Show how the states of two sessions at two moments differ; give whether they are the same.
+    """Show how two states differ; return True if they are equal.
 
-    `difference` is that of the whole sessions: it tells which tables, games and players are the same.
+    `difference`, of the whole sessions, matches tables, games and players.
     """
     a = {found.table.id: found for found in tables_at(both.a.timeline, moment_a)}
     b = {found.table.id: found for found in tables_at(both.b.timeline, moment_b)}
@@ -45,7 +45,7 @@ def differing_states(
 
 
 def _between(
-    difference: Difference, number: int, both: Sides, a: dict[int, TableMoment], b: dict[int, TableMoment]
+    difference: Difference, number: int, both: Sides, a: dict[int, TablePosition], b: dict[int, TablePosition]
 ) -> list[StateDifference]:
     pair = difference.tables[number]
     if pair.a is None or pair.b is None:
@@ -54,15 +54,15 @@ def _between(
 
 
 def _tables(
-    console: Console, both: Sides, mine: TableMoment | None, other: TableMoment | None
+    console: Console, both: Sides, mine: TablePosition | None, other: TablePosition | None
 ) -> Iterator[Text]:
-    """The tables that there are, followed by an empty line."""
+    """Yield the existing tables and an empty line."""
     drawn = [_drawn(side, moment) for side, moment in ((both.a, mine), (both.b, other)) if moment is not None]
     yield from two_tables(console, *drawn) if len(drawn) == 2 else one_table(console, drawn[0])
     yield Text()
 
 
-def _drawn(side: Side, moment: TableMoment) -> Drawn:
+def _drawn(side: Side, moment: TablePosition) -> Drawn:
     onlooker = side.onlooker
     events = side.timeline.recent(moment.table.id, moment.seq, RECENT)
     return Drawn(
@@ -73,7 +73,7 @@ def _drawn(side: Side, moment: TableMoment) -> Drawn:
 
 
 def _json(
-    mine: TableMoment | None, other: TableMoment | None, found: list[StateDifference], both: Sides
+    mine: TablePosition | None, other: TablePosition | None, found: list[StateDifference], both: Sides
 ) -> dict[str, object]:
     return {
         "a": _moment(both.a, mine),
@@ -84,7 +84,7 @@ def _json(
     }
 
 
-def _moment(side: Side, moment: TableMoment | None) -> dict[str, object] | None:
+def _moment(side: Side, moment: TablePosition | None) -> dict[str, object] | None:
     if moment is None:
         return None
     return {

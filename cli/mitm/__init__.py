@@ -1,1 +1,1 @@
-"""What runs within a mitmproxy that a user runs: a view of its flows, and their recording."""
+"""The add-on for mitmproxy: a view of its flows, and their recording."""

@@ -1,6 +1,6 @@
-"""What `mitmdump -s "$(kiebitz addon-path)"` loads: Kiebitz within mitmproxy.
+"""The script that `mitmdump -s "$(kiebitz addon-path)"` loads.
 
-mitmproxy runs this file by its path, with its own Python, which may be one where Kiebitz is not installed.
+mitmproxy runs it by its path with its own Python, in which Kiebitz may not be installed.
 """
 
 import logging
@@ -18,7 +18,7 @@ except ImportError as error:
         advice = f"use {folder / 'mitmdump'}, which was installed with Kiebitz"
     else:
         advice = "install Kiebitz with its extra mitmproxy, and use the mitmdump in its environment"
-    # mitmproxy ends at an error while it starts.
+    # mitmproxy exits on an error during start-up.
     logging.error(
         "Kiebitz cannot be imported by this mitmproxy, whose Python is %s (%s): %s",
         sys.executable,

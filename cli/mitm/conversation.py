@@ -1,7 +1,7 @@
-"""One conversation, read piece by piece as it comes: which messages of the game end in which piece.
+"""Dissection of one conversation, piece by piece, with the messages that end in each piece.
 
-A piece is what was handed over at once: a datagram, or some bytes of a stream. What a piece means may only be
-known later: its protocol may not be recognised yet, or its last message may go on in the next piece.
+A piece is one datagram or one read of a byte stream. Its meaning may only be known later: its protocol is
+not recognised yet, or its last message continues in the next piece.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Gap, Ids, Item, Message, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.storage.read.event_text import describe
-from kiebitz.storage.read.recorded_bytes import Stretch
+from kiebitz.storage.read.recorded_bytes import ByteRange
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """Bytes of a direction, from offset `start`."""
+    """Bytes of one direction from offset `start`."""
 
     direction: Direction
     start: int
@@ -28,37 +28,37 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """What an inspector makes of one stream. Pieces are numbered from 0, in both directions together.
+    """One stream and its dissection; pieces of both directions are numbered together from 0.
 
-    `is_whole` says that it is read from its beginning.
+    `is_whole` is True if it is read from its beginning.
     """
 
     def __init__(self, stream: Stream, is_whole: bool) -> None:
         self.stream = stream
         self.events: dict[int, str] = {}
-        """What happened, in sentences, by the number that messages name."""
+        """Sentences of events, by the `event_id` of messages."""
         self._inspector = Inspector(installed().dissectors.values(), Ids())
         self._is_whole = is_whole
         self._latest_ns = 0
         self._pieces: list[_Piece] = []
-        # Of each direction: where its pieces start, and their numbers.
+        # Start offsets and numbers of the pieces of each direction.
         self._starts: dict[Direction, list[int]] = {"c2s": [], "s2c": []}
         self._numbers: dict[Direction, list[int]] = {"c2s": [], "s2c": []}
         self._sizes: dict[Direction, int] = {"c2s": 0, "s2c": 0}
         self._by_time: dict[int, int] = {}
         self._messages: defaultdict[int, list[Message]] = defaultdict(list)
         self._unended: dict[int, Message] = {}
-        """By piece: the message that ends in a later one."""
+        """Messages that end in a later piece, by piece number."""
         self._flaws: defaultdict[int, list[Diagnostic]] = defaultdict(list)
 
     @property
     def dissector(self) -> Dissector | None:
-        """The protocol that is spoken; None while none is recognised."""
+        """Dissector of the recognised protocol; None before that."""
         return dissector_of(self.stream.protocol)
 
     def take(self, direction: Direction, ts_ns: int, data: bytes) -> None:
-        """Read the next piece."""
-        # No two at the same time, so that a time tells which datagram is meant, be it an empty one.
+        """Dissect the next piece."""
+        # Times are made unique, to identify datagrams by them, even empty ones.
         self._latest_ns = ts_ns = max(ts_ns, self._latest_ns + 1)
         start = self._sizes[direction]
         items: list[Item] = []
@@ -76,33 +76,33 @@ class Conversation:
         self._note()
 
     def end(self) -> None:
-        """Nothing more comes: the stream was closed."""
+        """Finish the dissection: the stream was closed."""
         self._inspector.feed(End(self.stream, self._latest_ns, "closed"))
         self._inspector.finish()
         self._note()
 
     def messages(self, number: int) -> list[Message]:
-        """The messages that end in a piece."""
+        """Return the messages that end in a piece."""
         return self._messages.get(number, [])
 
     def flaws(self, message: Message) -> list[Diagnostic]:
-        """What is wrong with a message."""
+        """Return the diagnostics of a message."""
         return self._flaws.get(message.id, [])
 
     def unended(self, number: int) -> tuple[int, Message | None]:
-        """How many bytes of a piece are of a message that ends in a later one, and which, if it has come."""
+        """Return the number of bytes of an incomplete message in a piece, and the message if complete."""
         piece = self._pieces[number]
-        told = self.messages(number)
-        read = max([piece.start, *(message.offset + message.length for message in told)])
+        ends = (message.offset + message.length for message in self.messages(number))
+        read = max([piece.start, *ends])
         return piece.start + len(piece.data) - read, self._unended.get(number)
 
     def piece(self, number: int) -> tuple[int, bytes]:
-        """Where a piece starts in its direction, and its bytes."""
+        """Return start offset and bytes of a piece."""
         piece = self._pieces[number]
         return piece.start, piece.data
 
-    def between(self, direction: Direction, start: int, end: int) -> Stretch:
-        """The bytes of a direction from offset `start` to `end`, as far as they have come."""
+    def between(self, direction: Direction, start: int, end: int) -> ByteRange:
+        """Return the bytes of a direction from offset `start` to `end`, as far as received."""
         numbers = self._numbers[direction]
         first = max(bisect_right(self._starts[direction], start) - 1, 0)
         parts = []
@@ -110,10 +110,10 @@ class Conversation:
             piece = self._pieces[number]
             parts.append(piece.data[max(start - piece.start, 0) : max(end - piece.start, 0)])
         data = b"".join(parts)
-        return Stretch(start, len(data), data)
+        return ByteRange(start, len(data), data)
 
     def _note(self) -> None:
-        """Sort what was found to the pieces that it is about."""
+        """Assign findings to pieces."""
         found = self._inspector.drain()
         protocol = self.stream.protocol
         for event in found.events:
@@ -130,6 +130,6 @@ class Conversation:
                 self._unended[numbers[place]] = message
             self._messages[numbers[last]].append(message)
         for flaw in found.diagnostics:
-            # That the beginning is missing is about no message; whoever reads knows it.
+            # A missing beginning belongs to no message, and is known here.
             if flaw.message_id is not None:
                 self._flaws[flaw.message_id].append(flaw)

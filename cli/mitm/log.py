@@ -1,4 +1,4 @@
-"""What Kiebitz says within mitmproxy, which owns the terminal: lines of its log, escaped here."""
+"""Escaped messages in mitmproxy's log, as mitmproxy owns the terminal."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _log = logging.getLogger("kiebitz")
 
 
 def inform(sentence: str) -> None:
-    """Say what goes as it should."""
+    """Log an information."""
     _say(logging.INFO, sentence)
 
 
 def warn(sentence: str) -> None:
-    """Say what does not."""
+    """Log a warning."""
     _say(logging.WARNING, sentence)
 
 
 def alert(sentence: str) -> None:
-    """Say what is shown however little mitmproxy is to show."""
+    """Log a message that is shown at any log level."""
     _say(ALERT, sentence)
 
 
 def _say(level: int, sentence: str) -> None:
-    # The text may have a percent sign: it is no format.
+    # The text may contain percent signs.
     _log.log(level, "%s", printable(sentence))

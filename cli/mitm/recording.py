@@ -1,7 +1,7 @@
-"""Records what passes through a mitmproxy that a user runs: the addon with its options, and its recorder.
+"""The add-on that records mitmproxy's flows, with its options and its recorder.
 
-mitmproxy owns the terminal, so all there is to say goes to its log. Nothing of it ends mitmproxy: at an error
-while it starts it would end by itself, so that a session that cannot be opened is a warning.
+mitmproxy owns the terminal, so messages go to its log. A session that cannot be opened is only a warning, as
+mitmproxy exits on an error during start-up.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from kiebitz.storage.database.schema import StorageError
 
 
 class RecordFlows:
-    """The addon, with the options `kiebitz_db` and `kiebitz_decode_as`. It records while mitmproxy runs."""
+    """The recording add-on, with the options `kiebitz_db` and `kiebitz_decode_as`."""
 
     def __init__(self) -> None:
         self.addons: list[FlowJournal] = []
-        """mitmproxy asks those for hooks, too."""
+        """Add-ons whose hooks mitmproxy also calls."""
         self._session: _Session | None = None
 
     def load(self, loader: Loader) -> None:
-        """mitmproxy's hook: tell it the options."""
+        """Register the options."""
         loader.add_option(
             "kiebitz_db",
             str,
             _configuration().database,
-            "Record TCP and UDP flows into this Kiebitz database; none if empty.",
+            "Record TCP and UDP flows into this Kiebitz database; empty records nothing.",
         )
         loader.add_option(
             "kiebitz_decode_as",
             Sequence[str],
             [],
-            "Take a server's port for a game's, as in udp.port==4711,maexchen, or for none. Else recognised.",
+            "Decode a server port as a game, as in udp.port==4711,maexchen, or as none. Default: recognised.",
         )
 
     def configure(self, updated: set[str]) -> None:
-        """mitmproxy's hook. Raises OptionsError, which undoes the change."""
+        """Reject changes of the options while recording. Raises OptionsError."""
         if self._session is not None and updated & {"kiebitz_db", "kiebitz_decode_as"}:
-            raise OptionsError("Kiebitz is recording: its options can be set again when mitmproxy is started")
+            raise OptionsError("Kiebitz is recording: set its options when mitmproxy starts")
 
     def running(self) -> None:
-        """mitmproxy's hook: it listens. Begin to record."""
+        """Start the recording when mitmproxy is listening."""
         database: str = ctx.options.kiebitz_db
         if not database or not ctx.options.server:
             return
@@ -72,7 +72,7 @@ class RecordFlows:
         log.inform(f"Kiebitz records into {database}")
 
     def done(self) -> None:
-        """mitmproxy's hook: it ends, or loads the script anew."""
+        """End the recording when mitmproxy exits or reloads the script."""
         self.addons.clear()
         if self._session is not None:
             self._session.end()
@@ -80,7 +80,7 @@ class RecordFlows:
 
 
 class _Session:
-    """One recording. Raises StorageError, and OSError if there can be no journal."""
+    """One recording. Raises StorageError, and OSError if the journal cannot be created."""
 
     def __init__(self, database: str, modes: Sequence[str], decode_as: Sequence[str]) -> None:
         self._recorder = RecorderSupervisor(
@@ -101,7 +101,7 @@ class _Session:
         self._recorder.attend(loop)
 
     def end(self) -> None:
-        """End all streams, and wait until all is recorded."""
+        """End all streams and wait until everything is recorded."""
         self._flushing.stop()
         self.streams.end_all(now_ns())
         self._recorder.leave()
@@ -114,7 +114,7 @@ def _configuration() -> Configuration:
     try:
         return configuration()
     except ConfigurationError as error:
-        log.warn(f"Kiebitz goes without its configuration: {error}")
+        log.warn(f"Kiebitz ignores its configuration: {error}")
         return Configuration()
 
 

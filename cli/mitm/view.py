@@ -1,7 +1,7 @@
-"""A mitmproxy contentview: the messages of a game in a TCP or UDP message, as Kiebitz reads them.
+"""A mitmproxy contentview for the game messages in TCP and UDP flows.
 
-mitmproxy asks for one message of a flow at a time, in any order, and again whenever it draws. What a message
-means depends on those before it, so each flow is read once, as far as it has come, and remembered.
+mitmproxy renders single messages of a flow, in any order, and repeatedly. As the meaning of a message depends
+on earlier ones, each flow is dissected once, as far as received, and cached.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ _NAME = "Kiebitz"
 
 _SURE = 2.0
 _NOT_MINE = -1.0
-"""Priorities: no view of mitmproxy's own has more than 1; below 0 is what a view cannot show."""
+"""View priorities: mitmproxy's own views have at most 1; below 0 means that a view is not applicable."""
 
 _MOST_FLOWS = 256
-"""So many flows are remembered: those that were asked for last."""
+"""Number of flows in the LRU cache."""
 
 _DEEPEST = 6
-"""Fields within fields are shown down to this depth, and as JSON below it."""
+"""Depth of nested fields below which they are shown as JSON."""
 
 _UNKNOWN = ("?", 0)
-"""The address of an end of which mitmproxy does not say where it is."""
+"""Address of an endpoint that mitmproxy does not know."""
 
-_NO_GAME = "Kiebitz has not recognised a game in this conversation."
+_NO_GAME = "Kiebitz recognised no game in this conversation."
 
 _OLDER: Any = contentviews
-"""Where mitmproxy up to version 11 has what later ones lack or warn of."""
+"""The API of mitmproxy up to version 11, which later versions removed or deprecated."""
 
 _Flow = tcp.TCPFlow | udp.UDPFlow
 _FlowMessage = tcp.TCPMessage | udp.UDPMessage
 _Place = tuple[Conversation, int]
-"""A conversation, and the number of a piece of it."""
+"""A conversation and the number of a piece."""
 
 _StyledLine = tuple[str, str]
-"""The name of one of mitmproxy's styles, and a line."""
+"""One of mitmproxy's style names, and a line."""
 
 
 class _Reading:
-    """A flow, read as far as it has come. `is_whole` says that its first message began the conversation."""
+    """The dissection of a flow; `is_whole` is True if its first message began the conversation."""
 
     def __init__(self, of: _Flow, is_whole: bool) -> None:
         transport: Transport = "tcp" if isinstance(of, tcp.TCPFlow) else "udp"
@@ -68,33 +68,33 @@ class _Reading:
         self._numbers: dict[int, int] = {}
         self._is_over = False
 
-    def goes_on_in(self, messages: list[Any]) -> bool:
-        """Whether a flow's messages are those that were read, and perhaps more. The last one tells."""
+    def continues_in(self, messages: list[Any]) -> bool:
+        """Return whether a flow's messages extend the dissected ones, judging by the last one."""
         count = len(self._read)
         if len(messages) < count or (self._is_over and len(messages) > count):
             return False
         return not count or self._is(count - 1, messages[count - 1])
 
-    def begins_as(self, messages: list[Any]) -> bool:
-        """Whether a flow's first message says what the first one that was read says."""
+    def starts_like(self, messages: list[Any]) -> bool:
+        """Return whether a flow's first message has the same content as the first dissected one."""
         return not self._read or (bool(messages) and messages[0].content == self._read[0][1])
 
     def take(self, of: _Flow) -> None:
-        """Read what has come since the last time."""
+        """Dissect the messages received since the last call."""
         messages: list[Any] = of.messages
         for message in messages[len(self._read) :]:
             self._numbers[id(message)] = len(self._read)
             self._read.append((message, message.content))
             direction: Direction = "c2s" if message.from_client else "s2c"
             self.conversation.take(direction, _ns(message.timestamp), message.content)
-        # One that was saved before its end is not live either.
+        # A flow saved before its end is not live either.
         is_closed = of.client_conn.timestamp_end or of.server_conn.timestamp_end
         if is_closed and not of.live and not self._is_over:
             self._is_over = True
             self.conversation.end()
 
     def number(self, message: _FlowMessage) -> int | None:
-        """Which piece of the conversation a message is; None if it was not read as it is now."""
+        """Return a message's piece number; None if its current content was not dissected."""
         number = self._numbers.get(id(message))
         return number if number is not None and self._is(number, message) else None
 
@@ -110,26 +110,25 @@ class _Readings:
         self._known: OrderedDict[str, _Reading] = OrderedDict()
 
     def find(self, of: flow.Flow | None, message: _FlowMessage | None) -> _Place | None:
-        """Where a message is in its conversation; None if it is in no TCP or UDP flow."""
+        """Return the conversation and piece of a message; None if it is in no TCP or UDP flow."""
         if not isinstance(of, _Flow) or message is None:
             return None
         reading = self._read(of)
         number = reading.number(message)
         if number is None and any(part is message for part in of.messages):
-            # Somebody has changed what it says.
+            # The user has edited the message.
             del self._known[of.id]
             reading = self._read(of)
             number = reading.number(message)
         return None if number is None else (reading.conversation, number)
 
     def _read(self, of: _Flow) -> _Reading:
-        """The reading of a flow up to now."""
         reading = self._known.get(of.id)
         if reading is None:
             reading = _Reading(of, is_whole=True)
-        elif not reading.goes_on_in(of.messages):
-            # An older version was put back, or somebody throws away what is old.
-            reading = _Reading(of, reading.is_whole and reading.begins_as(of.messages))
+        elif not reading.continues_in(of.messages):
+            # The flow was reverted, or old messages were discarded.
+            reading = _Reading(of, reading.is_whole and reading.starts_like(of.messages))
         self._known[of.id] = reading
         self._known.move_to_end(of.id)
         if len(self._known) > _MOST_FLOWS:
@@ -139,20 +138,20 @@ class _Readings:
 
 
 def _alone(data: bytes) -> _Place | None:
-    """Bytes of which no flow is known, if they can only be one protocol's."""
+    """Dissect bytes without a flow, if they can only belong to one protocol."""
     transports: tuple[Transport, ...] = ("udp", "tcp")
     for transport in transports:
         for _, direction, likeness in recognise(installed().dissectors.values(), transport, data):
             if likeness == "certain":
-                nobody = endpoint_text(_UNKNOWN)
-                conversation = Conversation(Stream(1, transport, nobody, nobody, 0), is_whole=True)
+                unknown = endpoint_text(_UNKNOWN)
+                conversation = Conversation(Stream(1, transport, unknown, unknown, 0), is_whole=True)
                 conversation.take(direction, 0, data)
                 return conversation, 0
     return None
 
 
 class GameView:
-    """What is shown of a message, in the way that mitmproxy 12 and later ask for it (a `Contentview`)."""
+    """The view, as a `Contentview` of mitmproxy 12 and later."""
 
     name = _NAME
     syntax_highlight = "none"
@@ -161,23 +160,23 @@ class GameView:
         self._readings = _Readings()
 
     def prettify(self, data: bytes, metadata: Any) -> str:
-        """The text of a message."""
+        """Return the text of a message."""
         message = metadata.tcp_message or metadata.udp_message
         return "\n".join(line for _, line in self.shown(data, metadata.flow, message)[1])
 
     def render_priority(self, data: bytes, metadata: Any) -> float:
-        """How much this view wants to show a message when nobody has chosen one."""
+        """Return the priority of this view for a message."""
         return self.priority(metadata.flow, metadata.tcp_message or metadata.udp_message)
 
     def priority(self, of: flow.Flow | None, message: _FlowMessage | None) -> float:
-        """The same, whatever the version."""
+        """Return the priority of this view, for all versions of mitmproxy."""
         found = self._readings.find(of, message)
         return _SURE if found is not None and found[0].dissector is not None else _NOT_MINE
 
     def shown(
         self, data: bytes, of: flow.Flow | None, message: _FlowMessage | None
     ) -> tuple[str, Iterator[_StyledLine]]:
-        """The name of the game, and the lines of a message."""
+        """Return the name of the game, and the lines of a message."""
         conversation, number = self._readings.find(of, message) or _alone(data) or (None, 0)
         dissector = conversation.dissector if conversation is not None else None
         if conversation is None or dissector is None:
@@ -187,7 +186,7 @@ class GameView:
 
 
 def _for_mitmproxy_11(view: GameView) -> Any:
-    """The same as mitmproxy asks for it up to version 11, the last one for Python 3.11."""
+    """Return the view for mitmproxy up to version 11, the last one for Python 3.11."""
 
     class View(_OLDER.View):  # type: ignore[misc]  # whichever version checks this, its class is Any
         name = _NAME
@@ -219,7 +218,7 @@ def _for_mitmproxy_11(view: GameView) -> Any:
 
 
 class ShowGames:
-    """The addon: offers the view for as long as it is loaded."""
+    """The add-on that registers the view."""
 
     def __init__(self) -> None:
         view = GameView()
@@ -227,19 +226,18 @@ class ShowGames:
         self._view: Any = view if self._is_new else _for_mitmproxy_11(view)
 
     def load(self, _loader: object) -> None:
-        """mitmproxy has loaded this addon."""
+        """Register the view."""
         for problem in installed().problems:
             warn(problem)
         contentviews.add(self._view)
 
     def done(self) -> None:
-        """It is taken away, or loaded anew: then it replaces itself from mitmproxy 12 on."""
+        """Unregister the view; mitmproxy 12 and later replace it on reload."""
         if not self._is_new:
             _OLDER.remove(self._view)
 
 
 def _lines(conversation: Conversation, dissector: Dissector, number: int) -> Iterator[_StyledLine]:
-    """What a piece of a conversation says."""
     for message in conversation.messages(number):
         gloss = dissector.presentation.gloss(message.name, message.direction, message.fields)
         yield "header", message.name + (f"  ({gloss})" if gloss else "")
@@ -253,11 +251,10 @@ def _lines(conversation: Conversation, dissector: Dissector, number: int) -> Ite
     rest, unended = conversation.unended(number)
     if rest:
         name = "a message" if unended is None else unended.name
-        yield "text", f"({counted(rest, 'byte')} of {name}, which ends later)"
+        yield "text", f"({counted(rest, 'byte')} of {name}, continued later)"
 
 
 def _field(name: str, value: Any, depth: int) -> Iterator[str]:
-    """A field, those within it below it."""
     indent = "  " * depth
     parts: list[tuple[str, Any]] = []
     if isinstance(value, dict):
@@ -273,7 +270,7 @@ def _field(name: str, value: Any, depth: int) -> Iterator[str]:
 
 
 def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagnostic) -> Iterator[Shown]:
-    """What is wrong with a message, as `kiebitz check` shows it."""
+    """Yield a diagnostic as `kiebitz check` shows it."""
     is_datagram = conversation.stream.transport == "udp"
     lines: list[Line] = []
     if is_datagram:

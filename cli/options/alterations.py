@@ -1,4 +1,4 @@
-"""What `kiebitz whatif` is asked to change: read, looked up in the session, and made splices of."""
+"""The edits of `kiebitz whatif`: parsing, lookup in the session, and conversion to splices."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kiebitz.dissectors.editing.assignment_parser import (
     split_name,
 )
 from kiebitz.dissectors.editing.item_edits import Splice
-from kiebitz.dissectors.editing.message_encoding import edited, made
+from kiebitz.dissectors.editing.message_encoding import edit_message, encode_new
 from kiebitz.dissectors.model import OPPOSITE, Direction, Message
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.message_queries import messages
-from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
 from kiebitz.storage.read.timeline import Timeline
 
 Verb = Literal["drop", "edit", "insert"]
@@ -36,7 +36,7 @@ _FORMS: dict[Verb, str] = {
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What is to be done about a message: it is dropped, given values, or followed by one called `name`."""
+    """One edit: drop message `number`, change its fields, or insert a message called `name` after it."""
 
     verb: Verb
     number: int
@@ -45,12 +45,12 @@ class Wish(msgspec.Struct, frozen=True):
 
     @property
     def option(self) -> str:
-        """As it is written on the command line."""
+        """Command-line spelling."""
         return f"--{self.verb} {shlex.quote(f'#{self.number} {self._values}'.strip())}"
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Description for people."""
         if self.verb == "drop":
             return f"without #{self.number}"
         if self.verb == "edit":
@@ -63,7 +63,7 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 def read_wishes(verb: Verb, given: Sequence[str]) -> list[Wish]:
-    """What is wished for with an option. Raises click.UsageError."""
+    """Parse the values of one option. Raises click.UsageError."""
     return [_read(verb, text) for text in given]
 
 
@@ -71,10 +71,10 @@ def _read(verb: Verb, text: str) -> Wish:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise click.UsageError(f"--{verb}: this is not UTF-8") from None
+        raise click.UsageError(f"--{verb}: not UTF-8") from None
     number, rest = leading_number(text)
     if number is None:
-        raise click.UsageError(f"--{verb}: {text!r} does not begin with a message's number: {_FORMS[verb]}")
+        raise click.UsageError(f"--{verb}: {text!r} does not begin with a message number: {_FORMS[verb]}")
     name = ""
     if verb == "insert":
         name, rest = split_name(rest)
@@ -88,9 +88,9 @@ def _read(verb: Verb, text: str) -> Wish:
 
 
 def splices_of(timeline: Timeline, wishes: Sequence[Wish]) -> list[Splice]:
-    """What becomes of a session's messages if all wishes come true.
+    """Return the splices that apply all edits to a session.
 
-    Raises StorageError for what the session does not have, and for values that do not fit.
+    Raises StorageError for unknown messages and for values that do not fit.
     """
     found = _Splices(timeline)
     for wish in wishes:
@@ -104,9 +104,9 @@ def splices_of(timeline: Timeline, wishes: Sequence[Wish]) -> list[Splice]:
 
 
 def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[Message]:
-    """The messages that tell of the same event as one that is dropped or edited, and are left as they are.
+    """Return unedited messages that report the same event as an edited or dropped one.
 
-    Of one that is edited only those that say just the same, so that the same can be done to them.
+    For an edit, return only exact copies, to which the same edit can be applied.
     """
     row = message_numbered(timeline, wish.number)
     if wish.verb == "insert" or row.event_id is None:
@@ -121,15 +121,15 @@ def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[Messa
 
 
 class _Splices:
-    """Looks wishes up in a session; `by_message` is the fate of its messages, by their ids."""
+    """Builder of splices, `by_message` id."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._bytes = Bytes(timeline.connection)
+        self._bytes = RecordedBytes(timeline.connection)
         self.by_message: dict[int, Splice] = {}
 
     def add(self, wish: Wish) -> None:
-        """Look a wish up. Raises AssignmentError, NoSuchMessageError."""
+        """Add the splice of one edit. Raises AssignmentError and NoSuchMessageError."""
         row = message_numbered(self._timeline, wish.number)
         if wish.verb == "insert":
             direction, data = self._new(row, wish)
@@ -141,13 +141,12 @@ class _Splices:
         splice = self._splice(row)
         if splice.instead is not None:
             raise AssignmentError(
-                "this message is dropped or edited already; all its values go into one --edit"
+                "this message is already dropped or edited; put all its values into one --edit"
             )
         instead = b"" if wish.verb == "drop" else self._edited(row, wish)
         self.by_message[row.id] = msgspec.structs.replace(splice, instead=instead)
 
     def _splice(self, row: Message) -> Splice:
-        """What becomes of a message so far."""
         return self.by_message.get(row.id) or Splice(
             row.stream.id, row.direction, row.offset, row.length, row.ts_ns
         )
@@ -160,20 +159,19 @@ class _Splices:
         return dissector
 
     def _edited(self, row: Message, wish: Wish) -> bytes:
-        """A message's bytes with other values."""
         stretches = self._bytes.between(row.stream.id, row.direction, row.offset, row.offset + row.length)
         frame = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
-        return edited(self._dissector(row), frame, row.direction, wish.assignments)
+        return edit_message(self._dissector(row), frame, row.direction, wish.assignments)
 
     def _new(self, row: Message, wish: Wish) -> tuple[Direction, bytes]:
-        """The bytes of a message that is put in on the stream of another one, and which way they go."""
+        """Return the direction and bytes of a message to insert on the stream of `row`."""
         directions = (row.direction, OPPOSITE[row.direction])
-        return made(self._dissector(row), wish.name, directions, wish.assignments)
+        return encode_new(self._dissector(row), wish.name, directions, wish.assignments)
 
     def _under_way(self, row: Message, direction: Direction) -> Message:
-        """Behind which message one that goes the other way can follow this one.
+        """Return the message after which one in the other direction can be inserted.
 
-        As a rule that is this one. But of a byte stream's other direction a part of a message may have come.
+        Usually this is `row`, unless a message of the other direction was only partly received by then.
         """
         (come,) = self._timeline.connection.execute(
             "SELECT max(offset + length) FROM chunks WHERE stream_id = ? AND direction = ? AND id <"

@@ -1,4 +1,4 @@
-"""The relay's options that alter messages as they pass: read in the order in which they were given."""
+"""The relay's options that alter messages in transit, read in command-line order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kiebitz.cli.options.catalog import completed
+from kiebitz.cli.options.catalog import complete_filter
+from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.proxy.relay.modes import Mode, Reverse
 
 if TYPE_CHECKING:
@@ -15,18 +16,25 @@ if TYPE_CHECKING:
     from kiebitz.services.alteration.rules import Rule
 
 _ORDER = "kiebitz.order"
-"""Where a command notes the names of the options that were given, one after the other."""
+"""Key of the option names in command-line order, in the context's metadata."""
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
-_NAMES = ("change", "drop", "double", "delay", "insert", "hold", "impair", "scripts")
+_NAMES = ("change", "drop", "duplicate", "delay", "insert", "hold", "impair", "scripts")
+
+
+class _HeldAtExit(click.Choice):  # type: ignore[type-arg]
+    """The values of --held-at-exit; `let-go` is the former name of `forward`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert("forward" if value == "let-go" else value, param, ctx)
 
 
 class OrderedCommand(click.Command):
-    """A command that knows in which order its options were given."""
+    """A command that records the order of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note the order, then do what each command does."""
+        """Record the order, then parse as usual."""
         if not ctx.resilient_parsing:
             _, _, order = self.make_parser(ctx).parse_args(args=list(args))
             ctx.meta[_ORDER] = [parameter.name for parameter in order]
@@ -34,85 +42,90 @@ class OrderedCommand(click.Command):
 
 
 def altering_options(command: _F) -> _F:
-    """Add all of them to a command, which gets their values by name; see `read_rules`."""
+    """Add all altering options to a command; see `read_rules`."""
     about = "FILTER [WHICH]"
     for option in reversed(
         (
             click.option(
                 "--change",
                 multiple=True,
-                shell_complete=completed,
+                shell_complete=complete_filter,
                 nargs=2,
                 metavar=f"'{about}' 'FIELD=VALUE …'",
-                help="Give the fields of these messages other values as they pass, as in "
+                help="Change fields of matching messages in transit, as in "
                 "--change 'msg == \"ROLLED\" [2nd]' dice=2,1. WHICH is [2nd], [first 2], [every 3rd] or "
-                "[20%, seed 7], counted for each direction of each stream. FILTER may ask for state.FIELD, "
-                "the table by then. The options from here to -s may be repeated; their order counts.",
+                "[20%, seed 7], counted per direction and stream. FILTER may use state.FIELD, "
+                "the state of the table at that time. "
+                "The options from here to -s may be repeated and apply in the given order.",
             ),
             click.option(
                 "--drop",
                 multiple=True,
-                shell_complete=completed,
+                shell_complete=complete_filter,
                 metavar=f"'{about}'",
-                help="Do not pass these messages on.",
+                help="Drop matching messages.",
             ),
             click.option(
-                "--double",
+                "--duplicate",
+                cls=RenamedOption,
+                former="--double",
                 multiple=True,
-                shell_complete=completed,
+                shell_complete=complete_filter,
                 metavar=f"'{about}'",
-                help="Pass these messages on twice.",
+                help="Forward matching messages twice.",
             ),
             click.option(
                 "--delay",
                 multiple=True,
-                shell_complete=completed,
+                shell_complete=complete_filter,
                 nargs=2,
                 metavar=f"'{about}' 500ms[±100ms]",
-                help="Let these messages wait, and those behind them with them; with '500ms, reorder' those "
-                "behind them do not.",
+                help="Delay matching messages and all messages behind them; with '500ms, reorder' later "
+                "messages overtake them.",
             ),
             click.option(
                 "--insert",
                 multiple=True,
-                shell_complete=completed,
+                shell_complete=complete_filter,
                 nargs=2,
                 metavar=f"'{about}' 'NAME FIELD=VALUE …'",
-                help="Put in another message behind each of these, on the same stream and going the same "
-                "way, unless only the other side has such messages.",
+                help="Insert a message after each matching one, on the same stream, in the same direction "
+                "unless only the other side sends it.",
             ),
             click.option(
                 "--hold",
                 multiple=True,
-                shell_complete=completed,
+                shell_complete=complete_filter,
                 metavar=f"'{about}'",
-                help="Let these messages wait until somebody lets them go, edits or drops them in kiebitz "
-                "watch or on the page of kiebitz serve.",
+                help="Hold matching messages until they are forwarded, edited or dropped in kiebitz watch or "
+                "on the page of kiebitz serve.",
             ),
             click.option(
                 "--impair",
                 multiple=True,
                 metavar="HOW",
-                help="Let everything pass as through a bad network: 'loss 5%, delay 80ms±20ms, reorder 2%, "
-                "double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7'. Datagrams are lost, come twice or "
-                "behind the next one; byte streams are cut into pieces or reset.",
+                help="Simulate a poor network: 'loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate "
+                "64kbit/s, cut 10%, reset 1%, seed 7'. Datagrams are lost, duplicated or reordered; byte "
+                "streams are split into pieces or reset.",
             ),
             click.option(
                 "-s",
                 "scripts",
                 multiple=True,
                 metavar="HOOKS.PY",
-                help="Let the functions of this file say what becomes of each message.",
+                help="Let the functions in this file decide what happens to each message.",
             ),
             click.option(
-                "--force", "is_forced", is_flag=True, help="Send values that the grammar does not allow, too."
+                "--force", "is_forced", is_flag=True, help="Also send values that the grammar does not allow."
             ),
             click.option(
-                "--at-end",
-                type=click.Choice(["let-go", "drop"]),
-                default="let-go",
+                "--held-at-exit",
+                cls=RenamedOption,
+                former="--at-end",
+                type=_HeldAtExit(["forward", "drop"]),
+                default="forward",
                 show_default=True,
-                help="What becomes of messages that are held when Kiebitz ends.",
+                help="What to do on exit with messages that are still held.",
             ),
         )
     ):
@@ -121,15 +134,15 @@ def altering_options(command: _F) -> _F:
 
 
 def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
-    """What the options say, in their order. Raises click.UsageError, RuleError and FilterError."""
+    """Return the rules in command-line order. Raises click.UsageError, RuleError and FilterError."""
     given: Mapping[str, Any] = ctx.params
     is_forced = bool(given["is_forced"])
     if not any(given[name] for name in _NAMES):
-        for option, is_given in (("--force", is_forced), ("--at-end", given["at_end"] == "drop")):
+        for option, is_given in (("--force", is_forced), ("--held-at-exit", given["held_at_exit"] == "drop")):
             if is_given:
-                raise click.UsageError(f"{option} goes with an option that alters messages")
+                raise click.UsageError(f"{option} requires an option that alters messages")
         return []
-    # The filter language takes its time to load, and most relays alter nothing.
+    # The filter language is slow to import, and most relays alter nothing.
     from kiebitz.services.alteration.impairment import ImpairmentError, read_impairment
     from kiebitz.services.alteration.rules import (
         Impair,
@@ -149,13 +162,13 @@ def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
             rule = Impair(text=written("--impair", how), impairment=read_impairment(how))
         except ImpairmentError as error:
             raise RuleError(f"--impair: {error}") from error
-        _refuse_in_vain(rule.impairment, modes)
+        _check_transports(rule.impairment, modes)
         return rule
 
     readers: Mapping[str, Callable[[Any], Rule]] = {
         "change": lambda values: change(*values, is_forced=is_forced),
         "drop": drop,
-        "double": double,
+        "duplicate": double,
         "delay": lambda values: delay(*values),
         "insert": lambda values: insert(*values, is_forced=is_forced),
         "hold": hold,
@@ -166,8 +179,8 @@ def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
     return [readers[name](next(waiting[name])) for name in ctx.meta[_ORDER] if name in readers]
 
 
-def _refuse_in_vain(how: Impairment, modes: Sequence[Mode]) -> None:
-    """Raise click.UsageError where something that is asked for can never happen."""
+def _check_transports(how: Impairment, modes: Sequence[Mode]) -> None:
+    """Raise click.UsageError if an impairment cannot apply to any of the modes."""
     transports = {mode.transport if isinstance(mode, Reverse) else None for mode in modes}
     if transports in ({"udp"}, {"tcp"}):
         (transport,) = transports
@@ -175,5 +188,5 @@ def _refuse_in_vain(how: Impairment, modes: Sequence[Mode]) -> None:
         if names:
             other = "TCP" if transport == "udp" else "UDP"
             raise click.UsageError(
-                f"--impair: {names[0]} is nothing for {str(transport).upper()}, but for {other}"
+                f"--impair: {names[0]} applies to {other}, not to {str(transport).upper()}"
             )

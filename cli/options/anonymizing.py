@@ -1,4 +1,4 @@
-"""`--anonymize` and `--replaced`: sessions that name nobody, and the list of what stands for whom."""
+"""The options `--anonymize` and `--mapping-file`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT
+from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.storage.database.schema import StorageError, sentence
 
@@ -22,31 +23,32 @@ anonymize_option = click.option(
     "--anonymize",
     "is_anonymized",
     is_flag=True,
-    help="Put others in place of names, chats, passwords and addresses, the same one everywhere.",
+    help="Replace names, chats, passwords and addresses with consistent pseudonyms.",
 )
-"""Gives the command `is_anonymized`."""
 
-replaced_option = click.option(
-    "--replaced",
+mapping_file_option = click.option(
+    "--mapping-file",
+    cls=RenamedOption,
+    former="--replaced",
     type=BESIDE_OUTPUT,
     metavar="FILE",
-    help="With --anonymize: list in this new file what stands for whom. Keep it to yourself.",
+    help="With --anonymize: write original values and pseudonyms to this new file. Keep it private.",
 )
-"""Gives the command `replaced`: a path, or None."""
+"""Passes `mapping_file` to the command: a path, or None."""
 
 
-def check_replaced(is_anonymized: bool, replaced: str | None) -> None:
-    """Raise UsageError for `--replaced` without `--anonymize`."""
-    if replaced is not None and not is_anonymized:
-        raise click.UsageError("--replaced goes with --anonymize")
+def check_mapping_file(is_anonymized: bool, path: str | None) -> None:
+    """Raise UsageError for `--mapping-file` without `--anonymize`."""
+    if path is not None and not is_anonymized:
+        raise click.UsageError("--mapping-file requires --anonymize")
 
 
 @contextmanager
-def listing_replaced(path: str | None, pseudonyms: Pseudonyms | None) -> Iterator[None]:
-    """When the block is over, list in a new file what stands for whom, if there is a path.
+def writing_mapping(path: str | None, pseudonyms: Pseudonyms | None) -> Iterator[None]:
+    """Write the pseudonyms to a new file, readable only by its owner, when the block ends.
 
-    Only its owner may read it. Raises StorageError before the block if there is such a file already, and
-    after it if the list cannot be written.
+    Do nothing without a path. Raises StorageError before the block if the file exists, and after it if the
+    file cannot be written.
     """
     if path is None or pseudonyms is None:
         yield
@@ -55,7 +57,7 @@ def listing_replaced(path: str | None, pseudonyms: Pseudonyms | None) -> Iterato
         try:
             yield
         except StorageError:
-            # Nothing came of it, and the file would be in the way of another try.
+            # Remove the file, which would block another attempt.
             os.unlink(path)
             raise
         finally:
@@ -63,11 +65,11 @@ def listing_replaced(path: str | None, pseudonyms: Pseudonyms | None) -> Iterato
                 file.writelines(f"{word}\t{stand_in}\n" for word, stand_in in pseudonyms.pairs())
                 file.flush()
             except OSError as error:
-                raise StorageError(f"{sentence(path, error)}; the list is not complete") from error
+                raise StorageError(f"{sentence(path, error)}; the list is incomplete") from error
 
 
 def _new_list(path: str) -> int:
-    """Make a file that only its owner may read, or use an empty one that a killed command has left.
+    """Open a new file readable only by its owner, or an empty one that a killed command left.
 
     Raises StorageError.
     """
@@ -79,7 +81,7 @@ def _new_list(path: str) -> int:
         is_empty = stat.S_ISREG(found.st_mode) and found.st_size == 0
         if is_empty and is_own_user(found.st_uid) and found.st_nlink == 1 and not found.st_mode & 0o077:
             with suppress(BlockingIOError):
-                # Held as long as this file is open, by whoever is about to write a list.
+                # The lock is held while the file is open: no other process is writing it.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 give_to_invoking_user(descriptor)
                 is_new = True
@@ -89,5 +91,5 @@ def _new_list(path: str) -> int:
         if not os.path.lexists(path):
             raise StorageError(sentence(path, error)) from error
     if not is_new:
-        raise StorageError(f"{path}: there is such a file already; name a new one for the list")
+        raise StorageError(f"{path}: file exists; give a new file for the mapping")
     return descriptor

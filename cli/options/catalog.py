@@ -1,4 +1,4 @@
-"""What filters may name, taken from the grammars, and the option -Y that takes one."""
+"""The option -Y: a display filter, with completion of field names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from kiebitz.cli.options.session import SESSION_ARGUMENTS, open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.services.sessions import every_session
-from kiebitz.storage.read.conditions import compile_wanted, field_catalog, names_at_end
-from kiebitz.storage.read.filter_hints import paths_to, spoken
+from kiebitz.storage.read import conditions
+from kiebitz.storage.read.conditions import compile_optional_filter, field_catalog
+from kiebitz.storage.read.filter_hints import find_paths, session_protocols
 
-# The filter language takes its time to load, and most commands are asked without a filter.
+# The filter language is slow to import, and most commands run without a filter.
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
@@ -25,31 +26,31 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
     from kiebitz.dissectors.filters import FilterError, compile_filter
 
     try:
-        return compile_wanted(text)
+        return compile_optional_filter(text)
     except FilterError as error:
         if not error.unknown:
             raise
-        # Now it pays to look into the sessions: what is near among their own words is meant.
+        # Look for similar names in the sessions themselves.
         given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
-        # Of many it would take long; the first one's words are the others', too.
+        # Only in the first of several sessions, as all would take long.
         given += islice(every_session(context.params.get("sessions", ())), 1)
-        # The command is refused before it has begun, so nothing would be closed with it.
+        # The command has no context yet that would close the sessions.
         with click.Context(context.command):
-            opened = [open_session(session, is_told=False) for session in given]
-            found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
+            opened = [open_session(session, warns=False) for session in given]
+            found = dict.fromkeys(path for each in opened for path in find_paths(each, str(error.unknown[0])))
             if found:
                 hint = did_you_mean(*found)
                 raise FilterError(error.message, text, error.position, error.length, hint) from None
             if opened:
                 compile_filter(
-                    text, field_catalog({name for timeline in opened for name in spoken(timeline)})
+                    text, field_catalog({name for timeline in opened for name in session_protocols(timeline)})
                 )
         raise
 
 
-def completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The name that is being written at the end of a filter."""
-    before, names = names_at_end(text)
+def complete_filter(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    """Complete the name at the end of a filter."""
+    before, names = conditions.complete_filter(text)
     return candidates((before + name, None) for name in names)
 
 
@@ -58,7 +59,7 @@ filter_option = click.option(
     "wanted",
     metavar="FILTER",
     callback=_compiled,
-    shell_complete=completed,
-    help='Only what meets this display filter, as in: msg == "ROLL" && stream == 3',
+    shell_complete=complete_filter,
+    help='Display filter, as in: msg == "ROLL" && stream == 3',
 )
-"""Gives the command `wanted`: the compiled Filter, or None. Raises FilterError."""
+"""Passes `wanted` to the command: the compiled Filter, or None. Raises FilterError."""

@@ -1,7 +1,6 @@
-"""Options that show a recording while it goes on, and the companions that do so.
+"""The companions of a recording: `kiebitz watch` and `kiebitz serve` in processes of their own.
 
-A companion is another command of Kiebitz in a process of its own. So no byte waits for a picture, and the
-recording goes on if the picture fails.
+Separate processes keep rendering from delaying traffic, and a crash from ending the recording.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from kiebitz.proxy.relay.modes import parse_endpoint
 from kiebitz.services.standard_streams import flush, tell, warn
 
 HOST, PORT = "127.0.0.1", 8765
-"""Default address of the page."""
+"""Default address of the web page."""
 
 RECORDER = "KIEBITZ_RECORDER_LIVES"
-"""Environment variable with a descriptor that is at its end when the recording process is gone."""
+"""Environment variable with a pipe's descriptor, at end of file when the recording process has exited."""
 
 _TERMINATE_S = 3.0
-"""Maximum time (seconds) for the page's server to end."""
+"""Time (seconds) for the web server to exit."""
 
 _OUTPUTS = (1, 2)
 
-_GIVE_BACK = (
+_RESET_TERMINAL = (
     b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l\x1b[<u"
     b"\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[m"
 )
-"""Ends all that Textual asks of a terminal: mouse, paste, focus, keys; lines, the other screen, no cursor."""
+"""Undoes Textual's terminal modes: mouse, paste, focus, keys; line wrap, alternate screen, hidden cursor."""
 
 Command = Callable[..., Any]
 
@@ -58,17 +57,20 @@ def _parse_place(text: str) -> tuple[str, int]:
 
 
 def showing_options(command: Command) -> Command:
-    """Give a command that records `wanted`, a filter's text, `quiet`, `is_watched` and `place`."""
+    """Add -Y, -q, --watch and --serve to a recording command: `wanted`, `quiet`, `is_watched`, `place`."""
     options = (
         click.option(
-            "-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded."
+            "-Y",
+            "wanted",
+            metavar="FILTER",
+            help="Print only what matches this display filter; everything is recorded.",
         ),
-        click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens."),
+        click.option("-q", "quiet", is_flag=True, help="Print no events."),
         click.option(
             "--watch",
             "is_watched",
             is_flag=True,
-            help="Show the table as kiebitz watch does; quitting that ends the recording.",
+            help="Show the table as in kiebitz watch; quitting it ends the recording.",
         ),
         click.option(
             "--serve",
@@ -77,14 +79,14 @@ def showing_options(command: Command) -> Command:
             is_flag=False,
             flag_value=f"{HOST}:{PORT}",
             metavar="[HOST:PORT]",
-            help=f"Show the table in the browser meanwhile, as kiebitz serve does, on {HOST}:{PORT} or here.",
+            help=f"Serve the table as a web page, as in kiebitz serve. Default: {HOST}:{PORT}.",
         ),
     )
     return reduce(lambda made, option: option(made), reversed(options), command)
 
 
 class Companions(ExitStack):
-    """The companions of a recording; as a context, until the recording is over.
+    """The companions of a recording, as a context.
 
     Raises UsageError if one of them needs a terminal and there is none.
     """
@@ -103,18 +105,18 @@ class Companions(ExitStack):
         return self
 
     def start(self, session: str, on_quit: Callable[[], None]) -> None:
-        """Show this session, `DB:N`; `on_quit` is called in a thread when the user quits the picture."""
+        """Show session `DB:N`; call `on_quit` in a thread when the user quits a companion."""
         for companion in self._companions:
             companion.start(session, on_quit)
 
     def stop(self) -> None:
-        """End the pictures with the recording; otherwise they stay until the user quits."""
+        """Terminate the companions; otherwise they stay until the user quits."""
         for companion in self._companions:
             companion.stop()
 
 
 class _Companion(ABC):
-    """A command in a process of its own."""
+    """A command in a separate process."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -146,19 +148,19 @@ class _Companion(ABC):
 
     @abstractmethod
     def _ended(self, status: int, on_quit: Callable[[], None]) -> None:
-        """Act on an end that was not asked for, in a thread."""
+        """Handle an exit that was not requested; called in a thread."""
 
 
 class _Watch(_Companion):
     """`kiebitz watch` on the same terminal.
 
-    As a context, it redirects stdout and stderr into a file, until the user has quit and all is recorded. The
-    picture shows the file in a pane; its lines are repeated when the terminal is free again.
+    As a context, it redirects stdout and stderr into a file, which `watch` shows in a pane. The lines are
+    printed when the user has quit and everything is recorded.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        check_terminal("leave --watch away; kiebitz watch can follow it on another terminal", True)
+        check_terminal("omit --watch and run kiebitz watch in another terminal", True)
 
     def __enter__(self) -> Self:
         flush()
@@ -171,7 +173,7 @@ class _Watch(_Companion):
     def __exit__(self, *_: object) -> None:
         process = self._process
         if process is not None:
-            # It says that the recording is over, and stays until the user quits. A signal ends it, too.
+            # It reports the end of the recording and runs until the user quits, or a signal arrives.
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: self.stop())
             process.wait()
@@ -184,7 +186,7 @@ class _Watch(_Companion):
 
     def _start(self, session: str) -> subprocess.Popen[bytes]:
         stdout, stderr = self._terminal
-        # A capture may come through stdin.
+        # stdin may be a capture.
         stdin = None if sys.stdin.isatty() else os.open("/dev/tty", os.O_RDWR)
         words = "watch", session
         return _start(words, RECORDER_OUTPUT, self._file.fileno(), stdin=stdin, stdout=stdout, stderr=stderr)
@@ -194,12 +196,12 @@ class _Watch(_Companion):
             on_quit()
             return
         if status < 0:
-            # It could not do so itself.
+            # It could not restore the terminal itself.
             termios.tcsetattr(self._terminal[0], termios.TCSANOW, self._modes)
-            os.write(self._terminal[0], _GIVE_BACK)
+            os.write(self._terminal[0], _RESET_TERMINAL)
         self._redirect(self._terminal)
-        how = f"was killed by signal {-status}" if status < 0 else f"has ended with status {status}"
-        warn(f"the picture {how}; the recording goes on: Ctrl-C ends it")
+        how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+        warn(f"kiebitz watch {how}; still recording: Ctrl-C ends it")
 
     def _redirect(self, descriptors: list[int]) -> None:
         flush()
@@ -208,13 +210,13 @@ class _Watch(_Companion):
 
 
 class _Page(_Companion):
-    """`kiebitz serve`, until the recording is over. Leaving a page ends nothing."""
+    """`kiebitz serve`, until the recording ends."""
 
     def __init__(self, place: tuple[str, int]) -> None:
         super().__init__()
         self._host, self._port = place
         self._life = -1
-        """Closed when this process ends, however it does: the server has the end that is read."""
+        """Write end of a pipe; the server reads end of file when this process exits."""
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -230,20 +232,20 @@ class _Page(_Companion):
         read, self._life = os.pipe()
         words = "serve", session, "--host", self._host, "--port", str(self._port)
         try:
-            # Its address is no line of what happens, so it goes to stderr. Ctrl-C is for the recording, which
-            # ends the server in its time.
+            # Its address goes to stderr, as stdout has the events. In its own session it does not get Ctrl-C:
+            # the recording stops it.
             return _start(words, RECORDER, read, stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
         finally:
             os.close(read)
 
     def _ended(self, status: int, on_quit: Callable[[], None]) -> None:
-        warn(f"the page is not served any more (status {status}); the recording goes on")
+        warn(f"kiebitz serve exited with status {status}; still recording")
 
 
 def _start(words: tuple[str, ...], variable: str, descriptor: int, **options: Any) -> subprocess.Popen[bytes]:
-    """Start a command that inherits a descriptor, whose number is in a variable of its environment.
+    """Start a command that inherits a descriptor, with its number in an environment variable.
 
-    Nothing of the current folder is imported. The options are those of Popen; raises OSError.
+    Nothing is imported from the current folder. `options` are those of Popen. Raises OSError.
     """
     root = str(Path(kiebitz.__file__).parent.parent)
     paths = filter(None, (root, os.environ.get("PYTHONPATH")))

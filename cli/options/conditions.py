@@ -1,4 +1,4 @@
-"""Options of the form KIND:NUMBER, in tshark's notation, as in duration:60; among them `-b`."""
+"""Options of the form KIND:NUMBER, as in tshark's duration:60; among them `-b`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kiebitz.cli.param_type import ParamType
 from kiebitz.services.recording.rotation import Limits
 
 _SMALLEST_KB = 1000
-"""An empty database has 100."""
+"""An empty database has 100 KB."""
 
 
 class Condition(NamedTuple):
-    """What is limited, and to how much of it."""
+    """A limit: its kind and value."""
 
     kind: str
     number: float
 
 
 class ConditionType(ParamType[Condition]):
-    """Reads KIND:NUMBER; `units` has the unit of each kind, in capitals."""
+    """Parser of KIND:NUMBER; `units` maps each kind to its unit, in capitals."""
 
     name = "condition"
 
@@ -46,7 +46,7 @@ def _limits(context: click.Context, parameter: click.Parameter, given: Sequence[
     numbers = dict(given)
     size = numbers.get("filesize")
     if size is not None and size < _SMALLEST_KB:
-        raise click.BadParameter(f"filesize:{_SMALLEST_KB} is the least that makes sense", context, parameter)
+        raise click.BadParameter(f"the minimum is filesize:{_SMALLEST_KB}", context, parameter)
     return Limits(numbers.get("duration"), None if size is None else round(size * 1000)) if given else None
 
 
@@ -57,8 +57,8 @@ rotation_option = click.option(
     type=ConditionType({"duration": "SECONDS", "filesize": "KB"}),
     callback=_limits,
     metavar="CONDITION",
-    help="duration:SECONDS or filesize:KB (of 1,000 bytes): go on in a new database after that time, or at "
-    "that size. They are named with a number and the time, as in game_00001_20261122074829.db. Both may be "
-    "given.",
+    help="Start a new database after duration:SECONDS or at filesize:KB (of 1,000 bytes). The "
+    "files are named with a number and the time, as in game_00001_20261122074829.db. Both "
+    "conditions may be given.",
 )
-"""Gives the command `limits`: Limits, or None."""
+"""Passes `limits` to the command: Limits, or None."""

@@ -1,4 +1,4 @@
-"""How messages are named on the command line: `#31`, or 31, is a message's number within its session."""
+"""Message numbers on the command line: `#31` or 31, counted within a session."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
 
 
 class NoSuchMessageError(KiebitzError):
-    """A session has no message of this number; the sentence says which numbers it has."""
+    """A session has no message of this number; the text gives the nearest numbers."""
 
 
 class MessageNumber(ParamType[int]):
-    """Reads a message's number."""
+    """Parser of a message number."""
 
     name = "message"
 
@@ -31,18 +31,18 @@ class MessageNumber(ParamType[int]):
             return value
         number, rest = leading_number(value)
         if number is None or rest:
-            self.fail(f"{value!r} is no message's number, as in '#31' or 31", param, ctx)
+            self.fail(f"{value!r} is not a message number, as in '#31' or 31", param, ctx)
         return number
 
 
 def leading_number(text: str) -> tuple[int | None, str]:
-    """The number of a message that a text begins with, None if it does not, and what stands behind it."""
+    """Split a text into a leading message number, or None, and the rest."""
     form = _NUMBERED.fullmatch(text)
     return (None, text) if form is None else (int(form[1]), form[2] or "")
 
 
 def message_numbered(timeline: Timeline, number: int) -> Message:
-    """The message of this number within the session. Raises NoSuchMessageError."""
+    """Return a message by its number in the session. Raises NoSuchMessageError."""
     row = next(messages(timeline, "m.id = ?", [timeline.numbers.row_id("messages", number)]), None)
     if row is None:
         known = [
@@ -54,6 +54,6 @@ def message_numbered(timeline: Timeline, number: int) -> Message:
             )
         ]
         raise NoSuchMessageError(
-            f"#{number}: there is no such message in this session; {nearest_number(number, known)}"
+            f"#{number}: no such message in this session; {nearest_number(number, known)}"
         )
     return row

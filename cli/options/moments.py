@@ -1,4 +1,4 @@
-"""The options that name a moment or a game of a session, for `state` and `replay`."""
+"""Options that select a moment, a game or a player of a session."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 
 from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
 from kiebitz.cli.options.parsed import Parsed
-from kiebitz.storage.read.seek import parse_moment
+from kiebitz.storage.read.seek import parse_position
 
 game_option = click.option(
-    "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="This game only."
+    "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="Only this game."
 )
 
 player_option = click.option(
@@ -20,16 +20,16 @@ player_option = click.option(
     "player",
     metavar="PLAYER",
     shell_complete=complete_player,
-    help="Only what this player could know.",
+    help="Show only what this player could observe.",
 )
 
 
 def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], Any]:
-    """An option that takes a moment, None if it is not given."""
+    """Return an option for a moment; None if it is not given."""
     return click.option(
         flag,
         parameter,
-        type=Parsed("moment", parse_moment),
+        type=Parsed("moment", parse_position),
         metavar="MOMENT",
         shell_complete=complete_moment,
         help=help_text,

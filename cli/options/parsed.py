@@ -14,14 +14,13 @@ T = TypeVar("T")
 
 
 class Parsed(ParamType[T]):
-    """Reads a value with `parse`, whose ValueError or KiebitzError says in a sentence what is wrong."""
+    """Parser of values with `parse`, which raises ValueError or KiebitzError."""
 
     def __init__(self, name: str, parse: Callable[[str], T]) -> None:
         self.name = name
         self._parse = parse
 
     def convert(self, value: str | T, param: click.Parameter | None, ctx: click.Context | None) -> T:
-        """The value; one that was read already stays as it is."""
         if not isinstance(value, str):
             return value
         try:

@@ -1,4 +1,4 @@
-"""`kiebitz relay --print-rules`: the firewall rules that lead traffic to a transparent relay, printed."""
+"""`kiebitz relay --print-rules`: firewall rules that redirect traffic to a transparent relay."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from kiebitz.services.decode_as import TRANSPORTS
 _HIGHEST = 65_535
 _PORTS = re.compile(r"(?:(tcp|udp)/)?([0-9]{1,5})(?:-([0-9]{1,5}))?", re.A)
 _INTERFACE = re.compile(r"[\w.@:+-]{1,15}", re.A)
-"""What stands in a script is spelt so that no shell takes it for anything else."""
+"""Names without characters that a shell interprets, as the rules are a shell script."""
 
 
 class PortsType(ParamType[Ports]):
-    """Reads `9000`, `udp/9000` and `7001-7003`."""
+    """Parser of `9000`, `udp/9000` and `7001-7003`."""
 
     name = "ports"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Ports:
-        """The ports that are written."""
         match = _PORTS.fullmatch(value)
         first, last = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
         if match is None or not 0 < first <= last <= _HIGHEST:
@@ -34,34 +33,32 @@ class PortsType(ParamType[Ports]):
 
 
 class InterfaceType(ParamType[str]):
-    """Reads the name of a network interface, which need not be there yet."""
+    """Parser of a network interface's name; the interface need not exist yet."""
 
     name = "interface"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name as it is."""
         if not _INTERFACE.fullmatch(value):
-            self.fail(f"'{value}' is no name of an interface, such as wlan0 or lo", param, ctx)
+            self.fail(f"'{value}' is not the name of an interface, such as wlan0 or lo", param, ctx)
         return value
 
 
 def print_rules(
     modes: Sequence[Mode], interfaces: Sequence[str], ports: Sequence[Ports], keep_source: bool
 ) -> None:
-    """Print the rules for each transparent mode. Raises click.UsageError if something is not said."""
+    """Print the rules for each transparent mode. Raises click.UsageError."""
     transparent = [mode for mode in modes if isinstance(mode, Transparent)]
     if not transparent:
-        raise click.UsageError("--print-rules is for transparent modes: add -m transparent@9001")
+        raise click.UsageError("--print-rules requires a transparent mode: add -m transparent@9001")
     if not interfaces:
         raise click.UsageError(
-            "--print-rules does not know where the players come in: add -i wlan0, "
-            "or -i lo for this machine's programs"
+            "--print-rules requires the players' interface: add -i wlan0, or -i lo for this machine"
         )
     if not ports:
-        raise click.UsageError("--print-rules does not know the servers' ports: add --port 9000, or udp/9000")
+        raise click.UsageError("--print-rules requires the servers' ports: add --port 9000, or udp/9000")
     for mode in transparent:
         if not mode.listen_port:
-            raise click.UsageError(f"rules for {mode} need a port that is known before")
+            raise click.UsageError(f"rules for {mode} require a fixed port")
         show_lines(
             format_rules(
                 generate_rules(Redirection(mode, tuple(interfaces), tuple(ports), keep_source))

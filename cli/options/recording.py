@@ -1,4 +1,4 @@
-"""Options of the commands that record: the database and how much is recorded."""
+"""Options of the recording commands: the database and its maximum size."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kiebitz.cli.options.outputs import DATABASE
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.status import FAILED
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.recording.disk_space import Room
+from kiebitz.storage.recording.disk_space import SpaceLimit
 
-# Not all who take these options record.
+# Not every command with these options records.
 if TYPE_CHECKING:
     from kiebitz.storage.recording.recorder import Recorder
 
@@ -24,7 +24,7 @@ database_option = click.option(
     type=DATABASE,
     default=lambda: configuration().database,
     metavar="DB",
-    help="Record into this database. Without it, into kiebitz.db, or the one of the configuration file.",
+    help="Record into this database. Default: kiebitz.db, or the one in the configuration file.",
 )
 
 
@@ -34,7 +34,7 @@ _LEAST = 10 * 10**6
 
 
 class SizeType(ParamType[int]):
-    """Reads a size with its unit, of 1,000, as in 500MB or 2GB; gives bytes."""
+    """Parser of a size in decimal units, as in 500MB or 2GB; the value is in bytes."""
 
     name = "size"
 
@@ -43,10 +43,10 @@ class SizeType(ParamType[int]):
             return value
         match = _SIZE.fullmatch(value)
         if match is None:
-            self.fail(f"'{value}' is no size: write 500MB or 2GB", param, ctx)
+            self.fail(f"'{value}' is not a size, as in 500MB or 2GB", param, ctx)
         size = round(float(match[1]) * _UNITS[match[2].lower()])
         if size < _LEAST:
-            self.fail("10MB is the least that makes sense", param, ctx)
+            self.fail("the minimum is 10MB", param, ctx)
         return size
 
 
@@ -54,26 +54,26 @@ max_size_option = click.option(
     "--max-size",
     type=SizeType(),
     metavar="SIZE",
-    help="Record no more than this, as in 500MB or 2GB (of 1,000 MB), all files together. In any case 5 % of "
-    "the disk, or 1 GB if that is less, stays free.",
+    help="Stop recording at this size of all files together, as in 500MB or 2GB (1,000 MB). In "
+    "any case 5 % of the disk, or 1 GB if that is less, stay free.",
 )
-"""Gives the command `max_size`: bytes, or None."""
+"""Passes `max_size` to the command: bytes, or None."""
 
 
 class RecordingRoom:
-    """The room of a recording that ends when there is no more: at `max_size` bytes, or when a disk is low."""
+    """The disk limit of a recording: `max_size` bytes, or a disk that is nearly full."""
 
     def __init__(self, max_size: int | None) -> None:
-        self._room = Room(max_size)
+        self._room = SpaceLimit(max_size)
         self._reason: str | None = None
 
     def is_full(self, recorder: Recorder) -> bool:
-        """Whether to end."""
-        self._reason = self._room.why_full(recorder)
+        """Return True if the limit is reached."""
+        self._reason = self._room.stop_reason(recorder)
         return self._reason is not None
 
-    def tell_if_full(self) -> None:
-        """If it has ended for that, say so, and end the command with status 1."""
+    def exit_if_full(self) -> None:
+        """Report that the limit was reached, if it was, and exit with status 1."""
         if self._reason is not None:
-            warn(f"{self._reason}; the recording has ended, and what was read until then is kept")
+            warn(f"{self._reason}; the recording has ended, and everything read so far is kept")
             raise click.exceptions.Exit(FAILED)

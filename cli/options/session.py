@@ -1,4 +1,4 @@
-"""The argument SESSION, and what arguments of its kind are called."""
+"""The arguments SESSION and SESSION...."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.timeline import Timeline
 
 session_argument = click.argument("session", metavar="SESSION", type=SessionType(), is_eager=True)
-"""A SESSION as `open_session` takes it; it is read before the options."""
+"""A SESSION for `open_session`; eager, so that options can read the session."""
 
 sessions_argument = click.argument(
     "sessions", metavar="SESSION...", type=SessionType(), nargs=-1, required=True, is_eager=True
 )
-"""Several of them, in which `DB:*` is all of a database."""
+"""Several sessions; `DB:*` is all sessions of a database."""
 
 SESSION_ARGUMENTS = ("session", "a", "b")
-"""The names of arguments that each take one session."""
+"""Names of the arguments that take one session each."""
 
 
-def open_session(given: str, is_told: bool = True) -> Timeline:
-    """The session that is meant; the latest of a database with several, which is then told on stderr.
+def open_session(given: str, warns: bool = True) -> Timeline:
+    """Open a session; without a number the latest of a database, with a warning if there are several.
 
     Raises StorageError and CaptureError.
     """
     path, number = split_number(given)
     timeline, count = session_of(open_database(path), path, number)
-    if number is None and count > 1 and is_told:
-        warn(f"{path} holds {count} sessions; this is the latest, {path}:{timeline.session.id}")
+    if number is None and count > 1 and warns:
+        warn(f"{path} has {count} sessions; using the latest, {path}:{timeline.session.id}")
     return timeline
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """A database, or a capture file read into one in memory; it is closed when the command is over.
+    """Open a database, or load a capture file into one in memory; it is closed when the command ends.
 
     Raises StorageError and CaptureError.
     """
-    # It may be why the database cannot be opened.
+    # An unfinished recording may be why the database cannot be opened.
     warn_if_unfinished(path)
     connection, truncated = load(path)
     if truncated is not None:
@@ -52,15 +52,12 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 _REPORTED = f"{__name__}.reported"
-"""Key of the folders that a command has reported, in the metadata of its context."""
+"""Key of the reported folders in the context's metadata."""
 
 
 def warn_if_unfinished(database: str) -> None:
-    """Print one sentence for each unfinished recording into `database`, with the command to recover it.
-
-    A command that opens the database several times prints it once.
-    """
-    # Not for --help.
+    """Warn once about each unfinished recording into `database`, with the command to recover it."""
+    # Slow to import.
     from kiebitz.services.recording.unfinished import recovering_command, unfinished
 
     context = click.get_current_context(silent=True)
@@ -69,4 +66,4 @@ def warn_if_unfinished(database: str) -> None:
         if folder in reported:
             continue
         reported.add(folder)
-        warn(f"{database}: a recording into it was not finished; {recovering_command(folder)} recovers it")
+        warn(f"{database}: a recording into it is unfinished; {recovering_command(folder)} recovers it")

@@ -1,4 +1,4 @@
-"""The options with which a recording is published, and those by which a NATS server is reached."""
+"""Options for publishing a recording to a NATS server."""
 
 from __future__ import annotations
 
@@ -29,52 +29,51 @@ credentials_option = click.option(
     envvar="NATS_CREDS",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Who one is at the NATS server: credentials as nsc writes them, or the seed of an NKEY. The "
-    "environment's NATS_CREDS says the same.",
+    help="Credentials for the NATS server: a file from nsc, or the seed of an NKEY. Default: $NATS_CREDS.",
 )
-"""Gives the command `credentials`: Path, or None."""
+"""Passes `credentials` to the command: Path, or None."""
 
 
 def publish_options(command: F) -> F:
-    """Give a command `place_of_tap`, `tap_name` and `credentials`; `tapping` makes one of them."""
+    """Add the options for `tapping`: `place_of_tap`, `tap_name` and `credentials`."""
     command = credentials_option(command)
     command = click.option(
         "--tap",
         "tap_name",
         type=Parsed("name", check_tap_name),
         metavar="NAME",
-        help="--publish: what this machine is called there; its host name unless it is given.",
+        help="With --publish: name of this machine. Default: its host name.",
     )(command)
     return click.option(
         "--publish",
         "place_of_tap",
         type=PLACE,
         metavar="nats://HOST:4222/SUBJECT",
-        help="Publish what is recorded to NATS JetStream, too, from where kiebitz collect records it.",
+        help="Also publish the recording to NATS JetStream, for kiebitz collect.",
     )(command)
 
 
 def tapping(
     place: NatsUrl | None, name: str | None, credentials: Path | None, is_anonymized: bool
 ) -> Tapping | None:
-    """What these options ask for together, if anything. Raises UsageError and TapError."""
+    """Return the settings of the tap, if any. Raises UsageError and TapError."""
     if place is None:
         if name is not None:
-            raise click.UsageError("--tap goes with --publish")
+            raise click.UsageError("--tap requires --publish")
         return None
     if is_anonymized:
         raise click.UsageError(
-            "--publish and --anonymize exclude each other: items are published as they come, names and all"
+            "--publish and --anonymize exclude each other: traffic is published unchanged, with names"
         )
     check_reachable(place, credentials)
     return Tapping(place, name or default_tap_name(), credentials)
 
 
 def tapped(tapping: Tapping | None, database: str) -> AbstractContextManager[TapSupervisor | None]:
-    """Return the tap of a recording as a context; None stands for no tap. Raises StorageError."""
+    """Return the tap of a recording as a context, None without a tap. Raises StorageError."""
     if tapping is None:
         return nullcontext()
-    # It takes its time to load, and most recordings are not published.
+    # Slow to import, and most recordings are not published.
     from kiebitz.services.publishing.supervisor import TapSupervisor
 
     return TapSupervisor(tapping, database)

@@ -13,7 +13,7 @@ from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.cli.terminal.screen import Console, Style, Text
 from kiebitz.dissectors.grammar.dissection_tree import Piece
-from kiebitz.storage.session.message_detail import MessageInFull
+from kiebitz.storage.session.message_detail import MessageDetail
 
 COLUMNS = 44
 """Width of a phone's screen in columns."""
@@ -24,7 +24,7 @@ _MAX_LINES = 80
 _CONSOLE = Console(width=COLUMNS)
 
 
-def render_message(shown: MessageInFull) -> str:
+def render_message(shown: MessageDetail) -> str:
     """Render a message: its header, its annotated bytes with diagnostics, and its event."""
     return _render_lines(message_lines(shown, COLUMNS))
 

@@ -30,7 +30,7 @@ from kiebitz.storage.database.schema import MEMORY, StorageError
 from kiebitz.storage.read.players import no_such_player
 from kiebitz.storage.read.script import script_of
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.recording.disk_space import Room
+from kiebitz.storage.recording.disk_space import SpaceLimit
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 
@@ -68,7 +68,7 @@ class LiveReplay:
         self._peer = ReplayPeer(script, plays, self._dissectors, policy)
         self._speed = speed
         self._patience_s = patience_s
-        self._room = Room(max_size)
+        self._room = SpaceLimit(max_size)
         self._is_full = False
         self._divergences: list[Divergence] = []
         started_ns = now_ns()
@@ -143,7 +143,7 @@ class LiveReplay:
                 failed = True
             else:
                 failed = False
-            reason = self._room.why_full(self._recorder)
+            reason = self._room.stop_reason(self._recorder)
             if reason is not None and not self._is_full:
                 self._is_full = True
                 warn(f"{reason}; the replay goes on, but is not recorded")

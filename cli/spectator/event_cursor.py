@@ -1,7 +1,7 @@
-"""A table's events in their order, and which of them one is at.
+"""The events of a table with a current position.
 
-A course has all events of a table, or those that a search finds: of one game, of one player, of a filter. It
-grows while a session is recorded. Places count from 0; before the first event one is at place -1.
+A cursor is over all events of a table, or those that a search finds. It grows while a session is recorded.
+Positions count from 0; -1 is before the first event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kiebitz.storage.read.timeline import Timeline
 
 
 class Course:
-    """The events of one table, and a place among them; `search` finds those that belong to it."""
+    """A position among the events of one table, restricted to those that `search` finds."""
 
     def __init__(self, timeline: Timeline, table_id: int, search: Search | None) -> None:
         self.table_id = table_id
@@ -32,42 +32,42 @@ class Course:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The events' numbers at their table, ascending."""
+        """Sequence numbers of the events at their table, ascending."""
         return self.search.found if self.search is not None else range(self._first + 1, self._last + 1)
 
     @property
     def seq(self) -> int:
-        """The number of the event one is at; the one before the table's first at place -1."""
+        """Sequence number at the current position; at -1 the number before the first event."""
         return self.numbers[self.place] if self.place >= 0 else self._first
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing comes after this place."""
+        """True if the position is the last one."""
         return self.place == len(self) - 1
 
     def grow(self, timeline: Timeline) -> None:
-        """Look how far the table has come."""
+        """Extend the cursor to the events recorded since."""
         self._timeline = timeline
         self._last = timeline.last_seq(self.table_id)
 
     def go_on(self, seconds: float) -> bool:
-        """Search on for so long; whether something is left to be looked at."""
+        """Continue the search for some seconds; return True if it is not complete."""
         return self.search is not None and self.search.go_on(self._last, seconds)
 
     def go_to(self, seq: int) -> None:
-        """Be at the last event that is not after number `seq`; at the first if all are after it."""
+        """Move to the last event up to `seq`, or to the first if all are later."""
         self.place = max(bisect_right(self.numbers, seq) - 1, min(0, len(self) - 1))
 
     def go_upto(self, seq: int) -> None:
-        """Be at the last event that is not after number `seq`, which may be none."""
+        """Move to the last event up to `seq`, or to -1 if all are later."""
         self.place = bisect_right(self.numbers, seq) - 1
 
     def event(self, place: int) -> Event | None:
-        """The event at a place; None before the first, or where the database has lost it."""
+        """Return the event at a position; None before the first, or if the database has lost it."""
         return next(iter(self.events(place, place + 1)), None) if place >= 0 else None
 
     def events(self, begin: int, end: int) -> list[Event]:
-        """The events at the places from `begin` on, `end` not among them."""
+        """Return the events at positions from `begin` up to, not including, `end`."""
         numbers = self.numbers[max(begin, 0) : end]
         if not numbers:
             return []
@@ -79,11 +79,11 @@ class Course:
         return found
 
     def recent(self, count: int) -> list[Event]:
-        """The table's last events up to this place, all of them, oldest first."""
+        """Return the table's last `count` events up to this position, unfiltered, oldest first."""
         return self._timeline.recent(self.table_id, self.seq, count)
 
     def state(self) -> State:
-        """The table's state here; it is good until the next question."""
+        """Return the table's state at this position; the next call changes it."""
         seq = self.seq
         known = self._state
         if known is not None and known[0] <= seq <= known[0] + _STEPS:
@@ -97,4 +97,4 @@ class Course:
 
 
 _STEPS = 100
-"""Up to so many events the state is carried forward; beyond that a snapshot is nearer."""
+"""Maximum number of events to apply to the last state; a snapshot is nearer beyond that."""

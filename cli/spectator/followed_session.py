@@ -1,4 +1,4 @@
-"""The session that is watched: what of it one may see, how it grows, and where it goes on."""
+"""A session as a viewer follows it: filters, perspective, growth, and continuation in another database."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.message_queries import groups_seen
-from kiebitz.storage.read.search import Search, Streams, diagnostics_on, events_of, messages_on
+from kiebitz.storage.read.message_queries import visible_groups
+from kiebitz.storage.read.search import Search, Streams, search_diagnostics, search_events, search_messages
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.session.session import RESTART_S, Session
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 _GLANCE_S = 1.0
-"""How often it is looked whether the file is there, and whether somebody records into it."""
+"""Interval (seconds) of checks that the file exists and is being recorded into."""
 
 _BUSY_MS = 20
-"""So long a question waits for another program that keeps the database to itself; then it is asked again."""
+"""Time (milliseconds) to wait for a database locked by another program before a retry."""
 
 _NEXT = re.compile(r"(?P<stem>.*?)(?:_(?P<number>\d{5})_\d{14})?")
 
 
 class Watched:
-    """A session, and over whose shoulder one looks; `player` is None for everybody's.
+    """A session as seen by `player`, or by an observer of all players if None.
 
-    `path` is its database's file; None for a capture, which does not grow.
+    `path` is the file of its database; None for a capture, which does not grow.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Watched:
         self._between = between
         self.is_live = path is not None and self.session.ended is None
         self.is_gone = False
-        """Whether its file has been deleted or moved."""
+        """True if the database file was deleted or moved."""
         self._failure: Exception | None = None
         self.ending: str | None = None
-        """How it ended, in a sentence, if it was live and is over."""
+        """How a live session ended, in a sentence; None before that."""
         self._version = -1
         self._people: tuple[int, int] = (0, 0)
         self._watch: RecorderWatch | None = None
@@ -69,30 +69,30 @@ class Watched:
 
     @property
     def timeline(self) -> Timeline:
-        """The session as it stands now."""
+        """Current timeline of the session."""
         return self.session.timeline
 
     @property
     def place(self) -> tuple[str, int] | None:
-        """The database and the session that are being recorded; None if they are not."""
+        """Database and session number being recorded; None if the session is not live."""
         path = self.session.path
         return (path, self.timeline.session.id) if self.is_live and path is not None else None
 
     @property
     def trouble(self) -> str | None:
-        """What keeps it from being read, in a sentence; None if nothing does."""
+        """Why the session cannot be read or grow, in a sentence; None if it can."""
         if self._failure is not None:
-            return f"{self.session.path or 'this'} cannot be read now, and is tried again: {self._failure}"
+            return f"{self.session.path or 'this'} cannot be read, retrying: {self._failure}"
         if self.is_gone:
-            return f"{self.session.path} is gone: nothing more comes, and what is there can be seen"
+            return f"{self.session.path} was deleted or moved; no more events will appear"
         return None
 
     def fails(self, error: Exception) -> None:
-        """A question was not answered: another program has the database to itself, say."""
+        """Note a failed query, for example because another program has locked the database."""
         self._failure = error
 
     def tables(self) -> list[TableInfo]:
-        """The tables that are shown, oldest first."""
+        """Return the visible tables, oldest first."""
         known = self.onlooker.tables()
         return [table for table in self.timeline.tables() if table.id in known]
 
@@ -101,48 +101,45 @@ class Watched:
         return sorted(self.timeline.actors() | {*self.onlooker.players()})
 
     def look_over(self, player: str | None) -> None:
-        """Look over another shoulder."""
+        """Change the perspective to a player, or to all if None."""
         self.player = player
         self.onlooker = Onlooker(self.timeline, player)
 
-    # What is looked for.
-
     def course(self, table: TableInfo) -> Course:
-        """A table's events, as far as they may be seen and are wanted."""
+        """Return a cursor over the visible events of a table that match the filter."""
         search = None
         if (self.player, self.wanted, self.game_id, self._between) != (None, None, None, None):
-            # Asked anew each time: the onlooker is another one when the session has grown.
+            # Looked up on each call, as `self.onlooker` is replaced when the session grows.
             may_see: Callable[[Event], bool] | None = (
                 (lambda event: self.onlooker.may_see(event)) if self.player is not None else None
             )
-            search = events_of(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
+            search = search_events(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
         return Course(self.timeline, table.id, search)
 
     def messages(self, table: TableInfo | None) -> Search:
-        """The messages that may be seen and are wanted: a table's, or all."""
-        return messages_on(self.timeline, self._streams(table), self.wanted)
+        """Search the visible messages that match the filter, of a table or of all."""
+        return search_messages(self.timeline, self._streams(table), self.wanted)
 
     def diagnostics(self, table: TableInfo | None) -> Search:
-        """The diagnostics likewise."""
-        return diagnostics_on(self.timeline, self._streams(table), self.wanted, groups_seen(self.player))
+        """Search the visible diagnostics that match the filter."""
+        groups = visible_groups(self.player)
+        return search_diagnostics(self.timeline, self._streams(table), self.wanted, groups)
 
     def marks(self, table: TableInfo | None) -> Search:
-        """The diagnostics that may be seen, whatever the filter."""
-        return diagnostics_on(self.timeline, self._streams(table), None, groups_seen(self.player))
+        """Search all visible diagnostics, ignoring the filter."""
+        return search_diagnostics(self.timeline, self._streams(table), None, visible_groups(self.player))
 
     def streams(self) -> Set[int] | None:
-        """The streams that may be seen, None for all."""
+        """Return the visible streams; None for all."""
         return self.onlooker.streams() if self.player is not None else None
 
     def _streams(self, table: TableInfo | None) -> Streams:
         return table if self.player is None else self.streams()
 
-    # How it grows.
-
     def look(self) -> bool:
-        """Whether anything is new since the last look; `trouble` and `ending` tell what else there is.
+        """Poll the database; return True if there is anything new, or if an error is over.
 
-        After a trouble that is over, everything is to be shown anew.
+        See also `trouble` and `ending`.
         """
         was_trouble = self._failure is not None
         if was_trouble:
@@ -160,7 +157,7 @@ class Watched:
             self._glanced_s = now
             self._glance(now)
         try:
-            # A cursor of its own: what bounds the statements of others looks at the file each time.
+            # On a cursor without the usual limits on statements, which would stat the file each time.
             (version,) = self._cursor.execute("PRAGMA data_version").fetchone()
             if version == self._version:
                 return False
@@ -182,23 +179,23 @@ class Watched:
         if self._watch is not None and self._watch.is_recording():
             self._recorded_s = now
         elif now - self._recorded_s > RESTART_S and self.session.ended is None:
-            self._end("nobody records this session any more; it was never ended")
+            self._end("the recording stopped without ending the session")
 
     def _end(self, sentence: str) -> None:
         self.ending = sentence
         self.is_live = False
 
     def _meet(self) -> None:
-        """Get to know players and tables that are new."""
+        """Load new players and tables."""
         people = self.timeline.connection.execute(
             "SELECT (SELECT coalesce(max(id), 0) FROM streams), (SELECT coalesce(max(id), 0) FROM games)"
         ).fetchone()
         if people != self._people:
             self._people = people
-            self.onlooker.look_again(self.timeline)
+            self.onlooker.update_timeline(self.timeline)
 
     def _settle(self) -> None:
-        """Get ready to look at the database as it is now."""
+        """Prepare to read the current database."""
         self._cursor = self.timeline.connection.cursor()
         self.timeline.connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         self.look_over(self.player)
@@ -207,7 +204,7 @@ class Watched:
             self._watch = RecorderWatch(self.session.path)
 
     def _go_on_in_next(self) -> bool:
-        """Where the recording was carried on in another database, watch that one from here on."""
+        """Switch to the next database if the recording continues there; return whether it does."""
         path, number = self.session.path, self.timeline.session.id
         assert path is not None
         for next_path in _next_paths(path):
@@ -227,9 +224,9 @@ class Watched:
 
 
 def _next_paths(path: str) -> list[str]:
-    """Return the databases that may carry on the one at `path`: see `kiebitz.services.recording.rotation`.
+    """Return candidates for the database that continues `path`; see `kiebitz.services.recording.rotation`.
 
-    In a folder of several users, another user's file or link is none of them.
+    Files and links of other users are ignored, as the folder may be shared.
     """
     folder, (name, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     form = _NEXT.fullmatch(name)

@@ -1,4 +1,4 @@
-"""How a session's tables are shown, in pictures and sentences: all of it, or what one player could know."""
+"""Pictures, drawings and sentences of a session's tables, for an observer or for one player."""
 
 from __future__ import annotations
 
@@ -20,109 +20,109 @@ from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 
 if TYPE_CHECKING:
-    # Drawings are loaded when one is drawn: a terminal has pictures.
+    # Loaded when an SVG is drawn; terminals do without.
     from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 
 RECENT = 60
-"""Events that a picture gets to see: enough for a round, whose result stays in the picture after it."""
+"""Number of recent events passed to a picture: enough for a round, whose result stays visible."""
 
 _KNOWN = 500
-"""Of so many events it is remembered how a player knows them: a picture asks of the same ones as the last."""
+"""Size of the cache of events as a player sees them: successive pictures share most events."""
 
 
 class Onlooker:
-    """Looks at the tables of a session, over everybody's shoulder or over that of `player` alone."""
+    """The tables of a session as `player` sees them, or an observer of all players if None."""
 
-    def __init__(self, timeline: Timeline, player: str | None, hearers: Visibility | None = None) -> None:
+    def __init__(self, timeline: Timeline, player: str | None, visibility: Visibility | None = None) -> None:
         self._timeline = timeline
         self._player = player
-        self._hearers = hearers or Visibility(timeline)
+        self._visibility = visibility or Visibility(timeline)
         self._known: dict[int, Event | None] = {}
         self._has_several = len(timeline.tables()) > 1
         self._names: dict[int, list[str]] = {}
 
-    def look_again(self, timeline: Timeline) -> None:
-        """The session has grown to this: see who and what is new, and keep everybody's colour."""
+    def update_timeline(self, timeline: Timeline) -> None:
+        """Reload players and tables after the session has grown; players keep their colours."""
         self._timeline = timeline
-        self._hearers.look_again(timeline)
+        self._visibility.update_timeline(timeline)
         self._known.clear()
         self._has_several = len(timeline.tables()) > 1
         for number, before in self._names.items():
             self._names[number] = before + [name for name in self._everybody(number) if name not in before]
 
     def may_see(self, event: Event) -> bool:
-        """Whether an event is shown."""
+        """Return whether an event is visible."""
         return self._seen(event) is not None
 
     def streams(self) -> frozenset[int]:
-        """The streams that are the player's; none if that was not seen."""
+        """Return the player's streams; empty if they are unknown."""
         assert self._player is not None
-        return self._hearers.streams_of(self._player)
+        return self._visibility.streams_of(self._player)
 
     def players(self) -> list[str]:
-        """The players with a connection, by name."""
-        return self._hearers.labels()
+        """Return the names of players with a connection."""
+        return self._visibility.labels()
 
     def tables(self) -> set[int]:
-        """The tables that are shown."""
+        """Return the ids of the visible tables."""
         if self._player is None:
             return {table.id for table in self._timeline.tables()}
-        return self._hearers.tables_of(self._player)
+        return self._visibility.tables_of(self._player)
 
     def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
-        """Return what is shown of a table's `state` after its event `seq`, with games by their numbers.
+        """Return the visible part of a table's `state` after event `seq`, with games by number.
 
-        If the row of one `game` is given, `state` has that game only.
+        With `game`, a row id, the state has only that game.
         """
         if self._player is not None:
-            state = seen_state(self._hearers, self._player, table_id, seq, game)
+            state = seen_state(self._visibility, self._player, table_id, seq, game)
         return self._timeline.numbers.state(state)
 
     def sentence(self, event: Event) -> str:
-        """What happened, on one line."""
-        return self._hearers.sentence(self._seen(event) or event)
+        """Return an event as a sentence."""
+        return self._visibility.sentence(self._seen(event) or event)
 
     def line(self, event: Event) -> str:
-        """An event on one line, its time first."""
+        """Return time, table and sentence of an event as one line."""
         return f"{self.seconds(event):12.6f}  {self.where(event)}{self.sentence(event)}"
 
     def where(self, event: Event) -> str:
-        """Which table an event is at, where the session has several; followed by blanks."""
+        """Return the event's table followed by blanks if the session has several, else an empty text."""
         if not self._has_several:
             return ""
         return f"{short_address(self._timeline.table(event.table_id).server)}  "
 
     def seconds(self, event: Event) -> float:
-        """When an event happened: seconds since the session's start."""
+        """Return an event's time in seconds since the start of the session."""
         return self._timeline.seconds(event.ts_ns)
 
     def latest(self, events: Sequence[Event]) -> str:
-        """The latest of these events that is shown, in a sentence."""
+        """Return the latest visible event as a sentence."""
         event = next(filter(self.may_see, reversed(events)), None)
-        return self.sentence(event) if event is not None else "nothing has happened yet"
+        return self.sentence(event) if event is not None else "no events yet"
 
     def picture(
         self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
     ) -> RenderableType:
-        """A table with what it is and when, in a line above; `events` led there, oldest first.
+        """Return a table below its heading.
 
-        `game` is the row of the game that was asked for, if one was.
+        `events` are the last ones up to `state`, oldest first; `game` is the row id of a selected game.
         """
         return Group(self.heading(table_id, events, game), self.table(table_id, state, events, game))
 
     def heading(self, table_id: int, events: Sequence[Event], game: int | None = None) -> Text:
-        """What a table is and when."""
+        """Return the line above a table: protocol, server, game and time."""
         facts = self._facts(table_id, events, game)
         return Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
 
     def table(
         self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
     ) -> RenderableType:
-        """The table alone."""
+        """Return a table without heading."""
         return draw(self._protocol(table_id), self._scene(table_id, state, events, game))
 
     def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
-        """What a table is and when, still as it came: the line above a drawing."""
+        """Return the heading as text, not escaped."""
         return " · ".join(self._facts(table_id, events, game))
 
     def drawings(
@@ -133,21 +133,20 @@ class Onlooker:
         shapes: Sequence[Shape],
         game: int | None = None,
     ) -> dict[Shape, Drawing]:
-        """A table as a drawing of each of these shapes, of what `picture` shows."""
+        """Draw a table as SVG in each of these shapes."""
         from kiebitz.cli.render.svg import draw as drawing_of
 
         scene = self._scene(table_id, state, events, game)
         return {shape: drawing_of(self._protocol(table_id), scene, shape) for shape in shapes}
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
-        """The drawing as a document, with what the table is above and the latest event below."""
+        """Return an SVG document with the title above and the latest event below."""
         from kiebitz.cli.render.svg.document import document
 
         drawing = self.drawings(table_id, state, events, ["wide"], game)["wide"]
         return document(drawing, self.title(table_id, events, game), self.latest(events))
 
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
-        """What a table is and when."""
         numbers = self._timeline.numbers
         facts = [game_title(self._protocol(table_id)), named(self._timeline.table(table_id).server)]
         if game is None and events and self.may_see(events[-1]):
@@ -178,16 +177,16 @@ class Onlooker:
         if event.id not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
-            self._known[event.id] = self._hearers.seen(event, self._player)
+            self._known[event.id] = self._visibility.seen(event, self._player)
         return self._known[event.id]
 
     def _protocol(self, table_id: int) -> str:
         return self._timeline.table(table_id).protocol
 
     def _everybody(self, table_id: int) -> list[str]:
-        """The players of a table in an order that is the same at every moment of the session."""
+        """Return all players of a table, in an order that is fixed for the session."""
         last = self._timeline.seq_upto(table_id, self._timeline.last_event())
         state = self._timeline.state_at(table_id, last)
         if self._player is not None:
-            state = self._hearers.state(self._player, table_id, last)
+            state = self._visibility.state(self._player, table_id, last)
         return sorted(state.get("players", {}))

@@ -1,8 +1,7 @@
-"""A message's bytes in rows, each piece on rows of its own beside what took it, and flaws under their places.
+"""Annotated bytes of a message for the terminal: one block of rows per field, diagnostics below.
 
-A row has its offset, so many bytes in hexadecimal and the same as text. What took them stands beside them,
-or above them where the terminal is narrow. Of a piece that takes many rows those in the middle are left out,
-but for those with a flaw.
+A row has an offset, bytes in hexadecimal and the same bytes as text. The production stands beside them, or
+above them on a narrow terminal. The middle rows of a long field are left out, except those with a diagnostic.
 """
 
 from __future__ import annotations
@@ -14,84 +13,84 @@ from unicodedata import bidirectional, combining
 
 import msgspec
 
-from kiebitz.cli.terminal.flaw_block import OWN_DOING
+from kiebitz.cli.terminal.flaw_block import ALTERED_BY_KIEBITZ
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.dissectors.escaping import value_words
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.session.message_detail import FlawInFull
+from kiebitz.storage.session.message_detail import DiagnosticDetail
 
 _BESIDE = 64
-"""From so many columns on, what took the bytes stands beside them."""
+"""Minimum terminal width for labels beside the bytes."""
 
 _WIDE = 110
-"""From so many columns on, a row has twice as many bytes."""
+"""Minimum terminal width for rows of 16 bytes."""
 
 _INDENT = "  "
 _DEEPEST = 6
-"""Pieces that are deeper are indented no further."""
+"""Maximum depth of indentation."""
 
 _FIRST_ROWS, _LAST_ROWS = 6, 2
-"""Of a piece with more rows than these, so many at its start and at its end are shown."""
+"""Rows to show at the start and end of a longer piece."""
 
 _MARKED = 64
-"""A flaw of more bytes is marked in the piece in which it begins alone."""
+"""A longer diagnostic (bytes) is marked only in the piece in which it begins."""
 
 _SHOWN = 120
-"""So much of a value is shown (characters)."""
+"""Maximum length of a value (characters)."""
 
 _PRODUCTION = 72
-"""So much is shown of the production of a field that was read (characters)."""
+"""Maximum length of the production of a parsed field (characters)."""
 
 _RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
-"""Letters that would turn a row round."""
+"""Bidirectional classes of characters that would reorder a row."""
 
 
 class _Marked(NamedTuple):
-    """From where to where of the bytes a flaw is, and whether it is `told` below the piece that it is in."""
+    """The byte range of a diagnostic in a piece; with `told`, its text follows the piece."""
 
-    flaw: FlawInFull
+    flaw: DiagnosticDetail
     start: int
     end: int
     told: bool
 
     def is_in(self, start: int, end: int, is_last: bool) -> bool:
-        """Whether any of it is in a row; one that has no bytes stands before one, or is in the last row."""
+        """Return True if it overlaps a row; an empty range is in the next byte's row, or the last."""
         if self.start == self.end:
             return start <= self.start < end or (is_last and self.start >= end)
         return self.start < end and self.end > start
 
 
 class ByteRows:
-    """The rows of a message's bytes for a terminal of so many columns, 30 at the least."""
+    """The rows of a message's bytes for a terminal of at least 30 columns."""
 
     def __init__(
-        self, data: bytes, pieces: Sequence[Piece], flaws: Sequence[FlawInFull], columns: int
+        self, data: bytes, pieces: Sequence[Piece], flaws: Sequence[DiagnosticDetail], columns: int
     ) -> None:
         self._data, self._pieces, self._columns = data, pieces, columns
         self._console = Console(width=columns)
         self._gutter = max(2, len(str(len(data))))
         self._is_beside = columns >= _BESIDE
-        # A byte takes three cells in hexadecimal, one of them behind it, and one as text.
+        # A byte takes three cells in hexadecimal, including a blank, and one as text.
         room = columns - self._gutter - 2 * len(_INDENT)
         self._count = 16 if columns >= _WIDE else 8 if room >= 4 * 8 else 4
         self._hex_width = 3 * self._count - 1
         self._width = self._gutter + self._hex_width + self._count + 3 * len(_INDENT)
-        self._of_all: list[FlawInFull] = []
-        """The flaws of the whole message."""
+        self._of_all: list[DiagnosticDetail] = []
+        """Diagnostics of the whole message."""
         self._flaws = self._by_leaf(flaws)
 
     def lines(self) -> Iterator[Text]:
-        """All rows."""
+        """Yield all rows."""
         waiting: list[Piece] = []
         leaf = 0
         for number, piece in enumerate(self._pieces):
             if self._is_around(number):
                 waiting.append(piece)
                 continue
-            # The first bytes of what is around stand beside its name, if they are nothing by themselves.
+            # Leading markup stands beside the name of the enclosing piece.
             around = waiting.pop() if waiting and piece.kind == "markup" else None
             for outer in waiting:
                 yield from self._alone(deque(self._label(outer)))
@@ -104,14 +103,10 @@ class ByteRows:
             yield from self._told(flaw)
 
     def _is_around(self, number: int) -> bool:
-        """Whether there are pieces inside this one."""
         return number + 1 < len(self._pieces) and self._pieces[number + 1].depth > self._pieces[number].depth
 
-    def _by_leaf(self, flaws: Sequence[FlawInFull]) -> list[list[_Marked]]:
-        """For each piece without others inside, the flaws that are in it, in the order of their places.
-
-        One of the whole message is in none.
-        """
+    def _by_leaf(self, flaws: Sequence[DiagnosticDetail]) -> list[list[_Marked]]:
+        """Return the diagnostics in each leaf piece; those of the whole message go to `_of_all`."""
         leaves = [piece for number, piece in enumerate(self._pieces) if not self._is_around(number)]
         found: list[list[_Marked]] = [[] for _ in leaves]
         size = len(self._data)
@@ -125,7 +120,7 @@ class ByteRows:
             if not leaves or (len(is_in) > 1 and end - start >= len(self._data.rstrip(b"\r\n"))):
                 self._of_all.append(flaw)
                 continue
-            # A place without bytes may be a value without bytes; and what is behind them all is in the last.
+            # An empty range may be an empty value; a range behind the end belongs to the last piece.
             is_in = is_in or [
                 number for number, leaf in enumerate(leaves) if leaf.offset == leaf.end == start
             ]
@@ -134,10 +129,8 @@ class ByteRows:
                 found[number].append(marked._replace(told=number == is_in[-1]))
         return found
 
-    # What took them.
-
     def _label(self, piece: Piece) -> Iterator[Text]:
-        """The lines that say what took a piece."""
+        """Yield the lines of a piece's label."""
         indent = _INDENT * min(piece.depth, _DEEPEST)
         before = self._width if self._is_beside else 0
         room = self._columns - before - len(indent) - len(_INDENT)
@@ -145,18 +138,16 @@ class ByteRows:
             yield Text(indent + (_INDENT if number else "")) + line
 
     def _alone(self, label: deque[Text]) -> Iterator[Text]:
-        """What is left of a label, without bytes beside it."""
+        """Yield the remaining lines of a label, without bytes."""
         while label:
             yield Text(" " * self._width if self._is_beside else "") + label.popleft()
 
     def _beside(self, row: Text, label: deque[Text]) -> Text:
-        """A row with the next line of the label."""
+        """Return a row with the next line of the label."""
         return row + " " * (self._width - row.cell_len) + label.popleft() if label else row
 
-    # Their rows.
-
     def _rows(self, piece: Piece, label: deque[Text], flaws: Sequence[_Marked]) -> Iterator[Text]:
-        """The rows of a piece without others inside, with what took it and the flaws in it."""
+        """Yield the rows of a leaf piece with its label and diagnostics."""
         if not self._is_beside:
             yield from self._alone(label)
         untold = [marked for marked in flaws if marked.told]
@@ -178,7 +169,7 @@ class ByteRows:
         yield from self._alone(label)
 
     def _shown_rows(self, piece: Piece, flaws: Sequence[_Marked]) -> list[int]:
-        """Where the rows begin that are shown of a piece."""
+        """Return the offsets of the rows to show of a piece."""
         starts = range(piece.offset, max(piece.end, piece.offset + 1), self._count)
         shown = {*starts[:_FIRST_ROWS], *starts[-_LAST_ROWS:]}
         for marked in flaws:
@@ -188,7 +179,6 @@ class ByteRows:
         return sorted(shown)
 
     def _row(self, start: int, end: int) -> Text:
-        """A row of bytes."""
         shown = self._data[start:end].hex(" ")
         text = "".join(_cells(self._data, start, end))
         return Text.assemble(
@@ -196,7 +186,6 @@ class ByteRows:
         )
 
     def _carets(self, marked: _Marked, start: int, end: int) -> Text:
-        """The carets under a row."""
         first, last = max(marked.start - start, 0), min(marked.end, end) - start
         count = max(last - first, 0)
         under_hex = " " * min(3 * first, self._hex_width) + ("^" * (3 * count - 1) if count else "^")
@@ -205,11 +194,11 @@ class ByteRows:
         carets = (
             f"{gap}{under_hex:<{self._hex_width}}{_INDENT[len(under_hex) > self._hex_width :]}{under_text}"
         )
-        # Not the style of the whole row: beside it the label goes on.
+        # Style only the carets: the label continues beside them.
         return Text.assemble((carets, COLOURS[marked.flaw.severity]))
 
-    def _told(self, flaw: FlawInFull) -> Iterator[Text]:
-        """What is said of a flaw below its place."""
+    def _told(self, flaw: DiagnosticDetail) -> Iterator[Text]:
+        """Yield the text of a diagnostic."""
         head = Text.assemble((f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity]), f": {flaw.text}")
         told = [head]
         if flaw.length > _MARKED:
@@ -219,7 +208,7 @@ class ByteRows:
         if flaw.clause is not None:
             told.append(Text(f"clause: {flaw.clause}"))
         if flaw.blame == "kiebitz":
-            told.append(Text(OWN_DOING))
+            told.append(Text(ALTERED_BY_KIEBITZ))
         elif flaw.severity != "note":
             told.append(Text(f"blame: {flaw.blame} ({flaw.group})"))
         start = " " * (self._gutter + len(_INDENT))
@@ -231,7 +220,7 @@ class ByteRows:
 
 
 def _words_of(piece: Piece) -> Text:
-    """What took a piece: its name and its value, then the production in words."""
+    """Return a piece's label: name, value and production."""
     if piece.kind == "name":
         return Text.assemble(("message", "bold"), f" · {piece.production}")
     if not piece.path:
@@ -246,15 +235,15 @@ def _words_of(piece: Piece) -> Text:
 
 
 def _step(piece: Piece) -> str:
-    """What a field is called inside of what is around it."""
+    """Return a field's name relative to the enclosing piece."""
     step = piece.path[-1]
     return f"{piece.path[-2]}[{step}]" if isinstance(step, int) else step
 
 
 def _cells(data: bytes, start: int, end: int) -> Iterator[str]:
-    """For each byte what stands for it in the text: its character beside its first byte, and dots.
+    """Yield the text column: each character at its first byte, dots for the other bytes.
 
-    A wide character takes the place of its second byte, too.
+    A wide character also covers its second byte.
     """
     if start == end:
         return

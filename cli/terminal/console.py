@@ -1,8 +1,8 @@
-"""The one way to stdout and stderr: lines for people, and values for programs.
+"""Output to stdout and stderr: lines for people, and JSON and CSV for programs.
 
-A text may come from a peer or from somebody else's database, or be the name of a file. So all text is escaped
-here: a line stays one line, and drives no terminal. Styles are given beside the text, never in it. Ruff
-refuses the ways past this module (`pyproject.toml`); what rich draws goes through `cli.terminal.screen`.
+Texts may come from a peer, another person's database or a file name. All text is escaped here, so that a line
+stays one line and controls no terminal. Styles are passed separately from the text. Ruff bans other ways of
+writing (`pyproject.toml`); what Rich draws goes through `cli.terminal.screen`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem as Candidate
 
 from kiebitz.dissectors.escaping import cell, json_text, printable
 from kiebitz.services.standard_streams import tell
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "Candidate",
@@ -35,10 +32,10 @@ __all__ = [
     "is_terminal",
     "letters_of_output",
     "plain",
+    "set_colour_preference",
     "show_line",
     "show_lines",
     "terminal_columns",
-    "wish_for_colour",
     "wrapped",
     "write_csv",
     "write_json",
@@ -49,11 +46,11 @@ __all__ = [
 
 _NO_COLOUR = "NO_COLOR"
 _FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
-"""Variables of the environment that ask for colours; the one above asks for none."""
+"""Environment variables that force colours; the one above disables them."""
 
 
 class Styled(NamedTuple):
-    """A piece of a line that stands out on a terminal; `colour` is one of click's names."""
+    """A styled part of a line; `colour` is one of click's names."""
 
     text: str
     colour: str | None = None
@@ -63,16 +60,15 @@ class Styled(NamedTuple):
 
 Part = str | Styled
 Line = Sequence[Part]
-"""A line is made of parts."""
 
 
 def show_line(*parts: Part) -> None:
-    """Show one line on stdout."""
+    """Print one line to stdout."""
     click.echo(_coloured(parts), color=_colour())
 
 
 def show_lines(lines: Iterable[Line]) -> None:
-    """Show lines on stdout, which `flush` sends off: for those that are many."""
+    """Print many lines to stdout, without flushing."""
     for line in lines:
         if any(isinstance(part, Styled) for part in line):
             show_line(*line)
@@ -81,14 +77,14 @@ def show_lines(lines: Iterable[Line]) -> None:
 
 
 def plain(line: Line) -> str:
-    """A line where there are no styles."""
+    """Return a line without styles."""
     return printable("".join(_words(part) for part in line))
 
 
 def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[str]:
-    """A text in lines of at most so many columns, the first of them behind `first`, the others behind `rest`.
+    """Wrap a text to a width, with the prefix `first` on the first line and `rest` on the others.
 
-    It is escaped before, as an escape is longer than what it stands for.
+    The text is escaped before, as escapes are longer than the characters they replace.
     """
     return textwrap.wrap(
         printable(text),
@@ -100,9 +96,9 @@ def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[st
 
 
 def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
-    """Return what a shell offers: words, each with a note.
+    """Return completion candidates: words, each with a note.
 
-    Empty words, which zsh would not count, and words that would have to be escaped are left out.
+    Empty words, which zsh ignores, and words that need escaping are left out.
     """
     return [
         Candidate(word, help=None if note is None else printable(note))
@@ -112,7 +108,7 @@ def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
 
 
 def confirmed(question: str) -> bool:
-    """Ask on stderr, and read a line of stdin: whether it says yes."""
+    """Ask a yes/no question on stderr; return True if the line read from stdin is y or yes."""
     tell(f"{question} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -126,7 +122,7 @@ def write_json(value: Any) -> None:
 
 
 def write_json_array(values: Iterable[Any]) -> None:
-    """Write one JSON array, a value on each line, as they come."""
+    """Write one JSON array, a value on each line, without waiting for the last one."""
     sys.stdout.write("[")
     separator = ""
     try:
@@ -134,19 +130,18 @@ def write_json_array(values: Iterable[Any]) -> None:
             sys.stdout.write(separator + json_text(value))
             separator = ",\n "
     finally:
-        # An interrupted listing is sound JSON, too.
+        # An interrupted listing is valid JSON, too.
         sys.stdout.write("]\n")
 
 
 def write_json_lines(values: Iterable[Any]) -> None:
-    """Write a JSON value on each line, as they come."""
+    """Write a JSON value on each line, without waiting for the last one."""
     for value in values:
         sys.stdout.write(json_text(value) + "\n")
 
 
 def write_csv(rows: Iterable[Sequence[Any]], delimiter: str) -> None:
-    """Write rows as they come: texts escaped, and such as no spreadsheet runs; objects and lists as JSON."""
-    # It is loaded where it is asked for, as few do.
+    """Write rows without waiting for the last one; text is escaped, also against spreadsheet formulas."""
     import csv
 
     writer = csv.writer(sys.stdout, delimiter=delimiter, lineterminator="\n")
@@ -157,32 +152,32 @@ def write_csv(rows: Iterable[Sequence[Any]], delimiter: str) -> None:
 
 
 def is_terminal() -> bool:
-    """Whether stdout is a terminal."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def colour_is_forced() -> bool:
-    """Whether the environment asks for colours where stdout is no terminal, too."""
+    """Return whether the environment forces colours even if stdout is not a terminal."""
     wishes = (os.environ.get(name) for name in _FORCING)
     return not os.environ.get(_NO_COLOUR) and any(wish not in (None, "", "0") for wish in wishes)
 
 
-def wish_for_colour(is_wanted: bool) -> None:
-    """Ask for colours or for none where the environment does not, which has the last word.
+def set_colour_preference(is_wanted: bool) -> None:
+    """Enable or disable colours, unless the environment does.
 
-    The environment is told, since that is where the libraries that draw look, and other processes of ours.
+    Sets an environment variable, which libraries and child processes also read.
     """
     if not any(os.environ.get(name) for name in (_NO_COLOUR, *_FORCING)):
         os.environ[_FORCING[0] if is_wanted else _NO_COLOUR] = "1"
 
 
 def terminal_columns() -> int | None:
-    """How wide the terminal is; None where stdout is none."""
+    """Return the width of the terminal; None if stdout is not a terminal."""
     return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 def ellipsis() -> str:
-    """What stands for the rest of a text that is too long, in letters that stdout can write."""
+    """Return the mark for truncated text that stdout's encoding can represent."""
     try:
         "…".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -191,7 +186,7 @@ def ellipsis() -> str:
 
 
 def letters_of_output() -> str:
-    """The encoding that stdout is written in."""
+    """Return the encoding of stdout."""
     return sys.stdout.encoding or "ascii"
 
 
@@ -199,7 +194,7 @@ def letters_of_output() -> str:
 
 
 def _colour() -> bool | None:
-    """Whether click may colour what it writes; None lets it look at the terminal."""
+    """Return click's colour setting; None for automatic."""
     return False if os.environ.get(_NO_COLOUR) else colour_is_forced() or None
 
 

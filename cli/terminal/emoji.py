@@ -1,8 +1,7 @@
-"""Whether a terminal can be trusted with emoji: that it draws them, and that they take two cells there.
+"""Detection of terminals that draw emoji in two cells.
 
-No terminal says so, and one without a font draws the same empty box for each. So they are written only where
-the surroundings name a terminal whose system comes with such a font, and which gives them two cells as
-Unicode has it since 2016.
+No terminal reports this, and one without a font draws the same box for every emoji. So emoji are only used if
+the environment names a terminal whose system has such a font and follows Unicode's widths since 2016.
 """
 
 from __future__ import annotations
@@ -11,24 +10,24 @@ import os
 from collections.abc import Mapping
 
 _PROGRAMS = frozenset(("Apple_Terminal", "iTerm.app", "WezTerm", "ghostty", "vscode"))
-"""As `TERM_PROGRAM` has them."""
+"""Values of `TERM_PROGRAM`."""
 
 _NAMED_BY = ("WT_SESSION", "KONSOLE_VERSION", "KITTY_WINDOW_ID")
-"""Set by Windows Terminal, Konsole and kitty, for what is started in them."""
+"""Variables set by Windows Terminal, Konsole and kitty."""
 
 _OLDEST_VTE = 5000
-"""GNOME's terminals and their kin draw emoji from this version on."""
+"""First version of VTE (GNOME's terminals) that draws emoji."""
 
 _HIDING = ("TMUX", "STY", "XTERM_VERSION")
-"""Where one of these is set, by tmux, screen or xterm, the rest may be about another terminal."""
+"""Variables set by tmux, screen and xterm, under which the others may describe another terminal."""
 
 SURROUNDINGS = ("TERM_PROGRAM", "VTE_VERSION", *_NAMED_BY, *_HIDING)
-"""All that is looked at, beside `TERM`."""
+"""Environment variables that are read, in addition to `TERM`."""
 
 
 def are_drawn(surroundings: Mapping[str, str] = os.environ) -> bool:
-    """Whether the terminal that these variables describe draws emoji, each in two cells."""
-    # The Linux console, dumb terminals and those inside of others have names of their own.
+    """Return whether the terminal described by the environment draws emoji in two cells."""
+    # The Linux console, dumb and nested terminals have other values of TERM.
     if not surroundings.get("TERM", "").startswith("xterm") or any(map(surroundings.get, _HIDING)):
         return False
     version = surroundings.get("VTE_VERSION", "")

@@ -1,4 +1,4 @@
-"""A flaw as a good compiler shows it: what is wrong, where, the bytes with carets, and what was expected."""
+"""A diagnostic as compilers show it: text, location, bytes with carets, and what was expected."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kiebitz.dissectors.model import Diagnostic
 from kiebitz.services.evidence.excerpt import Line
 from kiebitz.storage.read.message_queries import StoredDiagnostic
 
-OWN_DOING = "Kiebitz did this"
-"""What is said of a flaw in a message that Kiebitz has written."""
+ALTERED_BY_KIEBITZ = "altered by Kiebitz"
+"""Blame of a diagnostic caused by an alteration."""
 
 GUTTER = 2
-"""Digits for which there is room in the gutter at the least."""
+"""Minimum width of the gutter (digits)."""
 
 
 def place_of(offset: int, message: str | None, message_offset: int | None) -> str:
-    """Where a flaw is in its direction, and in its message if it has one."""
+    """Return the location of a diagnostic in its message, if any, and in its direction."""
     if message is None or message_offset is None:
         return f"byte {offset} of that direction"
     name = "the message" if message == UNREADABLE else message
@@ -27,14 +27,14 @@ def place_of(offset: int, message: str | None, message_offset: int | None) -> st
 
 
 def reasons(flaw: Diagnostic | StoredDiagnostic) -> Iterator[tuple[str, str]]:
-    """What is said of a flaw below its bytes."""
+    """Yield the titles and texts below the bytes of a diagnostic."""
     if flaw.expected is not None:
         yield "expected", flaw.expected
     if flaw.clause is not None:
         yield "clause", flaw.clause
-    # A note blames nobody: a dialect, or something unusual, is no fault.
+    # A note, such as a dialect or something unusual, blames no side.
     if flaw.blame == "kiebitz":
-        yield "from", OWN_DOING
+        yield "from", ALTERED_BY_KIEBITZ
     else:
         yield ("from", flaw.blame) if flaw.severity == "note" else ("blame", f"{flaw.blame} ({flaw.group})")
 
@@ -47,10 +47,7 @@ def flaw_block(
     told: Iterable[tuple[str, str]],
     columns: int | None = None,
 ) -> Iterator[Shown]:
-    """The lines of a flaw; those of its bytes have their offsets beside them if they are `numbered`.
-
-    What is too long for so many columns is wrapped; for None, nothing is.
-    """
+    """Yield the lines of a diagnostic, its bytes with offsets if `numbered`, wrapped to `columns`."""
     numbers = [str(line.offset) if numbered and line.offset is not None else "" for line in lines]
     gutter = max([GUTTER, *map(len, numbers)])
     yield head
@@ -63,6 +60,5 @@ def flaw_block(
 
 
 def _wrapped(first: str, text: str, indent: int, columns: int | None) -> Iterator[Shown]:
-    """A text that is too long for the terminal on several lines; in a file or a pipe it stays one."""
     lines = [first + text] if columns is None else wrapped(text, columns, first, " " * indent)
     return ((line,) for line in lines)

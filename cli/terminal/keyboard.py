@@ -1,4 +1,4 @@
-"""Whether there is a keyboard to read."""
+"""Detection of a keyboard on stdin."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 
 
 def has_keyboard() -> bool:
-    """Whether stdin is a terminal that is ours to use: not that of a job in the background."""
+    """Return whether stdin is a terminal and this process is in its foreground."""
     if sys.stdin is None or not sys.stdin.isatty():
         return False
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:
-        # It controls no session, so there are no jobs.
+        # Not a controlling terminal, so there is no job control.
         return True

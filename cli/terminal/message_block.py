@@ -1,7 +1,7 @@
-"""One message in full, on a terminal: each production beside the bytes it took, each flaw under its place.
+"""One message in full, for the terminal.
 
-What the message is comes first, then its bytes (`byte_rows.py`), then the event that it tells of, with what
-that changed, and the other copies of the message; its neighbours come last. Nothing is said by colour alone.
+Above are facts about the message, then its bytes (`byte_rows.py`), the event that it reports with the changes
+to the state, copies of the message, and its neighbours. No information is conveyed by colour alone.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.services.wording import counted
-from kiebitz.storage.read.alterations import IN_WORDS
+from kiebitz.storage.read.alterations import ACTION_WORDS
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.session.message_detail import AsSent, ChangeInFull, Copy, MessageInFull
+from kiebitz.storage.session.message_detail import BroadcastCopy, ChangeDetail, MessageDetail, OriginalMessage
 from kiebitz.storage.session.session import Message
 
 NARROWEST = 30
-"""Lines are made for no fewer columns."""
+"""Minimum width of lines (columns)."""
 
 _SHOWN = 200
-"""So much of a value of the state is shown (characters)."""
+"""Maximum length of a value of the state (characters)."""
 
 _COPIES = 8
-"""So many copies are shown."""
+"""Maximum number of copies to show."""
 
 _CHANGES = 40
-"""So many changes of the state are shown."""
+"""Maximum number of changes of the state to show."""
 
 _INDENT = "  "
 
 
-def message_lines(shown: MessageInFull, columns: int) -> list[Text]:
-    """The lines of a message for a terminal of so many columns; none is wider, if there are at least 30."""
+def message_lines(shown: MessageDetail, columns: int) -> list[Text]:
+    """Return the lines of a message for a terminal of `columns`, at least 30."""
     return [*_Block(shown, max(columns, NARROWEST)).lines()]
 
 
@@ -50,7 +50,7 @@ def neighbour_lines(
     after: Sequence[StoredMessage],
     columns: int,
 ) -> list[Text]:
-    """What was said before and after a message on its stream, a line of at most so many columns each."""
+    """Return one line for each neighbour of a message on its stream, at most `columns` wide."""
     lines: list[Text] = []
     for title, rows in (("before it", before), ("after it", after)):
         if rows:
@@ -63,14 +63,13 @@ def neighbour_lines(
 
 
 class _Block:
-    """What is shown of one message."""
+    """The lines of one message."""
 
-    def __init__(self, shown: MessageInFull, columns: int) -> None:
+    def __init__(self, shown: MessageDetail, columns: int) -> None:
         self._shown, self._columns = shown, columns
         self._console = Console(width=columns)
 
     def lines(self) -> Iterator[Text]:
-        """All lines."""
         yield from self._head()
         if self._shown.as_sent is not None:
             yield from self._altered(self._shown.as_sent)
@@ -87,9 +86,8 @@ class _Block:
             yield from self._copies()
 
     def _head(self) -> Iterator[Text]:
-        """What it is, whose, and where it is specified."""
         message, about = self._shown.message, self._shown.about
-        # Only foreign names have a gloss of their own.
+        # Only foreign names have a gloss.
         meaning = message.gloss or (about.meaning if about is not None else None)
         name = Text.assemble((f"#{message.number} {message.name}", "bold"))
         yield from self._wrapped(name if meaning is None else name + f": {meaning}")
@@ -102,11 +100,10 @@ class _Block:
             if about.deviation is not None:
                 yield from self._wrapped(Text(f"dialect: {about.deviation}"))
 
-    def _altered(self, sent: AsSent) -> Iterator[Text]:
-        """What Kiebitz has done to it, and what it was before."""
+    def _altered(self, sent: OriginalMessage) -> Iterator[Text]:
         action = self._shown.message.altered
         assert action is not None
-        head = Text.assemble((f"altered[{action}]", "magenta"), f": {IN_WORDS[action]} by {sent.rule}")
+        head = Text.assemble((f"altered[{action}]", "magenta"), f": {ACTION_WORDS[action]} by {sent.rule}")
         yield from self._wrapped(head)
         if sent.data is None:
             return
@@ -136,39 +133,35 @@ class _Block:
             yield from self._wrapped(Text(f"… and {count} more"), _INDENT)
 
     def _wrapped(self, text: Text, indent: str = "") -> Iterator[Text]:
-        """A text on as many lines as it takes, all but the first further in."""
+        """Wrap a text with a hanging indent."""
         inner = indent + _INDENT
         for number, line in enumerate(text.lines(self._console, self._columns - len(inner))):
             yield Text(inner if number else indent) + line
 
 
 def _way(message: Message) -> str:
-    """From whom to whom."""
     client, server = named(message.client), named(message.server)
     client = client if message.player is None else f"{message.player} ({client})"
     return f"{client} → {server}" if message.direction == "c2s" else f"{server} → {client}"
 
 
-def _changed(change: ChangeInFull) -> str:
-    """A step of the state, with what was there before."""
+def _changed(change: ChangeDetail) -> str:
     path = ".".join(map(str, change.path))
     before = "" if change.before is msgspec.UNSET else f"{_words(change.before)} → "
-    return f"{path}: {before}{'(taken away)' if change.value is None else _words(change.value)}"
+    return f"{path}: {before}{'(removed)' if change.value is None else _words(change.value)}"
 
 
 def _words(value: object) -> str:
     return shortened(value_words(value), _SHOWN)
 
 
-def _told(copy: Copy, message: Message) -> str:
-    """To whom a copy went, and how much later."""
+def _told(copy: BroadcastCopy, message: Message) -> str:
     way = "to" if message.direction == "s2c" else "from"
     later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
     return f"#{copy.number} {way} {copy.player or named(copy.client)} (stream {copy.stream}), {later}"
 
 
 def _in_short(timeline: Timeline, row: StoredMessage) -> str:
-    """A neighbour on a line."""
     number, seconds = timeline.numbers.number("messages", row.id), timeline.seconds(row.ts_ns)
     words = shortened(field_words(row.fields), _SHOWN)
     return f"#{number} {seconds:.6f} s, {row.direction}: {row.name} {words}".rstrip()

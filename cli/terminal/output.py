@@ -1,7 +1,4 @@
-"""How listings come out: a table for people, or JSON, CSV or TSV for programs, row by row.
-
-A listing is columns and batches of records. Nothing waits for the last record.
-"""
+"""Output of listings as table, JSON, CSV or TSV, batch by batch."""
 
 from __future__ import annotations
 
@@ -20,15 +17,15 @@ Form = Literal["json", "nl", "csv", "tsv"]
 Command = Callable[..., Any]
 
 _FORMS: dict[Form, str] = {
-    "json": "One JSON array.",
-    "nl": "A JSON object on each line.",
-    "csv": "Comma-separated values with a header.",
-    "tsv": "Tab-separated values with a header.",
+    "json": "Print one JSON array.",
+    "nl": "Print one JSON object per line.",
+    "csv": "Print comma-separated values with a header.",
+    "tsv": "Print tab-separated values with a header.",
 }
 
 
 def output_options(command: Command) -> Command:
-    """Give a command the flags of every listing; it gets `form`, None for a table."""
+    """Add the options for the format of a listing: `form`, None for a table."""
     options = [click.option(f"--{form}", "form", flag_value=form, help=text) for form, text in _FORMS.items()]
     return reduce(lambda made, option: option(made), reversed(options), command)
 
@@ -36,7 +33,7 @@ def output_options(command: Command) -> Command:
 def show(
     columns: Sequence[Column], records: Iterable[Sequence[Any]], form: Form | None, nothing: str
 ) -> None:
-    """Write batches of records to stdout as they come; the sentence `nothing` to stderr if there are none."""
+    """Write batches of records to stdout, or the text `nothing` to stderr if there are none."""
     seen = 0
     shown = [column for column in columns if (column.key if form else column.title)]
     values = [column.value for column in shown]

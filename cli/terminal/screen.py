@@ -1,8 +1,8 @@
-"""What rich draws on a terminal: its texts and its consoles, which escape what they are given.
+"""Rich's texts, consoles and progress bars, which escape all text.
 
-A text is one line whatever is in it; a line ends only where `LINE_BREAK` was put. Beyond that, a console
-escapes what it is about to write, so that nothing drives the terminal that has come in some other way.
-Rich is imported here alone (ruff sees to that), apart from its widths of letters, and only to draw something.
+A text is one line, whatever it contains; only `LINE_BREAK` breaks a line. A console also escapes everything
+it writes, as a second safeguard. Rich is imported only here (enforced by ruff), except for
+widths of characters.
 """
 
 from __future__ import annotations
@@ -64,27 +64,24 @@ __all__ = [
 
 _WORD = re.compile(r'\s*(?>"[^"]*"|\S)++\s*')
 _ITEM = re.compile(r'(?>"[^"]*"|[^,])*+,\s*|(?>"[^"]*"|[^,])++')
-"""A word, and an item of a list; what is in quotation marks stays whole.
-
-Texts may be anybody's, so nothing here backtracks.
-"""
+"""A word, and an item of a list; quoted text is not split. No backtracking, as texts are untrusted."""
 
 _INDENT = "    "
-"""Where a line is broken, what is left of it stands so much further in."""
+"""Hanging indent of wrapped lines."""
 
 _Style = str | Style
 _Piece = str | RichText | tuple[str, _Style]
 
 
 class Text(RichText):
-    """Rich's text, of which every string that is put in is escaped; `more` is what rich's takes."""
+    """Rich's text with all strings escaped; `more` are Rich's parameters."""
 
     def __init__(self, text: str = "", style: _Style = "", **more: Any) -> None:
         super().__init__(printable(text), style, **more)
 
     @classmethod
     def assemble(cls, *parts: _Piece, **more: Any) -> Self:
-        """One text of strings, strings with a style, and texts."""
+        """Concatenate strings, strings with a style, and texts."""
         made = cls(**more)
         for part in parts:
             if isinstance(part, tuple):
@@ -94,17 +91,14 @@ class Text(RichText):
         return made
 
     def append(self, text: RichText | str, style: _Style | None = None) -> Self:
-        """Put something at the end."""
         super().append(printable(text) if isinstance(text, str) else text, style)
         return self
 
     def append_text(self, text: RichText) -> Self:
-        """Put a text at the end."""
         super().append_text(text)
         return self
 
     def blank_copy(self, plain: str = "") -> Self:
-        """Another one in the same style."""
         made = type(self)(
             style=self.style,
             justify=self.justify,
@@ -113,18 +107,16 @@ class Text(RichText):
             end=self.end,
             tab_size=self.tab_size,
         )
-        # What rich makes of a text may have line breaks of ours.
+        # Not escaped: it may contain `LINE_BREAK`.
         made.plain = plain
         return made
 
     def copy(self) -> Self:
-        """The same once more."""
         made = self.blank_copy(self.plain)
         made.spans = [*self.spans]
         return made
 
     def join(self, lines: Iterable[RichText]) -> Self:
-        """The texts with this one between them."""
         made = super().join(lines)
         assert isinstance(made, type(self))
         return made
@@ -133,7 +125,7 @@ class Text(RichText):
         return self.copy().append(other) if isinstance(other, str | RichText) else NotImplemented
 
     def lines(self, console: RichConsole, width: int) -> list[Self]:
-        """The text in lines of at most so many cells; a word or an item of a list is on one if it fits."""
+        """Wrap the text to `width` cells, between words, and between items of lists that are too long."""
         found = []
         own = self.split(allow_blank=True)
         broken = (part for line in own for part in line.divide(_breaks(line.plain, width)))
@@ -145,9 +137,9 @@ class Text(RichText):
 
 
 def _breaks(text: str, width: int) -> list[int]:
-    """Where a text is broken into lines of so many cells: between words, and in a list between its items.
+    """Return the offsets of line breaks: between words, and in a long word between list items.
 
-    A word that is wider than a line even so is left to rich, which breaks it anywhere.
+    Rich breaks words that are still too wide.
     """
     breaks: list[int] = []
     used = 0
@@ -168,20 +160,17 @@ def _line_break() -> Text:
 
 
 LINE_BREAK = _line_break()
-"""Goes between texts, or joins them."""
+"""A line break, to join texts."""
 
 
 class Console(RichConsole):
-    """Rich's console, for which nothing in a string means anything; `more` is what rich's takes."""
+    """Rich's console without markup, emoji codes or highlighting; `more` are Rich's parameters."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(highlight=False, emoji=False, markup=False, **{**_colours(more), **more})
 
     def show(self, text: Text) -> None:
-        """Write a line: on a terminal that is too narrow on several, all but the first further in.
-
-        In a file or a pipe it stays one.
-        """
+        """Print a line, wrapped with a hanging indent on a terminal that is too narrow."""
         if not self.is_terminal or text.cell_len <= self.width:
             self.print(text, soft_wrap=True)
             return
@@ -192,21 +181,20 @@ class Console(RichConsole):
             self.print(Text(" " * (further_in if number else indent)) + line, soft_wrap=True)
 
     def render_str(self, text: str, **more: Any) -> Text:
-        """A string as a text."""
         known = {name: more[name] for name in ("style", "justify", "overflow") if name in more}
         return Text(text, **known)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is written for a renderable: all but rich's own codes is escaped."""
+        """Render with everything escaped except Rich's control codes."""
         for segment in super().render(renderable, options):
             yield segment if segment.control or segment.text == "\n" else _harmless(segment)
 
 
 def _colours(more: Mapping[str, Any]) -> dict[str, Any]:
-    """What a console that writes to stdout is told where that is no terminal: whether to use colours.
+    """Return Rich's colour settings for a console on stdout that is not a terminal.
 
-    The reader, such as `watch -c`, may know no more than the sixteen that every terminal has; it gets others
-    where they are asked for by their number, as many programs have it: FORCE_COLOR=2 is 256, 3 is all.
+    The reader, such as `watch -c`, may support only 16 colours, so more are only used on request:
+    FORCE_COLOR=2 means 256 colours, 3 true colour, as in many programs.
     """
     if "file" in more or "stderr" in more or is_terminal():
         return {}
@@ -217,7 +205,7 @@ def _colours(more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 AnyConsole = RichConsole | Console
-"""What draws: for annotations, and nothing that could be made."""
+"""Any console, for annotations."""
 
 
 def _harmless(segment: Segment) -> Segment:
@@ -226,7 +214,7 @@ def _harmless(segment: Segment) -> Segment:
 
 
 class Progress(RichProgress):
-    """Rich's progress bar on stderr, gone in the end; none where that is no terminal."""
+    """A transient progress bar on stderr; nothing if stderr is not a terminal."""
 
     def __init__(self, *columns: str | ProgressColumn) -> None:
         super().__init__(
@@ -234,19 +222,17 @@ class Progress(RichProgress):
         )
 
     def add_task(self, description: str, *given: Any, **more: Any) -> TaskID:
-        """A bar with its name."""
         return super().add_task(escape(printable(description)), *given, **more)
 
 
 class Live(RichLive):
-    """A picture on stderr, drawn four times a second, gone in the end; none where that is no terminal."""
+    """A transient picture on stderr, drawn four times a second; nothing if stderr is not a terminal."""
 
     def __init__(self, picture: RenderableType) -> None:
-        # Nothing is written to stdout meanwhile, and the picture asks what letters that can write.
+        # The picture depends on stdout's encoding, so stdout must not be redirected.
         super().__init__(picture, console=Console(stderr=True), transient=True, redirect_stdout=False)
 
     def start(self, refresh: bool = False) -> None:
-        """Begin to draw it."""
         if errors_are_seen():
             super().start(refresh)
 
@@ -255,38 +241,37 @@ OnProgress = Callable[[int, int | None], None]
 
 
 class _Amount(TextColumn):
-    """How many things are done and of how many, once that is known."""
+    """Column with completed and total amount, once the total is known."""
 
     def __init__(self, things: str) -> None:
         super().__init__("{task.completed:,.0f} of {task.total:,.0f} " + things)
 
     def render(self, task: Task) -> RichText:
-        """The column of a bar."""
         return RichText() if task.total is None else super().render(task)
 
 
 @contextmanager
 def progress_bar(title: str, *columns: ProgressColumn) -> Iterator[OnProgress]:
-    """A bar while something is done; it is told how much is done, and of how much if that is known."""
+    """Show a progress bar; yields a callback for the completed and total amount."""
     with Progress(*columns) as progress:
         bar = progress.add_task(title, total=None)
         yield lambda done, of: progress.update(bar, completed=done, total=of)
 
 
 def loading(file: str) -> AbstractContextManager[OnProgress]:
-    """A bar for a file, which is told of bytes."""
+    """Show a progress bar for reading a file, in bytes."""
     return progress_bar(
         file, TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
     )
 
 
 def counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
-    """A bar for things that are counted."""
+    """Show a progress bar that counts things."""
     return progress_bar(
         title, TextColumn("{task.description}"), BarColumn(), _Amount(things), TimeRemainingColumn()
     )
 
 
 def as_json(value: Any) -> RenderableType:
-    """A value as indented JSON, in which JSON's own escapes stand for what does not print."""
+    """Return a value as indented JSON; non-printable characters use JSON's escapes."""
     return JSON(json.dumps(value), ensure_ascii=True)

@@ -1,8 +1,7 @@
-"""A listing as people read it: a table whose columns give way from the right where a terminal is narrow.
+"""Tables for the terminal whose columns shrink from the right if it is narrow.
 
-What a row is found again by (its number, its time, its stream, its direction, a port) is never cut. Where the
-terminal is too narrow for the rest, values are first written shorter; then the last column that may be cut
-gives way, then the one before it; then the last columns are left out.
+Numbers, times, streams, directions and ports are never cut. On a narrow terminal, values are first written
+shorter; then columns are cut, the last first; then the last columns are left out.
 """
 
 from __future__ import annotations
@@ -25,28 +24,28 @@ Row = Sequence[Any]
 Record = TypeVar("Record")
 
 BATCH = 500
-"""Rows that are looked at together."""
+"""Number of rows per batch."""
 
 _GAP = "  "
 
 _COMFORT = 40
-"""Cells that the last column should have; with fewer, values are written shorter."""
+"""Width (cells) of the last column below which values are written shorter."""
 
 _LOOPBACK = "127.0.0.1:"
 
 
 def words(value: Any) -> str:
-    """A value as a table shows it."""
+    """Format a value; None is empty."""
     return "" if value is None else str(value)
 
 
 def seconds(value: Any) -> str:
-    """A number of seconds as a table shows it, to the microsecond."""
+    """Format seconds to the microsecond."""
     return "" if value is None else f"{value:.6f}"
 
 
 def milliseconds(value: Any) -> str:
-    """A number of seconds where there is little room."""
+    """Format seconds to the millisecond."""
     return "" if value is None else f"{value:.3f}"
 
 
@@ -55,12 +54,12 @@ def _address(value: Any) -> str:
 
 
 def _ends_with_port(value: Any) -> bool:
-    """Whether an address is shown with its port, and not by a name of the two together."""
+    """Return whether an address is shown with its port, not by a name that includes it."""
     return _address(value).endswith(words(value).rpartition(":")[2])
 
 
 def short_address(value: Any) -> str:
-    """An address where there is little room: of one on this machine only its port, as in `:9000`."""
+    """Format an address; of one on this machine only the port, as in `:9000`."""
     text = words(value)
     if (name := name_of(text)) is not None:
         return name
@@ -68,15 +67,21 @@ def short_address(value: Any) -> str:
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column: its `key` for programs, its `title` for people, and how a table writes its values.
+    """A column of a listing.
 
-    Of a record it has the attribute `of`, or what that function returns; by default the attribute of its key,
-    or the record itself where it has none. Without a title it is for programs only, without a key for people
-    only. `right` aligns it to the right, `width` is the least number of cells it takes. `short` writes its
-    values where there is little room. `least` cells are left of it at the least where it may be cut; with
-    None it is never cut. A value whose `end_matters` is cut at its beginning. A column may be left out as a
-    whole unless it `stays`. A value may have a `colour`, one of click's names. With one table, what is
-    `of_tables` is not shown.
+    Attributes:
+        key: Name in JSON and CSV; empty for a column only of tables.
+        title: Heading in tables; empty for a column only of JSON and CSV.
+        right: Align to the right.
+        width: Minimum width (cells).
+        text: Formats a value.
+        short: Formats a value if space is short.
+        least: Minimum width (cells) if the column is cut; None if it must not be cut.
+        end_matters: Returns True for values to cut at the start.
+        stays: Never leave out the column.
+        colour: Returns one of click's colours for a value.
+        of_tables: Show only if the session has several game tables.
+        of: Attribute of the record, or function of it; default `key`, or the record without a key.
     """
 
     key: str
@@ -104,17 +109,17 @@ class Column(msgspec.Struct, frozen=True):
 def number(
     key: str = "number", title: str = "#", width: int = 0, of: str | Callable[[Any], Any] = ""
 ) -> Column:
-    """The column of what a row is called."""
+    """Return a column of numbers that identify rows."""
     return Column(key, title, right=True, width=width, stays=True, of=of)
 
 
 def moment(key: str, title: str, width: int = 0, of: str | Callable[[Any], Any] = "") -> Column:
-    """A column of times, in seconds."""
+    """Return a column of times in seconds."""
     return Column(key, title, right=True, width=width, text=seconds, short=milliseconds, stays=True, of=of)
 
 
 def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Column:
-    """A column of addresses, of which the port is always there."""
+    """Return a column of addresses, which are cut without losing the port."""
     return Column(
         key,
         title,
@@ -129,7 +134,7 @@ def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Co
 
 
 def who(width: int = 0) -> Column:
-    """Return the column, for people, of a record's client: the player's name, or else the address."""
+    """Return a column, only of tables, with the player's name or the client's address."""
     return Column(
         "",
         "who",
@@ -156,7 +161,7 @@ def _of_part(value: Callable[[Any], Any], place: int) -> Callable[[Any], Any]:
 
 
 def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
-    """The columns as they are shown where there are several tables, or one."""
+    """Return the columns, without those `of_tables` unless there are several game tables."""
     return [
         msgspec.structs.replace(column, title="") if column.of_tables and not are_several else column
         for column in columns
@@ -171,7 +176,7 @@ def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Row]]) -> None:
-    """Write batches of rows to stdout as they come, below their titles."""
+    """Print batches of rows below their headings."""
     table = _Table(columns, terminal_columns())
     remaining = iter(rows)
     first = next(remaining, ())
@@ -182,7 +187,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Row]]) -> None
 
 
 class _Table:
-    """Writes rows on a terminal of so many cells; on none (None) nothing is cut."""
+    """A table on a terminal of `room` cells, or uncut if None."""
 
     def __init__(self, columns: Sequence[Column], room: int | None) -> None:
         self._columns = columns

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.read.conditions import compile_wanted, names_at_end
+from kiebitz.storage.read.conditions import compile_optional_filter, complete_filter
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -87,7 +87,7 @@ class FilterLine(Vertical):
         self._cancel_timer()
         line = self._input
         text = line.value[: line.cursor_position]
-        before, names = names_at_end(text)
+        before, names = complete_filter(text)
         common = before + os.path.commonprefix(names) if names else text  # noqa: RUF071  # letter by letter
         if len(common) > len(text):
             rest = line.value[line.cursor_position :]
@@ -128,7 +128,7 @@ class FilterLine(Vertical):
         if text != self._input.value:
             return False
         try:
-            wanted = compile_wanted(text.strip() or None)
+            wanted = compile_optional_filter(text.strip() or None)
         except FilterError as error:
             caret = " " * cell_len(text[: error.position]) + "^" * max(error.length, 1)
             self._show_hint(LINE_BREAK.join([Text(caret, "bold red"), Text(error.message)]))

@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from kiebitz.cli.listings import said
+from kiebitz.cli.listings import content_of
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.terminal.screen import Text
@@ -22,10 +22,10 @@ from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
     CountedStream,
     diagnostics_numbered,
-    flaws_of_messages,
-    groups_seen,
+    diagnostics_of_messages,
     messages_numbered,
     streams_numbered,
+    visible_groups,
 )
 from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.search import Search
@@ -119,7 +119,7 @@ class MessageRows(Rows):
         timeline = self._watched.timeline
         numbers = self.search.found[begin:end]
         rows = {row.id: row for row in messages_numbered(timeline, numbers)}
-        flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
+        flaws = diagnostics_of_messages(timeline, list(numbers), visible_groups(self._watched.player))
         # A player sees the received bytes, not that the relay altered them.
         altered = AlteredMessages(timeline) if self._watched.player is None else None
         return [
@@ -143,7 +143,7 @@ class MessageRows(Rows):
             (f"{record.time:9.3f}", "dim"),
             f" {self._arrows[message.direction]} {self._names.of(message.stream)}  ",
             (f"{mark}{message.name}", "bold" if not mark else f"bold {COLOURS[gravest]}" if gravest else ""),
-            f"  {said(record)}",
+            f"  {content_of(record)}",
         )
 
 

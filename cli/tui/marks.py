@@ -70,7 +70,7 @@ class Marks:
     def _add(self, flaw: StoredDiagnostic) -> None:
         if flaw.severity == "note" or self._is_elsewhere(flaw):
             return
-        seq = self._watched.timeline.seq_of_flaw(self._table.id, flaw.event_id, flaw.ts_ns)
+        seq = self._watched.timeline.seq_of_diagnostic(self._table.id, flaw.event_id, flaw.ts_ns)
         if flaw.severity == "error":
             insort(self._errors, _error_key(seq, flaw.id))
         else:

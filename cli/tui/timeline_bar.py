@@ -66,6 +66,7 @@ class Bar(Widget):
         self._shown: tuple[Course, Marks] | None = None
 
     def show(self, course: Course, marks: Marks) -> None:
+        """Draw the timeline."""
         self._shown = course, marks
         self.refresh()
 

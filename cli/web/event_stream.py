@@ -301,7 +301,7 @@ def _decided_upto(reader: Reader, audience: Audience, after: int, upto: int) -> 
         return upto
     young_ns = time.time_ns() - _COPY_DELAY_NS
     for event in reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]):
-        if event.ts_ns > young_ns and reader.hearers.seen(event, player) is None:
+        if event.ts_ns > young_ns and reader.visibility.seen(event, player) is None:
             return event.id - 1
     return upto
 
@@ -327,7 +327,7 @@ def _encode_events(
     for event in found:
         if table_id in (None, event.table_id) and event.seq > above and event.table_id in known:
             events = by_table.setdefault(event.table_id, [])
-            seen = event if player is None else reader.hearers.seen(event, player)
+            seen = event if player is None else reader.visibility.seen(event, player)
             if seen is not None:
                 events.append(seen)
     pushes = []

@@ -35,7 +35,13 @@ from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.game.state import apply
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.session.message_detail import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull
+from kiebitz.storage.session.message_detail import (
+    BroadcastCopy,
+    ChangeDetail,
+    DiagnosticDetail,
+    GrammarDescription,
+    MessageDetail,
+)
 from kiebitz.storage.session.session import Stream, project
 
 MAX_EVENTS = 20_000
@@ -81,9 +87,9 @@ class _Full(msgspec.Struct):
     text: str
     left_out: int
     pieces: list[tuple[Any, ...]]
-    flaws: tuple[FlawInFull, ...]
-    changes: tuple[ChangeInFull, ...]
-    copies: tuple[Copy, ...]
+    flaws: tuple[DiagnosticDetail, ...]
+    changes: tuple[ChangeDetail, ...]
+    copies: tuple[BroadcastCopy, ...]
     copies_in_all: int
 
 
@@ -116,7 +122,7 @@ class _Page(msgspec.Struct):
     views: dict[str, _View]
     messages: list[records.Message]
     full: dict[str, _Full]
-    abouts: list[RowInFull]
+    abouts: list[GrammarDescription]
     words: list[str]
     diagnostics: list[records.Diagnostic]
     streams: list[Stream]
@@ -143,7 +149,7 @@ class _PageBuilder:
         self._player = player
         self._on_progress = on_progress
         self._fragments: dict[str, int] = {}
-        self._abouts: dict[RowInFull, int] = {}
+        self._abouts: dict[GrammarDescription, int] = {}
         self._words: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._drawn = 0
@@ -210,7 +216,7 @@ class _PageBuilder:
         if player is None:
             return _View(tables, None)
         numbers = self._reader.timeline.numbers
-        own = sorted(self._reader.hearers.streams_of(player))
+        own = sorted(self._reader.visibility.streams_of(player))
         return _View(tables, [numbers.number("streams", stream) for stream in own])
 
     def _table(self, table: TableInfo, player: str | None) -> _Table:
@@ -259,7 +265,7 @@ class _PageBuilder:
             if found is not None:
                 yield str(message.number), self._packed(found)
 
-    def _packed(self, found: MessageInFull) -> _Full:
+    def _packed(self, found: MessageDetail) -> _Full:
         pieces: list[tuple[Any, ...]] = []
         for piece in found.pieces:
             words = (_index_of(piece.kind, self._words), _index_of(piece.production, self._words))

@@ -22,12 +22,12 @@ from kiebitz.services.wording import GRAVITY, gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import (
-    FROM_ITS_BYTES,
+    VISIBLE_GROUPS,
     StoredDiagnostic,
     diagnostics_by_id,
-    flaws_of_messages,
-    groups_seen,
-    marks,
+    diagnostics_of_messages,
+    placeholders,
+    visible_groups,
 )
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.session.session import Session, diagnostic_numbers, event_record, message_record, project
@@ -60,7 +60,7 @@ def seen_events(
         return
     passes = view.wanted.predicate("events", timeline.numbers) if view.wanted is not None else None
     for event in found:
-        seen = reader.hearers.seen(event, player)
+        seen = reader.visibility.seen(event, player)
         if seen is not None and (passes is None or passes(_event_row(reader, seen, player, table))):
             yield seen
 
@@ -72,7 +72,7 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
         event_record(
             reader.timeline,
             event,
-            reader.hearers.sentence(event),
+            reader.visibility.sentence(event),
             altered.action_of_event(event.id) if altered is not None else None,
         )
         for event in events
@@ -103,7 +103,7 @@ def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRang
 def message_records(reader: Reader, player: str | None, found: Sequence[Message]) -> list[records.Message]:
     """Return messages as records, with the players' names."""
     timeline = reader.timeline
-    flaws = flaws_of_messages(timeline, [row.id for row in found], groups_seen(player))
+    flaws = diagnostics_of_messages(timeline, [row.id for row in found], visible_groups(player))
     altered = AlteredMessages(timeline) if player is None else None
     listed = []
     for row in found:
@@ -176,8 +176,10 @@ def seen_diagnostics(
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
     condition, parameters = _restrict(reader, "d", table, player, condition, parameters)
-    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], groups_seen(player)
-    condition = f"d.severity IN ({marks(severities)}) AND d.grp IN ({marks(groups)}) AND {condition}"
+    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], visible_groups(player)
+    condition = (
+        f"d.severity IN ({placeholders(severities)}) AND d.grp IN ({placeholders(groups)}) AND {condition}"
+    )
     parameters = [*severities, *groups, *parameters]
     rows = diagnostics_by_id(reader.timeline, condition, parameters, after, before)
     if player is None:
@@ -200,7 +202,9 @@ def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagno
         row,
         client=row.stream.client,
         player=reader.names.get(row.stream.id),
-        seq=reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns) if table is not None else None,
+        seq=reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
+        if table is not None
+        else None,
         **diagnostic_numbers(reader.timeline, row),
     )
 
@@ -210,7 +214,7 @@ def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagno
 
 def stream_list(reader: Reader, player: str | None) -> records.Streams:
     """Return all streams, or a player's own."""
-    own = None if player is None else reader.hearers.streams_of(player)
+    own = None if player is None else reader.visibility.streams_of(player)
     found = Session(reader.timeline).streams()
     return records.Streams([stream for stream in found if own is None or stream.id in own])
 
@@ -234,7 +238,7 @@ def _restrict(
         condition = f"+{alias}.stream_id IN ({of}) AND {condition}"
         more = [table.server, table.protocol]
     if player is not None:
-        own = sorted(reader.hearers.streams_of(player))
+        own = sorted(reader.visibility.streams_of(player))
         condition = f"+{alias}.stream_id IN (SELECT value FROM json_each(?)) AND {condition}"
         more = [to_json(own), *more]
     return condition, [*more, *parameters]
@@ -244,7 +248,7 @@ def _seen_event(reader: Reader, event_id: int | None, player: str) -> Event | No
     if event_id is None:
         return None
     event = next(reader.timeline.events("e.id = ?", [event_id]), None)
-    return reader.hearers.seen(event, player) if event is not None else None
+    return reader.visibility.seen(event, player) if event is not None else None
 
 
 _MessageOrDiagnostic = TypeVar("_MessageOrDiagnostic", Message, StoredDiagnostic)
@@ -271,7 +275,7 @@ def _row(
 
 def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Row:
     """Return an event with its messages on the player's streams, and the diagnostics of their bytes."""
-    own = reader.hearers.streams_of(player)
+    own = reader.visibility.streams_of(player)
     rows = [
         row for row in stored_messages(reader.timeline, "m.event_id = ?", [event.id]) if row.stream.id in own
     ]
@@ -287,5 +291,5 @@ def _message_of(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> 
 
 
 def _byte_diagnostics(reader: Reader, row: Message) -> list[StoredDiagnostic]:
-    condition = f"d.message_id = ? AND d.grp IN ({marks(FROM_ITS_BYTES)})"
-    return [*diagnostics_by_id(reader.timeline, condition, [row.id, *FROM_ITS_BYTES])]
+    condition = f"d.message_id = ? AND d.grp IN ({placeholders(VISIBLE_GROUPS)})"
+    return [*diagnostics_by_id(reader.timeline, condition, [row.id, *VISIBLE_GROUPS])]

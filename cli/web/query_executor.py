@@ -15,7 +15,7 @@ from typing import Literal, TypeVar, get_args
 
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.filters.sql import reason_of
+from kiebitz.storage.filters.sql import original_error
 
 Found = TypeVar("Found")
 
@@ -125,7 +125,7 @@ class QueryExecutor:
                     f"the query was cancelled after {self._limit_s:g} s: request less"
                 ) from error
             # SQLite's error code belongs to this thread's connection, so it is read here.
-            raise reason_of(error) from error
+            raise original_error(error) from error
         finally:
             self._answering.discard(call)
             call.end()

@@ -28,7 +28,7 @@ from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import StreamNames, check_player
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Visibility
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.message_detail import MessageDetails
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -96,8 +96,8 @@ class View(msgspec.Struct, frozen=True):
 class Reader:
     """A reader of a served session, for the thread that made it. Raises StorageError, sqlite3.Error."""
 
-    _hearers: Visibility | None
-    _in_full: InFull | None
+    _visibility: Visibility | None
+    _in_full: MessageDetails | None
 
     def __init__(self, served: ServedSession, timeline: Timeline | None = None) -> None:
         """Open a connection of its own, or use that of a timeline."""
@@ -109,7 +109,7 @@ class Reader:
 
     def _open(self, timeline: Timeline | None = None) -> None:
         place = self.served.path, self.served.session_id
-        self._hearers = None
+        self._visibility = None
         self.timeline = timeline or self._read(open_existing(place[0]), place[1])
         # Set only now, so that a database that cannot be opened is tried again.
         self._place = place
@@ -124,13 +124,14 @@ class Reader:
         self._forget()
 
     def close(self) -> None:
+        """Close the database connection."""
         self.timeline.connection.close()
 
     def look(self) -> bool:
         """Refresh the reader; return True if anything has changed."""
         if (self.served.path, self.served.session_id) != self._place:
             # The next database has the same streams, but not all events that name their players.
-            self._inherited = self.hearers.claims
+            self._inherited = self.visibility.claims
             self.close()
             self._open()
         # A cursor of its own, as the progress handler of other statements costs a look at the file.
@@ -139,8 +140,8 @@ class Reader:
             self.timeline = self._read(self.timeline.connection, self._place[1])
             self._version = version
             self._is_stale = True
-            if self._hearers is not None:
-                self._hearers.look_again(self.timeline)
+            if self._visibility is not None:
+                self._visibility.update_timeline(self.timeline)
                 if any(player is not None for player in self._onlookers):
                     self._drop_stale_views()
         elif not self._is_stale:
@@ -159,24 +160,24 @@ class Reader:
         """Return the view of a player (None: the full view)."""
         onlooker = self._onlookers.get(player)
         if onlooker is None:
-            onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.hearers)
+            onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.visibility)
             if len(self._onlookers) > _MAX_VIEWS:
                 self._onlookers.popitem(last=False)
         self._onlookers.move_to_end(player)
         return onlooker
 
     @property
-    def hearers(self) -> Visibility:
+    def visibility(self) -> Visibility:
         """The visibility of the session's events."""
-        if self._hearers is None:
-            self._hearers = Visibility(self.timeline, self._inherited)
-        return self._hearers
+        if self._visibility is None:
+            self._visibility = Visibility(self.timeline, self._inherited)
+        return self._visibility
 
     @property
-    def in_full(self) -> InFull:
+    def in_full(self) -> MessageDetails:
         """Reader of messages in detail."""
         if self._in_full is None:
-            self._in_full = InFull(self.timeline, self.hearers)
+            self._in_full = MessageDetails(self.timeline, self.visibility)
         return self._in_full
 
     @property
@@ -192,7 +193,7 @@ class Reader:
         """Return a table's state after event `seq` in a player's view."""
         if player is None:
             return self.timeline.state_at(table_id, seq)
-        return self.hearers.state(player, table_id, seq)
+        return self.visibility.state(player, table_id, seq)
 
     def table(self, number: int, player: str | None = None) -> TableInfo:
         """Return a table visible to a player. Raises NotThereError."""
@@ -206,7 +207,7 @@ class Reader:
         tables = self.timeline.tables()
         if player is None:
             return tables
-        known = self.hearers.tables_of(player)
+        known = self.visibility.tables_of(player)
         return [table for table in tables if table.id in known]
 
     def check_player_known(self, player: str) -> None:
@@ -221,7 +222,7 @@ class Reader:
 
     def players(self) -> list[str]:
         """Return the players with a connection; if none is known, all who act."""
-        return self.hearers.labels() or sorted(self.timeline.actors())
+        return self.visibility.labels() or sorted(self.timeline.actors())
 
     def label(self, grant: Grant) -> str | None:
         """Return the current name of a permission's player. Raises NotThereError."""
@@ -230,7 +231,7 @@ class Reader:
         label = None
         if grant.session == self.served.number:
             stream = self.timeline.numbers.row_id("streams", grant.stream)
-            label = self.hearers.label_on(stream, grant.player)
+            label = self.visibility.label_on(stream, grant.player)
         if label is None:
             raise NotThereError(f"there is no player {grant.player} in this session")
         return label
@@ -240,12 +241,12 @@ class Reader:
         numbers = self.timeline.numbers
         return [
             Grant(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
-            for player in self.hearers.players()
+            for player in self.visibility.players()
         ]
 
     def _drop_stale_views(self) -> None:
         """Forget the players' views if a name may belong to another player now."""
-        version = self.hearers.version
+        version = self.visibility.version
         if version != self._players_version:
             self._players_version = version
             self._onlookers.clear()

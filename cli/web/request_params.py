@@ -13,7 +13,7 @@ from kiebitz.cli.web.pagination import MAX_ROWS, RowRange
 from kiebitz.cli.web.reader import View
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.wording import GRAVITY
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_optional_filter
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -111,7 +111,7 @@ class ApiRequest:
 
     def wanted(self) -> Filter | None:
         """Return the filter. Raises FilterError."""
-        return compile_wanted((self.text("filter") or "").strip() or None)
+        return compile_optional_filter((self.text("filter") or "").strip() or None)
 
     def view(self) -> View:
         """Return the requested view. Raises FilterError."""

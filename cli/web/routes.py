@@ -22,10 +22,10 @@ from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, Paramete
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import Severity, TableInfo
-from kiebitz.storage.read.conditions import names_at_end
+from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.times import iso_time
-from kiebitz.storage.session.message_detail import MessageInFull
+from kiebitz.storage.session.message_detail import MessageDetail
 
 _MAX_COMPLETIONS = 200
 
@@ -170,7 +170,7 @@ def _messages(reader: Reader, request: ApiRequest) -> records.Messages:
     return messages(reader, table, request.view(), place)
 
 
-def _message(reader: Reader, request: ApiRequest) -> MessageInFull:
+def _message(reader: Reader, request: ApiRequest) -> MessageDetail:
     number = request.needed("message")
     message_id = reader.timeline.numbers.row_id("messages", number)
     found = reader.in_full.message(message_id, request.player)
@@ -192,7 +192,7 @@ def _streams(reader: Reader, request: ApiRequest) -> records.Streams:
 
 
 def _complete(reader: Reader, request: ApiRequest) -> records.Completion:
-    before, names = names_at_end(request.text("text") or "")
+    before, names = complete_filter(request.text("text") or "")
     return records.Completion(len(before), names[:_MAX_COMPLETIONS])
 
 
@@ -260,7 +260,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         (_TABLE, Parameter("at", "number", "up to this event of the table"), *_ROW_RANGE, _FILTER, _AS),
         may_take_long=True,
     ),
-    Endpoint("/api/messages/{message}", "a message in detail", MessageInFull, _message, (_AS,)),
+    Endpoint("/api/messages/{message}", "a message in detail", MessageDetail, _message, (_AS,)),
     Endpoint(
         "/api/diagnostics",
         "diagnostics; by default the last ones",

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import uvicorn
 
 from kiebitz.cli.options.companions import RECORDER
-from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
 from kiebitz.cli.terminal.scan_code import show_scan_code
 from kiebitz.cli.web.access import Grant, Keys
@@ -167,7 +167,7 @@ def run(
         reader = Reader(served)
         games = ", ".join(dict.fromkeys(table.protocol for table in reader.tables()))
         show_line(f"serving {served.name}{f' ({games})' if games else ''}")
-        tell_missing(reader.timeline)
+        warn_about_missing(reader.timeline)
         reader.close()
     _end_with_recorder()
     limits, warning = affordable_limits(len(sessions))

@@ -64,8 +64,8 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
     """Yield the table's games, sampled if there are too many."""
     timeline = reader.timeline
     games = [game for game in timeline.games() if game.table_id == table.id]
-    if player is not None and reader.hearers.streams_of(player):
-        known = reader.hearers.games_of(player)
+    if player is not None and reader.visibility.streams_of(player):
+        known = reader.visibility.games_of(player)
         games = [game for game in games if game.id in known]
     for game in games[:: max(1, -(-len(games) // _MAX_GAMES))]:
         begun = timeline.connection.execute(
@@ -90,7 +90,7 @@ def _diagnostics(reader: Reader, table: TableInfo, player: str | None) -> list[r
         stream = row.stream
         # Diagnostics of streams without a table are shown at each table.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
-            seq = reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns)
+            seq = reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
             marks.append(records.FlawMark(seq, row.severity, row.id))
     marks.sort(key=lambda mark: mark.seq)
     stretch = -(-len(marks) // _MAX_DIAGNOSTICS)
@@ -137,7 +137,7 @@ def _states(
         return
     if player is not None:
         for seq in range(first + 1, last + 1):
-            yield seq, reader.hearers.passing_state(player, table.id, seq)
+            yield seq, reader.visibility.shared_state(player, table.id, seq)
         return
     state = timeline.state_at(table.id, first)
     for event in timeline.events_between(table.id, first, last):

@@ -1,10 +1,10 @@
-"""Which elements of two sequences belong together: an alignment, in nearly linear time whatever they are.
+"""Alignment of two sequences in nearly linear time.
 
-What is the same at both ends is cut off. Elements that come once in each of the two are anchors, of which the
-longest increasing chain is kept (patience), and between the anchors it begins anew. What is small is aligned
-exactly, as the longest common subsequence. What is long and has no anchors is aligned in several ways, of
-which the one that finds the most counts: piece by piece; or the first of a kind with the first, the second
-with the second and so on, from the front or from the end, and piece by piece between them.
+Equal elements at both ends are cut off. Elements that occur exactly once in each sequence are anchors
+(patience diff); the longest increasing chain of them is kept, and the parts between anchors are aligned
+recursively. Small parts are aligned exactly (longest common subsequence). For long parts without anchors,
+several approximations are tried and the longest result is used: piece by piece, or pairing the n-th
+occurrences of each element, from the front or from the end.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from collections import Counter
 from collections.abc import Sequence
 
 Pair = tuple[int, int]
-"""The places of two elements that are the same."""
+"""Positions of two equal elements."""
 
-_SMALL = 4096
+_EXACT_LIMIT = 4096
 """Maximum number of comparisons (the product of two lengths) of an exact alignment."""
 
-_PIECE = 64
-"""Elements of a piece, into which a sequence is cut that is too long for an exact alignment."""
+_PIECE_SIZE = 64
+"""Elements per piece of a sequence that is too long for an exact alignment."""
 
-_DEEPEST = 20
-"""Maximum depth of anchors between anchors; each level costs as much as one pass."""
+_MAX_DEPTH = 20
+"""Maximum recursion depth between anchors; each level costs as much as one pass."""
 
 
 def align(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """The places of equal elements, which increase in both. Exchanging `a` and `b` exchanges the places."""
+    """Return the positions of equal elements, increasing in both; symmetric in `a` and `b`."""
     if (len(b), list(b)) < (len(a), list(a)):
-        return [(i, j) for j, i in _aligned(b, a)]
-    return _aligned(a, b)
+        return [(i, j) for j, i in _align_ordered(b, a)]
+    return _align_ordered(a, b)
 
 
-def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+def _align_ordered(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
     pairs: list[Pair] = []
     # Each entry: where the parts begin and end in a and in b, and how deep between anchors they lie.
-    waiting = [(0, len(a), 0, len(b), 0)]
-    while waiting:
-        a0, a1, b0, b1, depth = waiting.pop()
+    pending = [(0, len(a), 0, len(b), 0)]
+    while pending:
+        a0, a1, b0, b1, depth = pending.pop()
         while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
             pairs.append((a0, b0))
             a0, b0 = a0 + 1, b0 + 1
@@ -52,39 +52,37 @@ def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
         mine = [i for i in range(a0, a1) if a[i] in in_b]
         in_a = {a[i] for i in mine}
         other = [j for j in range(b0, b1) if b[j] in in_a]
-        if len(mine) * len(other) <= _SMALL:
+        if len(mine) * len(other) <= _EXACT_LIMIT:
             pairs += _exact(a, mine, b, other)
             continue
-        anchors = _unique(a, mine, b, other) if depth < _DEEPEST else []
+        anchors = _unique(a, mine, b, other) if depth < _MAX_DEPTH else []
         if not anchors:
             pairs += _without_anchors(a, mine, b, other)
             continue
         for i, j in [*anchors, (a1, b1)]:
-            waiting.append((a0, i, b0, j, depth + 1))
+            pending.append((a0, i, b0, j, depth + 1))
             a0, b0 = i + 1, j + 1
         pairs += anchors
     return sorted(pairs)
 
 
 def _unique(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
-    """Anchors: elements that come once in each part."""
     counts_a, counts_b = Counter(a[i] for i in mine), Counter(b[j] for j in other)
     places = {b[j]: j for j in other if counts_b[b[j]] == 1}
-    return chain([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
+    return longest_increasing([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
 
 
 def _without_anchors(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
-    """An alignment of two long parts in which nothing comes once only."""
-    front = chain(_by_rank(a, mine, b, other))
-    back = chain(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
+    front = longest_increasing(_by_rank(a, mine, b, other))
+    back = longest_increasing(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
     guesses: list[list[Pair]] = [[], front, back]
-    return max((_filled_up(anchors, a, mine, b, other) for anchors in guesses), key=len)
+    return max((_fill_gaps(anchors, a, mine, b, other) for anchors in guesses), key=len)
 
 
-def _filled_up(
+def _fill_gaps(
     anchors: list[Pair], a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]
 ) -> list[Pair]:
-    """Anchors, and what is aligned between them piece by piece."""
+    """Return the anchors, and the piecewise alignment of the parts between them."""
     pairs = list(anchors)
     x = y = 0
     for i, j in [*anchors, (len(a), len(b))]:
@@ -101,8 +99,10 @@ def _by_rank(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[in
     return [(i, places[a[i]].pop()) for i in mine if places[a[i]]]
 
 
-def chain(pairs: Sequence[Pair]) -> list[Pair]:
-    """The longest part of pairs, whose first places increase, in which the second ones do so, too."""
+def longest_increasing(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the longest subsequence of pairs, sorted by first position, whose second positions increase,
+    too.
+    """
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []
@@ -120,10 +120,10 @@ def chain(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
-    """Both parts cut into as many pieces, of which the first is aligned with the first, and so on."""
+    """Cut both parts into equally many pieces, and align the n-th with the n-th."""
     if not (mine and other):
         return []
-    count = -(-max(len(mine), len(other)) // _PIECE)
+    count = -(-max(len(mine), len(other)) // _PIECE_SIZE)
     pairs: list[Pair] = []
     for number in range(count):
         piece, piece_b = (
@@ -134,7 +134,7 @@ def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[
 
 
 def _exact(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
-    """The longest common subsequence of two small parts."""
+    """Return the longest common subsequence of two small parts."""
     # longest[x][y]: how much the parts from x and from y on have in common.
     others = [b[j] for j in other]
     width = len(other)

@@ -1,7 +1,7 @@
-"""Which games of two sessions are the same: those with the same events, and between them those alike.
+"""Matching of the games of two sessions by their events.
 
-Short games may be equal by chance, and of games that differ nothing says which is which. So several guesses
-are made, and the one stays that makes the most events equal.
+Short games may be equal by chance, and nothing identifies games that differ. Several matchings are therefore
+tried, and the one with the most equal events is used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from kiebitz.dissectors.diff.align import Pair, align, chain
+from kiebitz.dissectors.diff.align import Pair, align, longest_increasing
 
 Keys = Sequence[int]
 """The keys of a game's events, in order."""
@@ -18,20 +18,20 @@ Keys = Sequence[int]
 Span = tuple[int, int]
 """The positions of a game's first and last event."""
 
-_AT_ONCE = 100
-"""Among so many games that begin before one is looked for the last that also ends before it."""
+_MAX_OVERLAPPING = 100
+"""Maximum number of earlier games searched for the last one that ended before a game began."""
 
 
 def match_games(a: Sequence[Keys], b: Sequence[Keys]) -> list[Pair]:
-    """The places of games that belong together, in the order of `a`.
+    """Return the positions of matching games, in the order of `a`.
 
-    Games of several lobbies begin in any order, so those that are equal need not come in the same one.
+    Games of several lobbies begin in any order, so equal games may be in different orders.
     """
     contents: dict[tuple[int, ...], int] = {}
     mine = [contents.setdefault(tuple(game), len(contents)) for game in a]
     others = [contents.setdefault(tuple(game), len(contents)) for game in b]
     in_order = align(mine, others)
-    anchored = in_order + _equal_elsewhere(mine, others, in_order)
+    anchored = in_order + _match_reordered(mine, others, in_order)
     taken_a, taken_b = {i for i, _ in anchored}, {j for _, j in anchored}
     begin_a = begin_b = 0
     for end_a, end_b in [*in_order, (len(a), len(b))]:
@@ -44,28 +44,30 @@ def match_games(a: Sequence[Keys], b: Sequence[Keys]) -> list[Pair]:
     return sorted(_best(a, b, [anchored, *_guesses(a, range(len(a)), b, range(len(b)))]))
 
 
-def in_another_order(games: Sequence[tuple[Span, Span]]) -> list[int]:
-    """Which of these games, given by their spans on both sides, were played after others that they precede.
+def reordered_games(games: Sequence[tuple[Span, Span]]) -> list[int]:
+    """Return which of these games, given by their spans on both sides, were played in another order.
 
-    Of games that are on at once none precedes the other. As few games as can be are said to be elsewhere.
+    Games that overlap in time have no order. The smallest possible number of games is reported.
     """
     by_start = sorted(range(len(games)), key=lambda number: games[number][0])
     starts = [(games[number][0][0], games[number][1][0]) for number in by_start]
-    kept = chain(starts)
+    kept = longest_increasing(starts)
     numbers = dict(zip(starts, by_start, strict=True))
     steady = [games[numbers[start]] for start in kept]
-    elsewhere = sorted({*starts} - {*kept})
-    return [numbers[start] for start in elsewhere if _is_elsewhere(games[numbers[start]], steady)]
+    reordered = sorted({*starts} - {*kept})
+    return [numbers[start] for start in reordered if _is_reordered(games[numbers[start]], steady)]
 
 
-def _is_elsewhere(game: tuple[Span, Span], steady: Sequence[tuple[Span, Span]]) -> bool:
+def _is_reordered(game: tuple[Span, Span], steady: Sequence[tuple[Span, Span]]) -> bool:
     """Return True if a game is before one of these on one side, and after it on the other."""
     (begin_a, end_a), (begin_b, end_b) = game
     later = bisect_right(steady, end_a, key=lambda other: other[0][0])
     if later < len(steady) and steady[later][1][1] < begin_b:
         return True
     begun = bisect_left(steady, begin_a, key=lambda other: other[0][0])
-    earlier = (other for other in reversed(steady[max(0, begun - _AT_ONCE) : begun]) if other[0][1] < begin_a)
+    earlier = (
+        other for other in reversed(steady[max(0, begun - _MAX_OVERLAPPING) : begun]) if other[0][1] < begin_a
+    )
     last = next(earlier, None)
     return last is not None and end_b < last[1][0]
 
@@ -73,24 +75,24 @@ def _is_elsewhere(game: tuple[Span, Span], steady: Sequence[tuple[Span, Span]]) 
 def _guesses(
     a: Sequence[Keys], free_a: Sequence[int], b: Sequence[Keys], free_b: Sequence[int]
 ) -> list[list[Pair]]:
-    """Which games may be the same: the first and the first, the last and the last, those that share most."""
+    """Return candidate matchings: in order from the front, from the back, and by most shared events."""
     guesses = [list(zip(free_a, free_b, strict=False))]
     if len(free_a) != len(free_b):
         guesses.append(list(zip(free_a[::-1], free_b[::-1], strict=False)))
     if free_a and free_b and len(free_a) + len(free_b) > 2:
-        guesses.append(_filled_up(_most_shared(a, free_a, b, free_b), free_a, free_b))
+        guesses.append(_fill_gaps(_most_shared(a, free_a, b, free_b), free_a, free_b))
     return guesses
 
 
 def _best(a: Sequence[Keys], b: Sequence[Keys], guesses: Sequence[list[Pair]]) -> list[Pair]:
-    """The guess that makes the most events equal; of several the first."""
+    """Return the (first) matching with the most equal events."""
     if len(guesses) == 1:
         return guesses[0]
-    return max(guesses, key=lambda pairs: sum(_in_both(a[i], b[j]) for i, j in pairs))
+    return max(guesses, key=lambda pairs: sum(_count_shared(a[i], b[j]) for i, j in pairs))
 
 
-def _equal_elsewhere(mine: Sequence[int], others: Sequence[int], in_order: list[Pair]) -> list[Pair]:
-    """Equal games that did not come in the same order."""
+def _match_reordered(mine: Sequence[int], others: Sequence[int], in_order: list[Pair]) -> list[Pair]:
+    """Return pairs of equal games at different positions in the order."""
     taken_a, taken_b = {i for i, _ in in_order}, {j for _, j in in_order}
     places: dict[int, list[int]] = {}
     for j in range(len(others) - 1, -1, -1):
@@ -99,14 +101,14 @@ def _equal_elsewhere(mine: Sequence[int], others: Sequence[int], in_order: list[
     return [(i, places[game].pop()) for i, game in enumerate(mine) if i not in taken_a and places.get(game)]
 
 
-def _in_both(a: Keys, b: Keys) -> int:
+def _count_shared(a: Keys, b: Keys) -> int:
     """Return the number of events that two games have in common, in any order."""
     counts = Counter(b)
     return sum(min(count, counts[key]) for key, count in Counter(a).items())
 
 
-def _filled_up(chosen: list[Pair], free_a: Sequence[int], free_b: Sequence[int]) -> list[Pair]:
-    """Pairs of places in two lists of games as pairs of games; those between them are paired in order."""
+def _fill_gaps(chosen: list[Pair], free_a: Sequence[int], free_b: Sequence[int]) -> list[Pair]:
+    """Translate positions in two lists of games to games; pair the games between them in order."""
     pairs = list(chosen)
     begin_a = begin_b = 0
     for end_a, end_b in [*chosen, (len(free_a), len(free_b))]:
@@ -118,7 +120,7 @@ def _filled_up(chosen: list[Pair], free_a: Sequence[int], free_b: Sequence[int])
 def _most_shared(
     a: Sequence[Keys], free_a: Sequence[int], b: Sequence[Keys], free_b: Sequence[int]
 ) -> list[Pair]:
-    """The places in `free_a` and `free_b` that share the most, in one order in both."""
+    """Return the positions in `free_a` and `free_b` that share the most events, increasing in both."""
     games_a, events_a = _joined(a, free_a)
     games_b, events_b = _joined(b, free_b)
     shared = Counter((games_a[i], games_b[j]) for i, j in align(events_a, events_b))
@@ -141,7 +143,7 @@ def _most_shared(
 
 
 def _joined(games: Sequence[Keys], free: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The events of several games one after another: which of the games each belongs to, and its key."""
+    """Concatenate the events of several games: the game of each event, and its key."""
     numbers: list[int] = []
     keys: list[int] = []
     for number, game in enumerate(free):

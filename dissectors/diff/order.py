@@ -1,7 +1,7 @@
 """The order in which the streams of two sessions received the messages of events.
 
-A table has its events in the order of their first messages, on whatever stream. Messages that are sent on
-several streams at once arrive in another order each time, though each stream has the same order as before.
+A table orders its events by their first messages on any stream. Messages sent on several streams at once
+arrive in varying order, though the order on each stream is the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 Events = tuple[int, int]
-"""The same event in both sessions, by its numbers."""
+"""The ids of the same event in both sessions."""
 
 FirstMessages = Callable[[int], Mapping[int, int]]
 """The first message of an event on each stream, by stream."""
@@ -29,7 +29,7 @@ class Order:
         )
 
     def _orders(self, side: int, event: Events, other: Events) -> tuple[int, int]:
-        """Return how many streams have the one first, and how many the other, of those that have both."""
+        """Return the numbers of streams with both events that have `event` first, and `other` first."""
         one, two = self._first_messages[side](event[side]), self._first_messages[side](other[side])
         both = one.keys() & two.keys()
         before = sum(one[stream] < two[stream] for stream in both)

@@ -10,14 +10,14 @@ import msgspec
 
 from kiebitz.dissectors.diff.align import Pair, align
 
-_NEAR = 8
-"""Events that are the same and so far from each other at the most stand in another order."""
+_MAX_MOVE = 8
+"""Maximum distance of equal events to count as reordered."""
 
-_FAR = 4 * _NEAR
-"""Those that are moved, too, are looked for so far around one that is."""
+_SEARCH_DISTANCE = 4 * _MAX_MOVE
+"""Distance around a moved event that is searched for further moved ones."""
 
 
-class Paired(msgspec.Struct, frozen=True):
+class Pairing(msgspec.Struct, frozen=True):
     """The pairing of two sequences of events: positions of the equal ones, and of the others."""
 
     same: list[Pair]
@@ -27,12 +27,16 @@ class Paired(msgspec.Struct, frozen=True):
     only_b: list[int]
 
     def crossed(self, moved: Pair) -> list[Pair]:
-        """The pairs that stand on the other side of a moved one than they did."""
+        """Return the pairs that are on the other side of a moved pair in the second sequence."""
         i, j = moved
         upto_i, upto_j = (
             bisect_left(self.same, place, key=itemgetter(side)) for side, place in enumerate(moved)
         )
-        others = self.moved[bisect_left(self.moved, (i - _FAR, 0)) : bisect_left(self.moved, (i + _FAR, 0))]
+        others = self.moved[
+            bisect_left(self.moved, (i - _SEARCH_DISTANCE, 0)) : bisect_left(
+                self.moved, (i + _SEARCH_DISTANCE, 0)
+            )
+        ]
         found = self.same[min(upto_i, upto_j) : max(upto_i, upto_j)]
         return found + [(x, y) for x, y in others if (x < i) != (y < j)]
 
@@ -42,10 +46,13 @@ Level = tuple[Keys, Keys]
 """Keys of the same events of both sides, equal where events have something in common."""
 
 
-def pair_up(a: Keys, b: Keys, alike: Sequence[Level]) -> Paired:
-    """Put events beside each other by their keys.
+def pair_events(a: Keys, b: Keys, levels: Sequence[Level]) -> Pairing:
+    """Pair events by their keys.
 
-    `alike` are keys that say less and less: by them events are paired that are the same but for something.
+    Args:
+        a: Keys of the first side's events.
+        b: Keys of the second side's events.
+        alike: Less and less specific keys, by which the remaining events are paired as changed.
     """
     same = align(a, b)
     gaps = list(_gaps(same, len(a), len(b)))
@@ -55,11 +62,11 @@ def pair_up(a: Keys, b: Keys, alike: Sequence[Level]) -> Paired:
     for range_a, range_b in gaps:
         rest_a = [i for i in range_a if i not in moved_a]
         rest_b = [j for j in range_b if j not in moved_b]
-        changed += _changed(rest_a, rest_b, alike)
+        changed += _changed(rest_a, rest_b, levels)
     changed_a, changed_b = {i for i, _ in changed}, {j for _, j in changed}
     only_a = [i for range_a, _ in gaps for i in range_a if i not in moved_a and i not in changed_a]
     only_b = [j for _, range_b in gaps for j in range_b if j not in moved_b and j not in changed_b]
-    return Paired(same, moved, changed, only_a, only_b)
+    return Pairing(same, moved, changed, only_a, only_b)
 
 
 def _gaps(pairs: Sequence[Pair], length_a: int, length_b: int) -> Iterator[tuple[range, range]]:
@@ -71,28 +78,28 @@ def _gaps(pairs: Sequence[Pair], length_a: int, length_b: int) -> Iterator[tuple
 
 
 def _moved(a: Keys, b: Keys, gaps: Sequence[tuple[range, range]]) -> list[Pair]:
-    """Events that are the same and lie near each other, but in another order."""
-    # Where a place in b would lie in a, by the pair before it.
-    waiting: dict[int, list[tuple[int, int]]] = {}
+    """Return pairs of equal events that are near each other, but in another order."""
+    # The expected position in a of a position in b, by the pair before it.
+    pending: dict[int, list[tuple[int, int]]] = {}
     for range_a, range_b in reversed(gaps):
         for j in reversed(range_b):
-            waiting.setdefault(b[j], []).append((j - range_b.start + range_a.start, j))
+            pending.setdefault(b[j], []).append((j - range_b.start + range_a.start, j))
     pairs: list[Pair] = []
     for range_a, _ in gaps:
         for i in range_a:
-            others = waiting.get(a[i], [])
-            while others and others[-1][0] < i - _NEAR:
+            others = pending.get(a[i], [])
+            while others and others[-1][0] < i - _MAX_MOVE:
                 others.pop()
-            if others and others[-1][0] <= i + _NEAR:
+            if others and others[-1][0] <= i + _MAX_MOVE:
                 pairs.append((i, others.pop()[1]))
     return pairs
 
 
-def _changed(rest_a: Sequence[int], rest_b: Sequence[int], alike: Sequence[Level]) -> list[Pair]:
-    """Events between two that are the same, paired by what they have in common."""
-    if not (rest_a and rest_b and alike):
+def _changed(rest_a: Sequence[int], rest_b: Sequence[int], levels: Sequence[Level]) -> list[Pair]:
+    """Pair the events between two equal ones by less specific keys."""
+    if not (rest_a and rest_b and levels):
         return []
-    (keys_a, keys_b), *less = alike
+    (keys_a, keys_b), *less = levels
     found = align([keys_a[i] for i in rest_a], [keys_b[j] for j in rest_b])
     pairs = [(rest_a[x], rest_b[y]) for x, y in found]
     for range_a, range_b in _gaps(found, len(rest_a), len(rest_b)):

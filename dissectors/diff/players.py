@@ -1,8 +1,8 @@
-"""Who is who in a session, and who of two sessions is the same: by name, or by seat.
+"""The players of a session, and their matching with another session's by name or by seat.
 
-What calls a player is a value of a handle: a number, a name. An event may tell that two values call the same
-one: a number and a name, or a name and what it was before. Whoever has left leaves his number and his name to
-others. A *seat* is the order in which the players first come up at a table.
+Players are identified by numbers and names. An event may report that two identifiers belong to the same
+player: a number and a name, or a new name and the previous one. The identifiers of a player who has left may
+be reused. A *seat* is the position in the order in which players first appear at a table.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind
 _Value = tuple[IdentifierKind, str]
 
 
-class Person(msgspec.Struct, eq=False):
+class NamedPlayer(msgspec.Struct, eq=False):
     """A player of one table.
 
-    `names` are all names that he had, the last of whoever also has a number, or his number alone.
+    `names` are all names of the player, the latest last, or only the number (`is_numbered`).
     """
 
     names: list[str]
@@ -27,100 +27,100 @@ class Person(msgspec.Struct, eq=False):
 
     @property
     def name(self) -> str:
-        """What he was called last."""
+        """The latest name."""
         return self.names[-1]
 
 
-class Cast:
-    """The players of one table, in the order in which they come up.
+class Roster:
+    """The players of one table, in order of appearance.
 
-    While events are read it counts *stays*: who has left and comes again begins another one. `players` are
-    those whom the stays belong to, once `settle` has been called, and `player_of` says whom each does.
+    While events are read it counts *stays*: a player who leaves and returns begins another one. After
+    `join_stays`, `players` are the players, and `player_of` maps each stay to its player.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        """Changes whenever a value calls somebody else than before."""
-        self.players: list[Person] = []
+        """Changes whenever an identifier is reassigned or freed."""
+        self.players: list[NamedPlayer] = []
         self.player_of: list[int] = []
-        self._stays: list[Person] = []
+        self._stays: list[NamedPlayer] = []
         self._left: dict[int, int] = {}
-        """The stays that are over, and how many there were then."""
+        """The stays that are over, with the number of stays at that time."""
         self._values: dict[int, set[_Value]] = {}
-        """What called whoever has not left."""
-        self._called: dict[_Value, int] = {}
-        self._called_last: dict[_Value, int] = {}
+        """The identifiers of the players who are present, by stay."""
+        self._owners: dict[_Value, int] = {}
+        self._last_owners: dict[_Value, int] = {}
 
     # While events are read.
 
-    def stay(self, handle: IdentifierKind, value: object) -> int:
-        """The stay of the player whom a value calls; of one who was not heard of it is new."""
-        key = (handle, str(value))
-        number = self._called.get(key)
-        return self._begin(key, Person([key[1]], is_numbered=True)) if number is None else number
+    def stay(self, kind: IdentifierKind, value: object) -> int:
+        """Return the stay of the player with an identifier; an unknown identifier begins a new stay."""
+        key = (kind, str(value))
+        number = self._owners.get(key)
+        return self._begin(key, NamedPlayer([key[1]], is_numbered=True)) if number is None else number
 
-    def alias(
-        self, handle: IdentifierKind, value: object, newer_handle: IdentifierKind, newer: object
+    def add_alias(
+        self, kind: IdentifierKind, value: object, newer_kind: IdentifierKind, newer: object
     ) -> bool:
-        """Two values call the same player; give whether he had another name before.
+        """Note that two identifiers belong to the same player; return whether the player had another name.
 
-        Of two names, which have the same handle, the older one is then free for others.
+        If both are names (of one kind), the older one becomes free for others.
         """
-        key, name = (handle, str(value)), (newer_handle, str(newer))
-        is_rename = handle == newer_handle
-        known = self._called.get(key)
+        key, name = (kind, str(value)), (newer_kind, str(newer))
+        is_rename = kind == newer_kind
+        known = self._owners.get(key)
         if known is None and is_rename:
-            known = self._called.get(name)
+            known = self._owners.get(name)
         if known is None:
-            known = self._begin(key, Person([key[1]] if is_rename else [], is_numbered=False))
+            known = self._begin(key, NamedPlayer([key[1]] if is_rename else [], is_numbered=False))
         person = self._stays[known]
         if person.is_numbered and not is_rename:
             person.names.clear()
         person.is_numbered = False
-        if self._called.get(name) != known:
-            self.version += name in self._called
-            self._call(name, known)
-        if is_rename and key != name and self._called.get(key) == known:
+        if self._owners.get(name) != known:
+            self.version += name in self._owners
+            self._assign(name, known)
+        if is_rename and key != name and self._owners.get(key) == known:
             self._free(key)
         had_other = bool(person.names) and person.name != name[1]
         if had_other and not is_rename:
-            # What somebody is called before he says his name is made of his number.
+            # Before a player announces a name, the name is made of the number.
             person.names.clear()
         if had_other or not person.names:
             person.names.append(name[1])
         return had_other
 
     def leave(self, stays: Sequence[int]) -> None:
-        """These players are gone."""
+        """End these stays."""
         for number in stays:
             for key in self._values.pop(number, ()):
-                if self._called.get(key) == number:
+                if self._owners.get(key) == number:
                     self._free(key)
             self._left[number] = len(self._stays)
 
-    def _begin(self, key: _Value, person: Person) -> int:
+    def _begin(self, key: _Value, person: NamedPlayer) -> int:
         self._stays.append(person)
-        self._call(key, len(self._stays) - 1)
+        self._assign(key, len(self._stays) - 1)
         return len(self._stays) - 1
 
-    def _call(self, key: _Value, number: int) -> None:
-        self._called[key] = self._called_last[key] = number
+    def _assign(self, key: _Value, number: int) -> None:
+        self._owners[key] = self._last_owners[key] = number
         self._values.setdefault(number, set()).add(key)
 
     def _free(self, key: _Value) -> None:
-        del self._called[key]
+        del self._owners[key]
         self.version += 1
 
     # When all are read.
 
     def numbers_with_names(self) -> Iterator[tuple[str, str]]:
-        """The values of whoever has a name as well, each with his name."""
-        for (_, value), number in self._called_last.items():
+        """Yield the identifiers of each player with a name, with that name."""
+        for (_, value), number in self._last_owners.items():
             if not self._stays[number].is_numbered:
                 yield value, self._stays[number].name
 
-    def settle(self, names: dict[str, str]) -> None:
-        """Join the stays of whoever came again under his name; `names` tells those of numbers without one."""
+    def join_stays(self, names: dict[str, str]) -> None:
+        """Join the stays of players who returned under the same name; `names` maps numbers without a name."""
         latest: dict[str, int] = {}
         for number, person in enumerate(self._stays):
             if person.is_numbered and person.name in names:
@@ -131,30 +131,30 @@ class Cast:
                 self.players[self.player_of[before]].names += person.names
             else:
                 self.player_of.append(len(self.players))
-                self.players.append(Person([*person.names], person.is_numbered))
+                self.players.append(NamedPlayer([*person.names], person.is_numbered))
             latest[person.name] = number
 
-    def find(self, handle: IdentifierKind, value: object) -> int | None:
-        """The player who was called so last, None if nobody was."""
-        stay = self._called_last.get((handle, str(value)))
+    def find(self, kind: IdentifierKind, value: object) -> int | None:
+        """Return the player who last had an identifier, or None."""
+        stay = self._last_owners.get((kind, str(value)))
         return self.player_of[stay] if stay is not None else None
 
-    def called(self, who: Sequence[int]) -> dict[tuple[IdentifierKind | None, str], int]:
-        """Whom all values and, under None, all names call, by the numbers that `who` gives the players."""
-        calls: dict[tuple[IdentifierKind | None, str], int] = {
+    def owners(self, who: Sequence[int]) -> dict[tuple[IdentifierKind | None, str], int]:
+        """Return the owners of all identifiers and, under None, of all names; `who` numbers the players."""
+        owners: dict[tuple[IdentifierKind | None, str], int] = {
             (None, name): who[number] for number, one in enumerate(self.players) for name in one.names
         }
-        for key, stay in self._called_last.items():
-            calls[key] = who[self.player_of[stay]]
-        return calls
+        for key, stay in self._last_owners.items():
+            owners[key] = who[self.player_of[stay]]
+        return owners
 
 
 Match = list[int | None]
-"""For each player of the one session who he is in the other."""
+"""For each player of one session, the player of the other one, or None."""
 
 
-def by_name(mine: Sequence[Person], others: Sequence[Person]) -> Match:
-    """Whoever was called the same last is the same, then whoever was ever called so."""
+def by_name(mine: Sequence[NamedPlayer], others: Sequence[NamedPlayer]) -> Match:
+    """Match players by their latest name, then by any name."""
     match: Match = [None] * len(mine)
     free = dict.fromkeys(range(len(others)))
     for names in (_last_name, _all_names):
@@ -174,21 +174,23 @@ def by_name(mine: Sequence[Person], others: Sequence[Person]) -> Match:
     return match
 
 
-def by_seat(mine: Sequence[Person], others: Sequence[Person]) -> Match:
-    """Whoever comes up first is the same, then whoever comes up second."""
+def by_seat(mine: Sequence[NamedPlayer], others: Sequence[NamedPlayer]) -> Match:
+    """Match players by their order of appearance."""
     return [number if number < len(others) else None for number in range(len(mine))]
 
 
-def _last_name(person: Person) -> list[str]:
+def _last_name(person: NamedPlayer) -> list[str]:
     return [person.name]
 
 
-def _all_names(person: Person) -> list[str]:
+def _all_names(person: NamedPlayer) -> list[str]:
     return person.names[::-1]
 
 
 def _free(numbers: list[int] | None, free: dict[int, None]) -> int | None:
-    """The first of these that is free; the list ends with the first, and what is not free is dropped."""
+    """Return the first free number; the list ends with the first, and numbers that are not free are
+    dropped.
+    """
     while numbers and numbers[-1] not in free:
         numbers.pop()
     return numbers[-1] if numbers else None

@@ -1,7 +1,7 @@
-"""Compares two states of a table, path by path.
+"""Comparison of two states of a table, path by path.
 
-Players stand in them by number or name; whoever is the same on the other side is so here. Games are matched
-as those of the sessions are, the rest in order; what else names something (a lobby) is matched in order, too.
+Players are compared by the matching of the sessions' players, games by that of the games; other identifiers
+(of a lobby) are matched in order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKind
 
 Path = tuple[str, ...]
 
-Called = Mapping[tuple[IdentifierKind | None, str], int]
-"""Whom the values of handles call: players, by numbers that both sides share. Under None stand all names."""
+Owners = Mapping[tuple[IdentifierKind | None, str], int]
+"""The owners of identifiers: players, by numbers that both sides share; under None, of all names."""
 
 
 class StateDifference(msgspec.Struct, frozen=True):
-    """A place at which two states differ. Where one has nothing there, its path and its value are None."""
+    """A difference of two states; on a side without a value, path and value are None."""
 
     path_a: Path | None
     path_b: Path | None
@@ -30,55 +30,60 @@ class StateDifference(msgspec.Struct, frozen=True):
 
 
 def compare_states(
-    a: State, b: State, handles: IdentifierKinds, called: tuple[Called, Called], games: Mapping[str, str]
+    a: State, b: State, kinds: IdentifierKinds, owners: tuple[Owners, Owners], games: Mapping[str, str]
 ) -> list[StateDifference]:
-    """Where two states differ, in the order of the first; `games` leads from its games to the other's."""
-    return list(_Comparison(handles, called, games).objects((), a, (), b, None))
+    """Return the differences of two states, in the order of the first; `games` maps its games to the
+    other's.
+    """
+    return list(_Comparison(kinds, owners, games).compare_objects((), a, (), b, None))
 
 
 class _Comparison:
-    """Walks through both states at once."""
+    """A simultaneous traversal of both states."""
 
     def __init__(
-        self, handles: IdentifierKinds, called: tuple[Called, Called], games: Mapping[str, str]
+        self, kinds: IdentifierKinds, owners: tuple[Owners, Owners], games: Mapping[str, str]
     ) -> None:
-        self._handles = handles
-        self._called = called
+        self._kinds = kinds
+        self._owners = owners
         self._games = games
 
-    def objects(
-        self, path_a: Path, a: dict[str, Any], path_b: Path, b: dict[str, Any], handle: IdentifierKind | None
+    def compare_objects(
+        self, path_a: Path, a: dict[str, Any], path_b: Path, b: dict[str, Any], kind: IdentifierKind | None
     ) -> Iterator[StateDifference]:
-        """Two objects, whose keys may be of a handle."""
-        partners = self._partners([*a], [*b], handle, is_games=path_a == ("games",))
+        """Compare two objects, whose keys may be identifiers."""
+        partners = self._partners([*a], [*b], kind, is_games=path_a == ("games",))
         for name, value in a.items():
             other = partners.get(name)
             if other is None:
                 yield StateDifference((*path_a, name), None, value, None)
             else:
-                yield from self._values((*path_a, name), value, (*path_b, other), b[other], name, handle)
+                yield from self._compare_values(
+                    (*path_a, name), value, (*path_b, other), b[other], name, kind
+                )
         found = {*partners.values()}
         for name, value in b.items():
             if name not in found:
                 yield StateDifference(None, (*path_b, name), None, value)
 
-    def _values(
+    def _compare_values(
         self, path_a: Path, a: Any, path_b: Path, b: Any, name: str, within: IdentifierKind | None
     ) -> Iterator[StateDifference]:
-        """Two values under keys that are the same; what a key that is itself a handle leads to has none."""
-        handle = self._handles.get(name) if within is None else None
-        of_keys = handle.kind if isinstance(handle, KeysOf) else handle
+        """Compare two values under matching keys; a value under a key that is an identifier has no kind
+        itself.
+        """
+        kind = self._kinds.get(name) if within is None else None
+        of_keys = kind.kind if isinstance(kind, KeysOf) else kind
         if isinstance(a, dict) and isinstance(b, dict):
-            yield from self.objects(path_a, a, path_b, b, of_keys)
-        elif isinstance(a, list) and isinstance(b, list) and _has_parts(a) and _has_parts(b):
-            yield from self._lists(path_a, a, path_b, b, name, within)
-        elif not self._same(handle, a, b):
+            yield from self.compare_objects(path_a, a, path_b, b, of_keys)
+        elif isinstance(a, list) and isinstance(b, list) and _is_nested(a) and _is_nested(b):
+            yield from self._compare_lists(path_a, a, path_b, b, name, within)
+        elif not self._same(kind, a, b):
             yield StateDifference(path_a, path_b, a, b)
 
-    def _lists(
+    def _compare_lists(
         self, path_a: Path, a: list[Any], path_b: Path, b: list[Any], name: str, within: IdentifierKind | None
     ) -> Iterator[StateDifference]:
-        """Two lists of objects, place by place."""
         for place in range(max(len(a), len(b))):
             step = str(place)
             if place >= len(b):
@@ -86,30 +91,32 @@ class _Comparison:
             elif place >= len(a):
                 yield StateDifference(None, (*path_b, step), None, b[place])
             else:
-                yield from self._values((*path_a, step), a[place], (*path_b, step), b[place], name, within)
+                yield from self._compare_values(
+                    (*path_a, step), a[place], (*path_b, step), b[place], name, within
+                )
 
-    def _same(self, handle: IdentifierKind | KeysOf | None, a: Any, b: Any) -> bool:
-        if not isinstance(handle, IdentifierKind):
+    def _same(self, kind: IdentifierKind | KeysOf | None, a: Any, b: Any) -> bool:
+        if not isinstance(kind, IdentifierKind):
             return bool(a == b)
         if isinstance(a, list) and isinstance(b, list):
-            return len(a) == len(b) and all(self._same(handle, x, y) for x, y in zip(a, b, strict=True))
-        if not handle.of_player or a is None or b is None:
+            return len(a) == len(b) and all(self._same(kind, x, y) for x, y in zip(a, b, strict=True))
+        if not kind.of_player or a is None or b is None:
             return (a is None) == (b is None)
-        return self._who(0, handle, a) == self._who(1, handle, b)
+        return self._owner(0, kind, a) == self._owner(1, kind, b)
 
-    def _who(self, side: int, handle: IdentifierKind, value: Any) -> int | str:
-        """The player who is called so; a name that nobody has is itself."""
-        called, text = self._called[side], str(value)
-        return called.get((handle, text), called.get((None, text), text))
+    def _owner(self, side: int, kind: IdentifierKind, value: Any) -> int | str:
+        """Return the owner of an identifier, or the identifier itself if no player has it."""
+        owners, text = self._owners[side], str(value)
+        return owners.get((kind, text), owners.get((None, text), text))
 
     def _partners(
-        self, a: Sequence[str], b: Sequence[str], handle: IdentifierKind | None, is_games: bool
+        self, a: Sequence[str], b: Sequence[str], kind: IdentifierKind | None, is_games: bool
     ) -> dict[str, str]:
-        """Which keys of two objects are the same."""
-        if handle is not None and handle.of_player:
-            others = {self._who(1, handle, name): name for name in b}
-            return {name: others[who] for name in a if (who := self._who(0, handle, name)) in others}
-        if handle is None and not is_games:
+        """Return the matching of the keys of two objects."""
+        if kind is not None and kind.of_player:
+            others = {self._owner(1, kind, name): name for name in b}
+            return {name: others[who] for name in a if (who := self._owner(0, kind, name)) in others}
+        if kind is None and not is_games:
             return {name: name for name in a if name in b}
         known = self._games if is_games else {name: name for name in a if {*a} == {*b}}
         partners = {name: known[name] for name in a if known.get(name) in b}
@@ -118,6 +125,8 @@ class _Comparison:
         return partners | dict(zip(rest_a, rest_b, strict=False))
 
 
-def _has_parts(values: list[Any]) -> bool:
-    """Whether a list is one of objects; of plain values, such as cards, it is told as a whole."""
+def _is_nested(values: list[Any]) -> bool:
+    """Return True if a list contains objects or lists; lists of plain values, such as cards, are compared
+    as a whole.
+    """
     return any(isinstance(value, dict | list) for value in values)

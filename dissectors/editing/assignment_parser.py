@@ -1,8 +1,8 @@
-"""`FIELD=VALUE`: how people give a message's fields other values.
+"""The parser of assignments, `FIELD=VALUE`, to a message's fields.
 
-FIELD is written as in filters. VALUE is a text in quotes, as there; or JSON, if it begins with [ or {; or it
-goes up to the next blank, or to a comma before the next FIELD=, and then it is a number, true, false or null,
-or a text, or the field as the protocol writes it. Of these the first that the grammar takes is meant.
+FIELD is written as in filters. VALUE is quoted text, as in filters; or JSON, if it begins with [ or {; or it
+extends to the next blank, or to a comma before the next FIELD=. In the last case it is a number, true, false
+or null, or a text, or the field as the protocol writes it: the first of these that the grammar accepts.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
 _FIELD = re.compile(rf"(?:[^\s=\"'\[\]]|{_STRING}|\[[^\s\]]*\])+(?==)", re.DOTALL)
 _QUOTED = re.compile(_STRING, re.DOTALL)
 _NEXT = r"[^\W\d]\w*(?:[.\[][^\s=,]*)?="
-"""How another assignment begins, behind a comma."""
+"""The beginning of another assignment, after a comma."""
 _UNQUOTED = re.compile(rf"(?:(?!,\s*{_NEXT})\S)*")
 _BETWEEN = re.compile(rf"\s+|,\s*(?={_NEXT})|$")
 
-_SHOWN = 60
-"""So much of a value or of a text is quoted (characters)."""
+_MAX_QUOTED = 60
+"""Maximum number of characters of a value that are quoted."""
 
 
 class AssignmentError(KiebitzError):
-    """What is no assignment, or not one for this message; says what is, or what the message has."""
+    """An invalid assignment, or one that this message does not allow; the text has the alternatives."""
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """What was written, the path to the field, and what the value may be, the likeliest first.
+    """An assignment as written, the path to the field, and the possible values, the most likely first.
 
-    `own` is the value as the protocol may write it, None where it is JSON.
+    `own` is the value in the protocol's notation, None if it is JSON.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """A message's name, which may have blanks, and the assignments behind it."""
+    """Split a text into a message's name, which may have blanks, and the assignments after it."""
     for blank in re.finditer(r"\s+|^", text):
         if _FIELD.match(text, blank.end()):
             return text[: blank.start()].strip(), text[blank.end() :]
@@ -67,7 +67,7 @@ def parse_assignments(text: str) -> list[Assignment]:
     while rest:
         field = _FIELD.match(rest)
         if field is None:
-            word = rest.split()[0][:_SHOWN]
+            word = rest.split()[0][:_MAX_QUOTED]
             hint = "; a text with blanks stands in quotes" if found else ""
             raise AssignmentError(f"{word} is no FIELD=VALUE, such as dice=5,4{hint}")
         given, values, own = _value(rest[field.end() + 1 :])
@@ -81,18 +81,18 @@ def parse_assignments(text: str) -> list[Assignment]:
             own = str(read.constants[0].value)
             values = (own,)
         elif not isinstance(read, Has):
-            raise AssignmentError(f"{field[0][:_SHOWN]} is no name of a field, such as dice or Wurf[0]")
+            raise AssignmentError(f"{field[0][:_MAX_QUOTED]} is no name of a field, such as dice or Wurf[0]")
         end = field.end() + 1 + len(given)
         found.append(Assignment(rest[:end], read.name.steps, values, own))
         between = _BETWEEN.match(rest, end)
         if between is None:
-            raise AssignmentError(f"a blank is missing behind {rest[:end][-_SHOWN:]}")
+            raise AssignmentError(f"a blank is missing behind {rest[:end][-_MAX_QUOTED:]}")
         rest = rest[between.end() :]
     return found
 
 
 def _value(text: str) -> tuple[str, tuple[Any, ...], str | None]:
-    """The VALUE that a text begins with, as it was written; what it may be, if it is not in quotes."""
+    """Return the VALUE at the beginning of a text: as written, the possible values, and the unquoted text."""
     if text[:1] in ("[", "{"):
         try:
             _, end = json.JSONDecoder().raw_decode(text)
@@ -100,12 +100,12 @@ def _value(text: str) -> tuple[str, tuple[Any, ...], str | None]:
             return text[:end], (msgspec.json.decode(text[:end]),), None
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise AssignmentError(
-                f"{text[:_SHOWN]} is no JSON ({error}); a text that begins so stands in quotes"
+                f"{text[:_MAX_QUOTED]} is no JSON ({error}); a text that begins so stands in quotes"
             ) from error
     if text[:1] in ('"', "'"):
         quoted = _QUOTED.match(text)
         if quoted is None:
-            raise AssignmentError(f"{text[:_SHOWN]} has no closing quote")
+            raise AssignmentError(f"{text[:_MAX_QUOTED]} has no closing quote")
         return quoted[0], (), None
     given = _UNQUOTED.match(text)
     assert given is not None

@@ -1,7 +1,6 @@
-"""Assignments to a message's fields: what they may mean there, and why they cannot be made.
+"""Assignments to a message's fields: their possible interpretations, and the reasons if they are rejected.
 
-What a value means is not decided here: the readings are tried in turn, and the first that the grammar takes
-is meant.
+The interpretations of a value are tried in turn; the first one that the grammar accepts is used.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from kiebitz.dissectors.grammar.grammar import MessageType, nearest_word, shorte
 from kiebitz.dissectors.grammar.patching import Path, value_at
 from kiebitz.dissectors.suggestions import did_you_mean
 
-_MOST_READINGS = 4096
-"""So many ways to read the values of one message are tried."""
+_MAX_INTERPRETATIONS = 4096
+"""Maximum number of interpretations of one message's assignments."""
 
-_SHOWN = 60
-"""So much of a value is quoted (characters)."""
+_MAX_QUOTED = 60
+"""Maximum number of characters of a value that are quoted."""
 
 _ESCAPE = re.compile(r"\\.")
 _NOT_IN_FILTERS = {r"\b": r"\u0008", r"\f": r"\u000c"}
@@ -37,8 +36,7 @@ _UNQUOTED = re.compile(r"[^\s\"'\[{]\S*")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A message that is given values: its protocol, its name, all rows of that name, and the values that it
-    has so far."""
+    """The message to edit: its protocol, its name, all rows of that name, and its present values."""
 
     protocol: str
     name: str
@@ -46,20 +44,20 @@ class Target(msgspec.Struct, frozen=True):
     values: Mapping[str, Any]
 
     def readings(self, assignments: Sequence[Assignment]) -> Iterator[dict[str, Any]]:
-        """The values with these assigned, in each way they may be meant. Raises AssignmentError."""
+        """Yield the values after the assignments, for each interpretation. Raises AssignmentError."""
         paths = [self._path(assignment) for assignment in assignments]
         for number, path in enumerate(paths):
             if any(other[: len(path)] == path for other in (*paths[:number], *paths[number + 1 :])):
                 raise AssignmentError(f"{_name(path)} is given more than one value")
         choices = map(self._choices, paths, assignments)
-        for values in islice(product(*choices), _MOST_READINGS):
+        for values in islice(product(*choices), _MAX_INTERPRETATIONS):
             made = deepcopy(dict(self.values))
             for path, value in zip(paths, values, strict=True):
                 value_at(made, path[:-1])[path[-1]] = value
             yield made
 
     def refusal(self, assignments: Sequence[Assignment]) -> str:
-        """Why the grammar takes none of the readings, in a sentence."""
+        """Return a sentence why the grammar accepts none of the interpretations."""
         for assignment in assignments:
             path = self._path(assignment)
             wrong = self._misfit(path, assignment)
@@ -83,9 +81,9 @@ class Target(msgspec.Struct, frozen=True):
         return f"{self.name} cannot have these values together"
 
     def objection(self, assignments: Sequence[Assignment]) -> str | None:
-        """Why no message of this name can take these values, as far as its grammar alone can tell.
+        """Return why no message of this name can have these values, by its grammar alone, or None.
 
-        None if one may; what is inside a value is only known of a message that has come.
+        The contents of a structured value are known only for a received message.
         """
         simple: list[Assignment] = []
         for assignment in assignments:
@@ -103,11 +101,11 @@ class Target(msgspec.Struct, frozen=True):
         return None
 
     def notation(self, path: Path) -> str:
-        """The assignment that would leave what is at a path, or around it if nothing is there, as it is."""
+        """Return the assignment of the present value at a path, or around it if there is none."""
         return "=".join(self.slot(path))
 
     def slot(self, path: Path) -> tuple[str, str]:
-        """The same in two: how the path is written, and the value that is there."""
+        """Return the two sides of `notation`: the path as written, and the present value."""
         try:
             value = value_at(self.values, path)
         except LookupError:
@@ -119,7 +117,7 @@ class Target(msgspec.Struct, frozen=True):
         return _name(path), text
 
     def _path(self, assignment: Assignment) -> Path:
-        """The path to what is assigned. Raises AssignmentError, with the names that there are."""
+        """Return the assigned path. Raises AssignmentError, with the known names."""
         first, rest = self._field(assignment)
         if rest and first not in self.values:
             raise AssignmentError(f"{self.name} has no {first} yet: give all of it")
@@ -130,7 +128,7 @@ class Target(msgspec.Struct, frozen=True):
         return path
 
     def _field(self, assignment: Assignment) -> tuple[str, tuple[Step, ...]]:
-        """The field that is assigned to, or in, and the steps inside it. Raises AssignmentError."""
+        """Return the assigned field, and the steps inside it. Raises AssignmentError."""
         steps = assignment.steps
         if steps[0] == self.protocol and len(steps) > 1:
             # As in a filter: PROTOCOL.FIELD, or PROTOCOL.MESSAGE.FIELD.
@@ -147,7 +145,7 @@ class Target(msgspec.Struct, frozen=True):
         return first, steps[1:]
 
     def _new_attribute(self, path: Path) -> str:
-        """That an object has had no such attribute, if that is so; it may be a slip."""
+        """Return a note if an object has had no such attribute, as it may be a typo."""
         around = value_at(self.values, path[:-1])
         if len(path) == 1 or not isinstance(around, dict) or path[-1] in around:
             return ""
@@ -157,7 +155,6 @@ class Target(msgspec.Struct, frozen=True):
         return [field.type for row in self.rows for field in row.fields if field.name == path[0]]
 
     def _choices(self, path: Path, assignment: Assignment) -> list[Any]:
-        """What a value may be."""
         choices = [*assignment.values]
         if assignment.own is not None and len(path) == 1:
             for kind in self._types(path):
@@ -166,7 +163,7 @@ class Target(msgspec.Struct, frozen=True):
         return choices
 
     def _misfit(self, path: Path, assignment: Assignment) -> Mismatch | None:
-        """What is wrong with a value by itself; None if some reading of it fits."""
+        """Return what is wrong with a single value; None if some interpretation is valid."""
         found: list[Mismatch] = []
         for made in self.readings([assignment]):
             for kind in self._types(path):
@@ -178,7 +175,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def _step(path: Path, value: Any, step: Step, is_last: bool) -> Step:
-    """A step into a value. Raises AssignmentError where there is none such."""
+    """Resolve a step into a value. Raises AssignmentError if there is none such."""
     if isinstance(step, int):
         if not isinstance(value, list):
             raise AssignmentError(f"{_name(path)} is no list, but {_short(json_text(value))}")
@@ -206,7 +203,7 @@ def _no_such(owner: str, what: str, step: Step, names: Collection[str]) -> str:
 
 
 def _misfit(kind: FieldType, value: Any) -> Mismatch | None:
-    """What is wrong with a value of a type, as far as the type tells it; None if nothing is."""
+    """Return what is wrong with a value of a type, or None."""
     wrong = Mismatch(0, 0, "", kind.title)
     try:
         if to_json(kind.decode(kind.encode(value))) == to_json(value):
@@ -217,7 +214,7 @@ def _misfit(kind: FieldType, value: Any) -> Mismatch | None:
         # A value of another type than its own.
         pass
     if isinstance(value, list):
-        # A field that may stand there several times has the type of each.
+        # The type of a repeatable field is that of each element.
         parts = [_misfit(kind, part) for part in value]
         if None in parts:
             return next((part for part in parts if part is not None), None)
@@ -225,15 +222,15 @@ def _misfit(kind: FieldType, value: Any) -> Mismatch | None:
 
 
 def _quoted(value: str) -> str:
-    """A text as filters write it: these keep two of JSON's escapes for `matches`."""
+    """Quote a text as filters do: these reserve two of JSON's escapes for `matches`."""
     return _ESCAPE.sub(lambda escape: _NOT_IN_FILTERS.get(escape[0], escape[0]), json_text(value))
 
 
 def _name(path: Path) -> str:
-    """A path as it is written."""
+    """Return a path as it is written."""
     steps = [f"[{step}]" if isinstance(step, int) else f".{written(step)}" for step in path]
     return "".join(steps).removeprefix(".")
 
 
 def _short(text: str) -> str:
-    return shortened(text, _SHOWN)
+    return shortened(text, _MAX_QUOTED)

@@ -1,7 +1,7 @@
-"""Edits of recorded items: a message removed, replaced or inserted.
+"""Edits of recorded items: removal, replacement and insertion of messages.
 
-Bytes before and behind stay as they are and keep their times; the offsets of what
-follows move. In a byte stream a message may take any stretch of any chunks, over UDP it is a datagram.
+Other bytes and their times are unchanged; only their offsets move. In a byte stream a message may extend over
+any number of chunks, over UDP it is a datagram.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kiebitz.dissectors.model import OPPOSITE, Altered, Chunk, Direction, End, F
 
 
 class Splice(msgspec.Struct, frozen=True):
-    """An edit of the message of `length` bytes at `offset`, which came at `ts_ns`.
+    """An edit of the message of `length` bytes at `offset`, which was received at `ts_ns`.
 
-    `instead` are its bytes from now on, none if it is gone; None leaves them. They come when the last of the
-    old ones came. Right behind it comes what is `added`: messages with the way that each goes. One that goes
-    the other way must not be put between two parts of a message there: that is up to the caller.
+    `instead` are its new bytes, empty to remove it; None leaves it as it is. They get the time of its last
+    byte. The messages in `added`, each with its direction, follow it. The caller must not insert a message of
+    the opposite direction between two parts of a message there.
     """
 
     stream_id: int
@@ -31,44 +31,44 @@ class Splice(msgspec.Struct, frozen=True):
     added: tuple[tuple[Direction, bytes], ...] = ()
 
 
-def spliced(items: Iterable[Item], splices: Iterable[Splice]) -> Iterator[Item]:
-    """The items with these changes made; of one message there is one splice at the most."""
-    ways: dict[tuple[int, Direction], _Way] = {}
+def apply_splices(items: Iterable[Item], splices: Iterable[Splice]) -> Iterator[Item]:
+    """Yield the items with these edits, of which there is at most one per message."""
+    states: dict[tuple[int, Direction], _DirectionState] = {}
     for splice in sorted(splices, key=lambda splice: splice.offset):
         for direction in (splice.direction, OPPOSITE[splice.direction]):
-            ways.setdefault((splice.stream_id, direction), _Way())
-        ways[splice.stream_id, splice.direction].waiting.append(splice)
+            states.setdefault((splice.stream_id, direction), _DirectionState())
+        states[splice.stream_id, splice.direction].waiting.append(splice)
     for item in items:
         if isinstance(item, End):
             yield item
             continue
-        way = ways.get((item.stream.id, item.direction))
-        if way is None:
+        own = states.get((item.stream.id, item.direction))
+        if own is None:
             yield item
         elif isinstance(item, Altered):
-            yield msgspec.structs.replace(item, offset=way.moved(item.offset), length=way.length_of(item))
+            yield msgspec.structs.replace(item, offset=own.displaced(item.offset), length=own.length_of(item))
         elif isinstance(item, Gap | Fault):
-            yield msgspec.structs.replace(item, offset=way.moved(item.offset))
+            yield msgspec.structs.replace(item, offset=own.displaced(item.offset))
             if isinstance(item, Gap):
-                way.come = item.offset + (item.length or 0)
+                own.offset_reached = item.offset + (item.length or 0)
         else:
-            change = _datagram if item.stream.transport == "udp" else _piece
-            yield from change(item, way, ways[item.stream.id, OPPOSITE[item.direction]])
+            change = _edit_datagram if item.stream.transport == "udp" else _edit_piece
+            yield from change(item, own, states[item.stream.id, OPPOSITE[item.direction]])
 
 
-class _Way:
-    """One direction of a stream: the splices that are to come, how far it has come, and what has moved."""
+class _DirectionState:
+    """One direction of a stream: the pending splices, the current offset, and the displacements."""
 
     def __init__(self) -> None:
         self.waiting: deque[Splice] = deque()
-        self.come = 0
+        self.offset_reached = 0
         """The recorded offset behind the last byte."""
-        self._moves: list[tuple[int, int]] = []
+        self._displacements: list[tuple[int, int]] = []
         """Recorded offsets, each with the number of bytes by which everything from there on has moved."""
 
-    def moved(self, offset: int) -> int:
+    def displaced(self, offset: int) -> int:
         """Return the present position of a recorded offset."""
-        return offset + next((by for start, by in reversed(self._moves) if start <= offset), 0)
+        return offset + next((by for start, by in reversed(self._displacements) if start <= offset), 0)
 
     def length_of(self, item: Altered) -> int:
         """Return the length of an alteration, whose message may be a replaced one."""
@@ -77,72 +77,72 @@ class _Way:
             return item.length
         return len(splice.instead) if splice.offset == item.offset else item.length
 
-    def move(self, by: int) -> None:
-        """All that is still to come stands so many bytes further on."""
-        before = self._moves[-1][1] if self._moves else 0
-        self._moves.append((self.come, before + by))
+    def displace(self, by: int) -> None:
+        """Displace everything from the current offset on."""
+        before = self._displacements[-1][1] if self._displacements else 0
+        self._displacements.append((self.offset_reached, before + by))
 
-    def take(self, stream: Stream, direction: Direction, ts_ns: int, data: bytes) -> Chunk:
-        """A chunk that was not recorded, behind what has come."""
-        chunk = Chunk(stream, direction, ts_ns, self.moved(self.come), data)
-        self.move(len(data))
+    def insert(self, stream: Stream, direction: Direction, ts_ns: int, data: bytes) -> Chunk:
+        """Return an inserted chunk at the current offset."""
+        chunk = Chunk(stream, direction, ts_ns, self.displaced(self.offset_reached), data)
+        self.displace(len(data))
         return chunk
 
 
-def _datagram(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
-    """A datagram, or what becomes of it."""
-    offset = way.moved(chunk.offset)
-    way.come = chunk.offset + len(chunk.data) + chunk.missing
-    if not way.waiting or not _is_of(way.waiting[0], chunk):
+def _edit_datagram(chunk: Chunk, own: _DirectionState, other: _DirectionState) -> Iterator[Chunk]:
+    """Yield a datagram after edits."""
+    offset = own.displaced(chunk.offset)
+    own.offset_reached = chunk.offset + len(chunk.data) + chunk.missing
+    if not own.waiting or not _is_of(own.waiting[0], chunk):
         yield msgspec.structs.replace(chunk, offset=offset)
         return
-    splice = way.waiting.popleft()
+    splice = own.waiting.popleft()
     if splice.instead is None:
         yield msgspec.structs.replace(chunk, offset=offset)
     else:
         if splice.instead:
             yield msgspec.structs.replace(chunk, offset=offset, data=splice.instead)
-        way.move(len(splice.instead) - len(chunk.data))
+        own.displace(len(splice.instead) - len(chunk.data))
     for direction, data in splice.added:
-        there = way if direction == chunk.direction else other
-        yield there.take(chunk.stream, direction, chunk.ts_ns, data)
+        there = own if direction == chunk.direction else other
+        yield there.insert(chunk.stream, direction, chunk.ts_ns, data)
 
 
 def _is_of(splice: Splice, chunk: Chunk) -> bool:
-    """Return True if a splice is of this datagram; an offset alone may be that of an empty one."""
+    """Return True if a splice is of this datagram; an empty datagram has the offset of the next one."""
     place = (chunk.offset, len(chunk.data), chunk.ts_ns)
     return not chunk.missing and place == (splice.offset, splice.length, splice.ts_ns)
 
 
-def _piece(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
-    """A piece of a byte stream, or what becomes of it."""
+def _edit_piece(chunk: Chunk, own: _DirectionState, other: _DirectionState) -> Iterator[Chunk]:
+    """Yield a piece of a byte stream after edits."""
     start, end = chunk.offset, chunk.offset + len(chunk.data)
-    way.come = start
-    begin, data = way.moved(start), bytearray()
-    while way.waiting and way.waiting[0].offset < end:
-        splice = way.waiting[0]
+    own.offset_reached = start
+    begin, data = own.displaced(start), bytearray()
+    while own.waiting and own.waiting[0].offset < end:
+        splice = own.waiting[0]
         behind = splice.offset + splice.length
         upto = min(behind, end)
-        kept = upto if splice.instead is None else max(splice.offset, way.come)
-        data += chunk.data[way.come - start : kept - start]
-        way.come = upto
-        way.move(kept - upto)
+        kept = upto if splice.instead is None else max(splice.offset, own.offset_reached)
+        data += chunk.data[own.offset_reached - start : kept - start]
+        own.offset_reached = upto
+        own.displace(kept - upto)
         if behind > end:
-            # Its last byte is still to come, and only then it has been said.
+            # The replacement follows the last byte, which is in a later chunk.
             break
-        way.waiting.popleft()
+        own.waiting.popleft()
         data += splice.instead or b""
-        way.move(len(splice.instead or b""))
+        own.displace(len(splice.instead or b""))
         for direction, added in splice.added:
             if direction == chunk.direction:
                 data += added
-                way.move(len(added))
+                own.displace(len(added))
                 continue
             if data:
                 yield msgspec.structs.replace(chunk, offset=begin, data=bytes(data))
-            yield other.take(chunk.stream, direction, chunk.ts_ns, added)
-            begin, data = way.moved(way.come), bytearray()
-    data += chunk.data[way.come - start :]
-    way.come = end
+            yield other.insert(chunk.stream, direction, chunk.ts_ns, added)
+            begin, data = own.displaced(own.offset_reached), bytearray()
+    data += chunk.data[own.offset_reached - start :]
+    own.offset_reached = end
     if data:
         yield msgspec.structs.replace(chunk, offset=begin, data=bytes(data))

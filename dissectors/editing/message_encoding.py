@@ -1,6 +1,6 @@
-"""The bytes of messages that are given other values, or that are new: as `whatif` and the relay write them.
+"""The bytes of edited and of new messages, as `whatif` and the relay write them.
 
-Each reading of what somebody wrote is tried in turn, and the first that the grammar takes counts.
+The interpretations of an assignment are tried in turn; the first one that the grammar accepts is used.
 """
 
 from __future__ import annotations
@@ -20,51 +20,48 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.suggestions import did_you_mean
 
 
-def edited(
+def edit_message(
     dissector: Dissector, frame: bytes, direction: Direction, assignments: Sequence[Assignment]
 ) -> bytes:
-    """A message's bytes with other values, spelt as it was in all else. Raises AssignmentError."""
+    """Return a message's bytes with new values, its spelling otherwise unchanged. Raises AssignmentError."""
     decoded = dissector.codec.decode(frame, direction)
     if decoded.row is None:
         raise AssignmentError("this message could not be read: it can be dropped, but not edited")
     # Names are listed as a session's listings have them.
     fields = msgspec.json.decode(decoded.fields_json)
     target = target_of(dissector, decoded.row.name, direction, fields)
-    return rewritten(dissector, frame, direction, target, assignments)
+    return rewrite_message(dissector, frame, direction, target, assignments)
 
 
-def rewritten(
+def rewrite_message(
     dissector: Dissector,
     frame: bytes,
     direction: Direction,
     target: Target,
     assignments: Sequence[Assignment],
 ) -> bytes:
-    """A message's bytes with other values than those of `target`. Raises AssignmentError."""
+    """Return the bytes of the message of `target` with new values. Raises AssignmentError."""
     for values in target.readings(assignments):
         with suppress(ValueError):
             return dissector.codec.rewrite(frame, direction, values)
     raise AssignmentError(target.refusal(assignments))
 
 
-def made(
+def encode_new(
     dissector: Dissector, name: str, directions: Sequence[Direction], assignments: Sequence[Assignment]
 ) -> tuple[Direction, bytes]:
-    """The bytes of a new message, and which way it goes: the first of these that has such messages.
-
-    Raises AssignmentError.
-    """
+    """Return the (first possible) direction and the bytes of a new message. Raises AssignmentError."""
     direction = direction_of(dissector, name, directions)
     target = target_of(dissector, name, direction, {})
     for values in target.readings(assignments):
-        data = _written(dissector, name, direction, values)
+        data = _encode(dissector, name, direction, values)
         if data is not None:
             return direction, data
     raise AssignmentError(target.refusal(assignments))
 
 
 def direction_of(dissector: Dissector, name: str, directions: Sequence[Direction]) -> Direction:
-    """The first of these directions in which messages of this name go. Raises AssignmentError."""
+    """Return the first of these directions that has messages of this name. Raises AssignmentError."""
     grammar = dissector.grammar
     direction = next((way for way in directions if grammar.rows_named(way, name)), None)
     if direction is None:
@@ -76,12 +73,12 @@ def direction_of(dissector: Dissector, name: str, directions: Sequence[Direction
 
 
 def target_of(dissector: Dissector, name: str, direction: Direction, values: Mapping[str, Any]) -> Target:
-    """A message that is to be given values."""
+    """Return a message to edit."""
     return Target(dissector.protocol, name, dissector.grammar.rows_named(direction, name), values)
 
 
-def _written(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> bytes | None:
-    """The bytes of a message, None if the grammar does not take these values."""
+def _encode(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> bytes | None:
+    """Return the bytes of a message, None if the grammar does not accept these values."""
     try:
         data = dissector.codec.encode(name, direction, values)
     except UNWRITABLE:

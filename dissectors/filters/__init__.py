@@ -16,7 +16,7 @@ from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.fields import Column, FieldCatalog, StateField, complete
 from kiebitz.dissectors.filters.predicate import Predicate
 from kiebitz.dissectors.filters.rows import Row, Target
-from kiebitz.dissectors.filters.semantics import Condition, Meaning, meaning, of_rows
+from kiebitz.dissectors.filters.semantics import Condition, Meaning, meaning, with_row_ids
 from kiebitz.dissectors.filters.syntax import Value
 from kiebitz.dissectors.session_numbering import Numbers
 
@@ -67,11 +67,11 @@ class Filter(msgspec.Struct, frozen=True):
 
     def predicate(self, target: Target, numbers: Numbers) -> Predicate:
         """Return the condition on a live row of this kind. It raises FilterError if it takes too long."""
-        return _predicate.predicate(of_rows(self.meaning, target, numbers), target)
+        return _predicate.predicate(with_row_ids(self.meaning, target, numbers), target)
 
 
 def compile_filter(text: str, catalog: FieldCatalog) -> Filter:
-    """Compile a filter. Raises FilterError with the position and, if one is near, the name that was meant."""
+    """Compile a filter. Raises FilterError with the position and, if possible, a suggestion."""
     # The parser's library takes its time to load, and the rest is needed where nothing is parsed, too.
     from kiebitz.dissectors.filters.parser import parse
 

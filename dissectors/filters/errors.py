@@ -7,11 +7,10 @@ from kiebitz.dissectors.errors import KiebitzError
 
 
 class FilterError(KiebitzError, ValueError):
-    """A filter that cannot be understood.
+    """An error in a filter.
 
-    `message` says what is wrong and `hint` what was perhaps meant (None where nothing is near). `text` is the
-    whole filter; `position` and `length` count its characters. `unknown` is the name that nothing is called
-    by, if that is what is wrong.
+    `message` describes it, `hint` may have a suggestion. `text` is the whole filter; `position` and `length`
+    count its characters. `unknown` is the name, if the error is an unknown name.
     """
 
     is_usage = True
@@ -34,5 +33,5 @@ class FilterError(KiebitzError, ValueError):
         self.unknown = unknown
 
     def excerpt(self) -> list[str]:
-        """Two lines for below the message: the filter, and carets under the wrong part."""
+        """Return the filter, and carets under its faulty part."""
         return with_carets(self.text, self.position, self.length)

@@ -1,8 +1,8 @@
-"""Regular expressions in Python's notation, searched for with a limit of time.
+"""Regular expressions in Python's notation, searched for with a time limit.
 
-Python's own `re` cannot be told when to stop, and a few letters are enough to keep it busy for ever. `regex`
-can, but reads some of the notation otherwise: `a{e}` is any one letter, `[[:alpha:]]` a class, an accent
-belongs to a word. So the standard library parses a pattern, which is written anew in what both read alike.
+Python's own `re` cannot be interrupted, and a short pattern can keep it busy forever. `regex` can, but reads
+some notation differently: `a{e}` is any one letter, `[[:alpha:]]` a class, and combining accents belong to
+words. So a pattern is parsed by the standard library and rewritten in notation that both read alike.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _CLASSES = {
     "SPACE": (r"\s\x1c-\x1f", r"\t-\r "),
     "WORD": (_WORD, "0-9A-Z_a-z"),
 }
-"""Name to what stands in brackets: of all letters, and of ASCII's alone."""
+"""Character class to its contents in brackets: for all characters, and for ASCII only."""
 
 _KINDS_OF_I = "iI\u0130\u0131"
-"""With and without a dot, capital and small: for Python all are the same without regard to case."""
+"""The letter i with and without a dot, upper and lower case: Python's IGNORECASE treats all as equal."""
 
 _EMPTY_HAS_NO_EDGE = re.search(r"\B", "") is None
 """Up to Python 3.13 an empty text has no place that is not the edge of a word."""
@@ -139,7 +139,6 @@ class _Writer:
         raise ValueError(f"this Python's {kind} in regular expressions is not known here")
 
     def _one_of(self, members: Iterable[tuple[str, Any]], flags: int) -> str:
-        """A set of characters, whatever is in it."""
         folds, is_ascii = bool(flags & re.IGNORECASE), bool(flags & re.ASCII)
         negated = False
         inside = ""
@@ -183,7 +182,7 @@ class _Writer:
 
 def _range(first: int, last: int, folds: bool, is_ascii: bool) -> str:
     """Return the range from `first` to `last` for a character class."""
-    spelt = _spelt(first) if first == last else f"{_spelt(first)}-{_spelt(last)}"
+    spelt = _escape(first) if first == last else f"{_escape(first)}-{_escape(last)}"
     if not folds:
         return spelt
     if is_ascii:
@@ -193,6 +192,6 @@ def _range(first: int, last: int, folds: bool, is_ascii: bool) -> str:
     return spelt + (_KINDS_OF_I if any(first <= ord(letter) <= last for letter in _KINDS_OF_I) else "")
 
 
-def _spelt(code: int) -> str:
-    """A character so that it stands for itself everywhere."""
+def _escape(code: int) -> str:
+    """Escape a character so that it is literal in any context."""
     return f"\\U{code:08x}" if not chr(code).isalnum() else chr(code)

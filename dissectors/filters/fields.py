@@ -1,7 +1,7 @@
 """The names of the filter language: its own, and those of the protocols' messages and events.
 
-`FieldCatalog` is made from the dissectors' grammars; here it is asked what a name stands for (`look_up`) and
-which names begin like this (`complete`).
+`FieldCatalog` is built from the dissectors' grammars; `look_up` resolves a name, `complete` completes a
+prefix.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TRANSPORTS = ("tcp", "udp")
 """Bare names, as in Wireshark: what carries it."""
 
 _OWN = {"diag", *TRANSPORTS, *(name.partition(".")[0] for name in (*COLUMNS, *ALIASES))}
-"""With what the language's own names begin."""
+"""First steps of the language's own names."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -114,13 +114,13 @@ class StateField(msgspec.Struct, frozen=True):
 
 
 STATE = "state"
-"""With what the names of a state begin; what is in it no grammar lists."""
+"""First step of the names of a state; no grammar lists its contents."""
 
 Subject = Column | DiagnosticAsWhole | Carrier | Protocol | MessageName | MessageField | AnyField | StateField
 
 
 class UnknownName(Exception):
-    """Nothing is called so; `nearest` are known names that resemble it, the best first, perhaps none."""
+    """An unknown name; `nearest` are similar known names, the most similar first."""
 
     def __init__(self, name: str, nearest: list[str]) -> None:
         super().__init__(name)
@@ -144,7 +144,7 @@ class FieldCatalog(msgspec.Struct, frozen=True):
         return sorted({*self.messages, *self.events})
 
     def fields(self, protocol: str) -> list[str]:
-        """The names of all fields of a protocol's messages and of its events' data."""
+        """Return the names of all fields of a protocol's messages and of its events' data."""
         messages = self.messages.get(protocol, {}).values()
         events = self.events.get(protocol, {}).values()
         return sorted({name for names in (*messages, *events) for name in names})
@@ -153,9 +153,9 @@ class FieldCatalog(msgspec.Struct, frozen=True):
         return sorted({name for protocol in self.protocols() for name in self.fields(protocol)})
 
     def names(self) -> Iterator[str]:
-        """Every name a filter may use, as it is written."""
+        """Yield every name that a filter may use, as it is written."""
         yield from (*COLUMNS, *ALIASES, *TRANSPORTS, "diag")
-        # Quotes only stand after a dot; and the language's own names hide fields called the same.
+        # Only names after a dot can be quoted; and the language's own names hide fields of the same name.
         yield from (name for name in map(written, self.all_fields()) if name[0] != '"' and not _is_own(name))
         for protocol in self.protocols():
             yield protocol
@@ -166,7 +166,9 @@ class FieldCatalog(msgspec.Struct, frozen=True):
 
 
 def look_up(steps: tuple[Step, ...], catalog: FieldCatalog, bare: bool) -> Subject:
-    """Return the subject of a path; `bare` if it stands alone, as a test of presence. Raises UnknownName."""
+    """Return the subject of a path; `bare` if it is not compared, but tested for presence. Raises
+    UnknownName.
+    """
     first, *rest = steps
     subject: Subject | None
     if catalog.has_state and first == STATE and rest:
@@ -184,7 +186,7 @@ def look_up(steps: tuple[Step, ...], catalog: FieldCatalog, bare: bool) -> Subje
 
 
 def complete(prefix: str, catalog: FieldCatalog) -> list[str]:
-    """The names that begin with `prefix`, sorted, for the shell."""
+    """Return the names that begin with `prefix`, sorted, for the shell."""
     return sorted({name for name in catalog.names() if name.startswith(prefix)})
 
 
@@ -198,7 +200,7 @@ def written(name: str) -> str:
 
 
 def known_name(step: Step, names: Collection[str]) -> str | None:
-    """The name that a step means: spelled the same, or with underscores for blanks and the like."""
+    """Return the name that a step matches: spelled the same, or with underscores for blanks and the like."""
     if step in names:
         return str(step)
     return next((name for name in names if written(name) == step), None)
@@ -238,7 +240,7 @@ def _field(protocol: str | None, path: tuple[Step, ...], known: Collection[str])
 
 
 def _nearest(name: str, names: list[str]) -> list[str]:
-    """Up to three names that resemble this one: next to it, then anywhere, then by their last step alone."""
+    """Return up to three similar names: with the same parent, then any, then by their last step alone."""
     parent, _, last = name.rpartition(".")
     beside = {other.rpartition(".")[2]: other for other in names if other.rpartition(".")[0] == parent}
     anywhere = {other: other for other in names}

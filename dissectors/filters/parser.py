@@ -1,8 +1,8 @@
-"""The parser of filters; a syntax error says in plain words what was expected where.
+"""The parser of filters; a syntax error describes the expected tokens and their position.
 
-The text may come from a script or a web page, so it is bounded: in length, in nesting and in the number of
-conditions. The last two come from SQLite, whose parser has a stack of 100 and whose expressions are at most
-1000 deep.
+The text may come from a script or a web page, so its length, its nesting and its number of conditions are
+limited. The last two limits come from SQLite, whose parser has a stack of 100, and whose expressions have a
+depth of up to 1000.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ _EXPECTED: list[tuple[set[str], str]] = [
     ({"_CLOSE"}, '")"'),
     ({"$END"}, "no more"),
 ]
-"""Which tokens the parser would take, and how to say so; the first row whose tokens are all taken is said."""
+"""Expected tokens and their description; the first row whose tokens are all accepted is used."""
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
 
 
 def parse(text: str) -> Expression:
-    """The syntax tree of a filter. Raises FilterError."""
+    """Return the syntax tree of a filter. Raises FilterError."""
     _check_text(text)
     nesting = conditions = 0
     # Step by step, so that the bounds are checked while reading.
@@ -141,7 +141,7 @@ def _accepted(parser: InteractiveParser) -> set[str]:
 
 
 def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> FilterError:
-    """The error for a token or character that cannot stand here; `accepted` could."""
+    """Return the error for an unexpected token or character."""
     if not found:
         return FilterError(f"the filter ends too early: expected {_expected(accepted)}", text, position)
     if found in ("'", '"'):
@@ -247,7 +247,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 @functools.cache
 def _parser() -> Lark:
-    """Made on the first filter, not at import: it takes some ten milliseconds."""
+    """Return the parser, built for the first filter, not at import: that takes some ten milliseconds."""
     return Lark(
         _GRAMMAR,
         parser="lalr",

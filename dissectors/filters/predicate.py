@@ -61,14 +61,14 @@ def _in_column(column: Column, test: Test, where: ValueLocation, target: Target)
 
 
 def _states(state: Mapping[str, Any] | None) -> Iterable[Mapping[str, Any]]:
-    """A table's state, and the part of each game that is on at it."""
+    """Yield a table's state, and the part of each running game."""
     if state is None:
         return ()
     return state, *(game for game in state.get("games", {}).values() if isinstance(game, dict))
 
 
 def _owners(owner: Owner, target: Target) -> _Owners:
-    """The records of one sort that a row has."""
+    """Return the records of one sort that a row has."""
     if owner == "stream":
         if target == "diagnostics":
             return lambda row: [diagnostic.stream for diagnostic in row.diagnostics]

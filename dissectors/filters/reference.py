@@ -24,7 +24,7 @@ NAMES: dict[str, str] = {
     "diag.blame": "client, server, network, kiebitz or unknown",
     "diag.offset, diag.length": "the bytes that are meant",
 }
-"""The language's own names; those that are told together stand together."""
+"""The language's own names; those with one description share a key."""
 
 FIELDS: dict[str, str] = {
     "dice": "a field of a message, or of an event's data, in whatever protocol",

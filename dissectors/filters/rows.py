@@ -18,14 +18,13 @@ Owner = Literal["message", "event", "diagnostic", "stream", "table", "session", 
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A live row with what belongs to it, as a stored row has it through its keys.
+    """A live row with its related records, which a stored row has through its keys.
 
-    A message: alone in `messages`, with the `event` it tells of and all `diagnostics` about it.
-    An event: in `event`, with its `table`, all `messages` that tell of it and all `diagnostics` about those.
-    A diagnostic: alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with
-    the `event` that message tells of.
-    `names` is what the clients of streams call themselves, as far as that is known. `state` is that of its
-    table by then, None where nobody knows it.
+    A message: alone in `messages`, with the `event` it reports and all `diagnostics` about it. An event: in
+    `event`, with its `table`, all `messages` that report it and all `diagnostics` about those. A diagnostic:
+    alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with the `event`
+    that message reports. `names` maps streams to the names of their clients, if known. `state` is that of its
+    table at that time, or None.
     """
 
     session_started_ns: int
@@ -41,8 +40,8 @@ class Row(msgspec.Struct, frozen=True):
 class ValueLocation(msgspec.Struct, frozen=True):
     """The location of a value: its owner, the column in that table, and the attribute of that record.
 
-    It is read as it is; or it is a stream's number, in place of which stands the name of its client; or it is
-    an object, of which all texts count, at whatever depth.
+    The value is used as it is; or it is a stream's number, replaced by the name of its client; or it is an
+    object, of which all nested texts count.
     """
 
     owner: Owner
@@ -85,7 +84,7 @@ _GROUP_COLUMN = "grp"  # GROUP is a word of SQL
 
 
 def numbered(column: str, target: Target) -> Numbered | None:
-    """The table whose rows a name in `fields.COLUMNS` gives by number, None if it is none of these."""
+    """Return the table whose rows a name in `fields.COLUMNS` refers to by number, or None."""
     if column == "number":
         return "events" if target == "events" else "messages"
     return _NUMBERED.get(column)

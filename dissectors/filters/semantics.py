@@ -1,4 +1,4 @@
-"""The semantics of a syntax tree: names looked up, values checked, `!=` and `not` moved down to conditions.
+"""The semantics of a syntax tree: names resolved, values checked, `!=` and `not` moved down to conditions.
 
 `a != v` means: there is an a, and none equals v. With no `not` above them, the conditions make flat SQL that
 can use indexes and is not nested deeper than the parentheses of the filter.
@@ -75,14 +75,14 @@ Meaning = Condition | AllOf | AnyOf
 
 def meaning(expression: Expression, text: str, catalog: FieldCatalog) -> Meaning:
     """Return the meaning of a filter; its tree was parsed from `text`. Raises FilterError."""
-    return _Reader(text, catalog).read(expression)
+    return _Resolver(text, catalog).read(expression)
 
 
-def of_rows(meaning: Meaning, target: Target, numbers: Numbers) -> Meaning:
+def with_row_ids(meaning: Meaning, target: Target, numbers: Numbers) -> Meaning:
     """Return the meaning with row ids in place of numbers that count within a session."""
     if not isinstance(meaning, Condition):
         return msgspec.structs.replace(
-            meaning, terms=tuple(of_rows(term, target, numbers) for term in meaning.terms)
+            meaning, terms=tuple(with_row_ids(term, target, numbers) for term in meaning.terms)
         )
     table = numbered(meaning.subject.name, target) if isinstance(meaning.subject, Column) else None
     if table is None:
@@ -92,8 +92,8 @@ def of_rows(meaning: Meaning, target: Target, numbers: Numbers) -> Meaning:
     return msgspec.structs.replace(meaning, test=msgspec.structs.replace(meaning.test, values=ids))
 
 
-class _Reader:
-    """Holds what every level needs while the tree is walked."""
+class _Resolver:
+    """Resolves a syntax tree; has the context of all levels."""
 
     def __init__(self, text: str, catalog: FieldCatalog) -> None:
         self.text = text
@@ -105,7 +105,7 @@ class _Reader:
         if isinstance(expression, Comparison):
             return self._comparison(expression)
         if isinstance(expression, Not):
-            return _opposite(self.read(expression.term))
+            return _negate(self.read(expression.term))
         terms = tuple(map(self.read, expression.terms))
         return AllOf(terms) if isinstance(expression, And) else AnyOf(terms)
 
@@ -114,10 +114,10 @@ class _Reader:
         if isinstance(subject, DiagnosticAsWhole):
             subject = Column("diag.severity")  # every diagnostic has one
         if isinstance(subject, Protocol):
-            return _spoken(subject.name)
+            return _of_protocol(subject.name)
         if isinstance(subject, Carrier):
             return Condition(Column("transport"), Test("in", (subject.name,)))
-        return _asked(subject, Test("has"))
+        return _condition(subject, Test("has"))
 
     def _comparison(self, comparison: Comparison) -> Meaning:
         subject = self._look_up(comparison.name, bare=False)
@@ -136,14 +136,14 @@ class _Reader:
             self._check_column(subject, comparison)
         values = tuple(constant.value for constant in comparison.constants)
         if comparison.operator == "!=":
-            differs = _opposite(_asked(subject, _test(subject, "in", values)))
-            return AllOf((_asked(subject, Test("has")), differs))
+            differs = _negate(_condition(subject, _test(subject, "in", values)))
+            return AllOf((_condition(subject, Test("has")), differs))
         if comparison.operator == "matches":
             (pattern,) = comparison.constants
             passage = Passage(self.text, pattern.position, pattern.length)
-            return _asked(subject, Test("matches", values, passage))
+            return _condition(subject, Test("matches", values, passage))
         question = "in" if comparison.operator == "==" else comparison.operator
-        return _asked(subject, _test(subject, question, values))
+        return _condition(subject, _test(subject, question, values))
 
     def _look_up(self, name: Name, bare: bool) -> Subject:
         try:
@@ -171,7 +171,7 @@ class _Reader:
                 raise self._error(str(error), constant) from None
 
     def _check_column(self, column: Column, comparison: Comparison) -> None:
-        """A field's type is known only when it comes, but a column's is known now."""
+        """Check the type of a column; that of a field is known only in a message."""
         kind = COLUMNS[column.name]
         written = self._source(comparison.name)
         if kind == "number" and comparison.operator in ("contains", "matches"):
@@ -191,30 +191,32 @@ class _Reader:
         return FilterError(message, self.text, at.position, at.length, hint)
 
 
-def _asked(subject: Column | AnyField | MessageName | MessageField | StateField, test: Test) -> Meaning:
+def _condition(subject: Column | AnyField | MessageName | MessageField | StateField, test: Test) -> Meaning:
     if isinstance(subject, AnyField) and subject.protocol is not None:
-        return AllOf((_spoken(subject.protocol), Condition(AnyField(None, subject.path), test)))
+        return AllOf((_of_protocol(subject.protocol), Condition(AnyField(None, subject.path), test)))
     return Condition(subject, test)
 
 
-def _spoken(protocol: str) -> Condition:
+def _of_protocol(protocol: str) -> Condition:
     return Condition(Column("protocol"), Test("in", (protocol,)))
 
 
-def _opposite(term: Meaning) -> Meaning:
+def _negate(term: Meaning) -> Meaning:
     if isinstance(term, Condition):
         return msgspec.structs.replace(term, wanted=not term.wanted)
-    opposites = tuple(map(_opposite, term.terms))
+    opposites = tuple(map(_negate, term.terms))
     return AnyOf(opposites) if isinstance(term, AllOf) else AllOf(opposites)
 
 
 def _test(subject: Subject, question: Question, values: tuple[Value, ...]) -> Test:
     if not isinstance(subject, Column) or COLUMNS[subject.name] == "text":
         return Test(question, values)
-    return _whole(question, cast(tuple[int | float, ...], values), 10**9 if subject.name == "time" else 1)
+    return _integer_test(
+        question, cast(tuple[int | float, ...], values), 10**9 if subject.name == "time" else 1
+    )
 
 
-def _whole(question: Question, values: tuple[int | float, ...], unit: int) -> Test:
+def _integer_test(question: Question, values: tuple[int | float, ...], unit: int) -> Test:
     """Return the test in whole numbers, as columns have them; of times in nanoseconds.
 
     No rounding then moves a row over the border, in whatever engine.
@@ -229,7 +231,7 @@ def _whole(question: Question, values: tuple[int | float, ...], unit: int) -> Te
 
 
 def _within_column(value: int | float) -> int | float:
-    """A value that SQLite can be given: beyond 64 bits, infinity compares the same with any column."""
+    """Limit a value to what SQLite accepts: beyond 64 bits, infinity compares the same with any column."""
     if -(2**63) <= value < 2**63:
         return value
     return math.inf if value > 0 else -math.inf

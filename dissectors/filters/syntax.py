@@ -1,6 +1,6 @@
-"""The syntax tree of a filter, as written: names are not looked up yet, and `!=` is still `!=`.
+"""The syntax tree of a filter, as written: names are not resolved yet, and `!=` is still `!=`.
 
-`position` and `length` count characters of the filter's text; an error's caret stands there.
+`position` and `length` count characters of the filter's text, for the carets of errors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORDS = {
     "false": "BOOLEAN",
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "contains", "matches"), "COMPARE"),
 }
-"""The language's own words, and which tokens they are; as a step of a path such a name stands in quotes."""
+"""The keywords and their tokens; as a step of a path, such a name must be quoted."""
 
 Value = str | int | float | bool
 Step = str | int
@@ -42,7 +42,7 @@ class Name(msgspec.Struct, frozen=True):
 
 
 class Constant(msgspec.Struct, frozen=True):
-    """A value as it stands in the filter."""
+    """A literal value in the filter."""
 
     value: Value
     position: int
@@ -70,7 +70,7 @@ class Not(msgspec.Struct, frozen=True):
 
 
 class And(msgspec.Struct, frozen=True):
-    """All of two or more terms."""
+    """A conjunction of two or more terms."""
 
     terms: tuple[Expression, ...]
 

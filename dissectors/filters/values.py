@@ -39,9 +39,9 @@ class Test(msgspec.Struct, frozen=True):
 
 
 def holds(test: Test) -> Callable[[object], bool]:
-    """The test as a function of one scalar that is there. Different types are neither equal nor ordered.
+    """Return the test as a function of one scalar. Different types are neither equal nor ordered.
 
-    The function raises FilterError where a text takes too long to be looked through for a pattern.
+    The function raises FilterError if searching a text for a pattern takes too long.
     """
     if test.question == "has":
         return lambda value: True
@@ -59,9 +59,9 @@ def holds(test: Test) -> Callable[[object], bool]:
 
 
 def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]:
-    """The test as a function of a whole JSON object: does it hold for any value at the end of the path?
+    """Return the test as a function of a JSON object: True if it holds for any value at the end of the path.
 
-    A list stands for its elements and an object for its keys; null counts as not there. The function raises
+    A list counts as its elements and an object as its keys; null counts as absent. The function raises
     FilterError as that of `holds` does.
     """
     if test.question == "has":
@@ -70,7 +70,7 @@ def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]
 
     def any_holds(whole: object) -> bool:
         for value in _at_end(whole, path):
-            # A list or an object stands for what is in it; lists in lists are not entered.
+            # A list or an object counts as its contents; nested lists are not searched.
             if isinstance(value, (list, tuple, dict)):
                 if any(map(scalar_holds, value)):
                     return True
@@ -82,7 +82,7 @@ def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]
 
 
 def texts_in(whole: object) -> Iterator[str]:
-    """All texts in a JSON value, at whatever depth, the keys of its objects among them."""
+    """Yield all texts in a JSON value, at any depth, including the keys of its objects."""
     waiting = [whole]
     while waiting:
         value = waiting.pop()
@@ -109,7 +109,9 @@ def _matches(test: Test) -> Callable[[object], bool]:
 
 
 def _type(value: object) -> str | None:
-    """`true` is no number, and 1 equals 1.0; what has no type here equals nothing."""
+    """Return the type of a scalar: `true` is no number, and 1 equals 1.0; values without a type equal
+    nothing.
+    """
     if isinstance(value, str):
         return "text"
     if isinstance(value, bool):
@@ -118,7 +120,7 @@ def _type(value: object) -> str | None:
 
 
 def _at_end(whole: object, path: tuple[Step, ...]) -> list[object]:
-    """The values at the end of a path. A key is looked for in each element of a list."""
+    """Return the values at the end of a path. A key is looked up in each element of a list."""
     found = [whole]
     for step in path:
         inside: list[object] = []

@@ -49,24 +49,24 @@ def text_key(text: str) -> Hashable:
 
 
 class Timed(Protocol):
-    """Something with a time in nanoseconds."""
+    """A record with a time in nanoseconds."""
 
     ts_ns: int
 
 
-Told = TypeVar("Told", bound=Timed)
+Record = TypeVar("Record", bound=Timed)
 
 
-class Entry(msgspec.Struct, Generic[Told], eq=False):
+class Entry(msgspec.Struct, Generic[Record], eq=False):
     """A broadcast: its key, its time, and the streams with a copy of it."""
 
     key: Hashable
-    told: Told
+    told: Record
     ts_ns: int
-    witnesses: set[int]
+    streams: set[int]
 
 
-class _Cursor(Generic[Told]):
+class _Cursor(Generic[Record]):
     """The position of a stream in the log; `place`, `born` and `passed` count all entries that ever were.
 
     The last `news` entries in a row moved it on from `passed`. No struct: writing to one for each copy would
@@ -80,41 +80,38 @@ class _Cursor(Generic[Told]):
         self.born = born
         self.passed = 0
         self.news = 0
-        self.latest: Entry[Told] | None = None
+        self.latest: Entry[Record] | None = None
 
 
-class BroadcastLog(Generic[Told]):
+class BroadcastLog(Generic[Record]):
     """The latest broadcasts of a table's server.
 
-    `doubled` says that the network may duplicate messages. `overtaken_ns` is the longest time by which a
+    `doubled` is True if the network may duplicate messages. `overtaken_ns` is the longest time by which a
     later message of the same stream may overtake a copy; 0 if all streams have the same order.
     """
 
     def __init__(self, doubled: bool, overtaken_ns: int) -> None:
         self._doubled = doubled
         self._overtaken_ns = overtaken_ns
-        self._entries: list[Entry[Told]] = []
+        self._entries: list[Entry[Record]] = []
         self._first = 0
         """Number of entries before those that are kept."""
-        self._cursors: dict[int, _Cursor[Told]] = {}
+        self._cursors: dict[int, _Cursor[Record]] = {}
 
-    def witness(self, stream_id: int, key: Hashable, ts_ns: int, may_be_late: bool = True) -> Told | None:
-        """Return the broadcast of this copy, None if it is new; it `may_be_late` if others can overtake
-        it."""
-        cursor = self._cursors.get(stream_id) or self._appeared(stream_id)
+    def match_copy(
+        self, stream_id: int, key: Hashable, ts_ns: int, may_be_late: bool = True
+    ) -> Record | None:
+        """Return the broadcast of this copy, None if it is new; `may_be_late`: others can overtake it."""
+        cursor = self._cursors.get(stream_id) or self._add_cursor(stream_id)
         latest = cursor.latest
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
             return latest.told
         place = cursor.place - self._first
         if 0 <= place < len(self._entries):
             entry = self._entries[place]
-            if (
-                entry.key == key
-                and stream_id not in entry.witnesses
-                and entry.ts_ns >= ts_ns - LATEST_COPY_NS
-            ):
-                # So it is nearly always: each stream hears all, in the same order.
-                entry.witnesses.add(stream_id)
+            if entry.key == key and stream_id not in entry.streams and entry.ts_ns >= ts_ns - LATEST_COPY_NS:
+                # The usual case: each stream receives all broadcasts, in the same order.
+                entry.streams.add(stream_id)
                 cursor.place += 1
                 cursor.news = 0
                 cursor.latest = entry
@@ -123,36 +120,36 @@ class BroadcastLog(Generic[Told]):
         if number is None and may_be_late and 0 < cursor.news <= _MAX_MISTAKEN:
             number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
             if number is not None:
-                # So the news since then was none, or not to all.
+                # So the new entries since then were copies, or not sent to all.
                 cursor.place = self._first + number
         if number is None:
             return None
         entry = self._entries[number]
-        entry.witnesses.add(stream_id)
+        entry.streams.add(stream_id)
         after = self._first + number + 1
         if after > cursor.place:
             cursor.place = after
             cursor.news = 0
             cursor.latest = entry
         elif cursor.news and after > cursor.passed:
-            # A late one, which others of those that were passed over may follow.
+            # A late copy; copies of other entries that were passed over may follow.
             cursor.passed = after
             cursor.news = 1
         return entry.told
 
     def has(self, stream_id: int, key: Hashable, ts_ns: int, since_ns: int) -> bool:
         """Return True if this would be a copy of a broadcast to others since a time."""
-        cursor = self._cursors.get(stream_id) or self._appeared(stream_id)
+        cursor = self._cursors.get(stream_id) or self._add_cursor(stream_id)
         number = self._find(stream_id, cursor, key, ts_ns, True)
         return number is not None and self._entries[number].ts_ns >= since_ns
 
-    def _appeared(self, stream_id: int) -> _Cursor[Told]:
+    def _add_cursor(self, stream_id: int) -> _Cursor[Record]:
         """Return a cursor for a new stream, which may still get copies of earlier broadcasts."""
         cursor = self._cursors[stream_id] = _Cursor(self._first, self._first)
         return cursor
 
     def _find(
-        self, stream_id: int, cursor: _Cursor[Told], key: Hashable, ts_ns: int, may_be_late: bool
+        self, stream_id: int, cursor: _Cursor[Record], key: Hashable, ts_ns: int, may_be_late: bool
     ) -> int | None:
         """Return the entry of a copy: the first one with its key after the cursor, else an overtaken one."""
         number = self._next(stream_id, key, ts_ns, cursor.place, self._first + len(self._entries))
@@ -165,7 +162,7 @@ class BroadcastLog(Generic[Told]):
             entry = entries[number]
             if entry.ts_ns < ts_ns - self._overtaken_ns or overtaking > _MAX_OVERTAKEN:
                 break
-            if stream_id in entry.witnesses:
+            if stream_id in entry.streams:
                 overtaking += 1
             elif entry.key == key:
                 return number
@@ -176,18 +173,14 @@ class BroadcastLog(Generic[Told]):
         entries = self._entries
         for number in range(max(begin - self._first, 0), end - self._first):
             entry = entries[number]
-            if (
-                entry.key == key
-                and stream_id not in entry.witnesses
-                and entry.ts_ns >= ts_ns - LATEST_COPY_NS
-            ):
+            if entry.key == key and stream_id not in entry.streams and entry.ts_ns >= ts_ns - LATEST_COPY_NS:
                 return number
         return None
 
-    def add(self, stream_id: int, key: Hashable, told: Told) -> None:
+    def add(self, stream_id: int, key: Hashable, told: Record) -> None:
         """Log a new broadcast, whose first copy came on this stream."""
         entry = self._append(key, told)
-        entry.witnesses.add(stream_id)
+        entry.streams.add(stream_id)
         cursor = self._cursors.get(stream_id)
         if cursor is None:
             cursor = self._cursors[stream_id] = _Cursor(0, self._first)
@@ -200,12 +193,12 @@ class BroadcastLog(Generic[Told]):
         cursor.place = place
         cursor.latest = entry
 
-    def expect(self, key: Hashable, told: Told) -> None:
+    def expect(self, key: Hashable, told: Record) -> None:
         """Log an inferred broadcast before any copy of it, so that the copies match it."""
         self._append(key, told)
 
     def begin(self, stream_id: int, ts_ns: int) -> None:
-        """Let a stream receive broadcasts from a time on, and no copies of earlier ones.
+        """Start a stream that receives broadcasts from a time on, and no copies of earlier ones.
 
         Broadcasts just before that time may have been sent after it, and only be captured first.
         """
@@ -226,7 +219,7 @@ class BroadcastLog(Generic[Told]):
         """Drop the cursor of a stream that is over."""
         self._cursors.pop(stream_id, None)
 
-    def _append(self, key: Hashable, told: Told) -> Entry[Told]:
+    def _append(self, key: Hashable, told: Record) -> Entry[Record]:
         entry = Entry(key, told, told.ts_ns, set())
         self._entries.append(entry)
         if len(self._entries) >= 2 * LOG_SIZE:
@@ -247,7 +240,7 @@ class EventLog(BroadcastLog[Event]):
         `hearer` replaces the id of its stream, if one stream gets the same message twice for two reasons.
         """
         stream_id = message.stream.id if hearer is None else hearer
-        event = self.witness(stream_id, key, message.ts_ns)
+        event = self.match_copy(stream_id, key, message.ts_ns)
         if event is None:
             return False
         message.event_id = event.id

@@ -28,7 +28,7 @@ from kiebitz.dissectors.model import (
 )
 
 SNAPSHOT_EVERY = 200
-"""Events between two snapshots: what a jump to any moment has to replay at the most."""
+"""Number of events between two snapshots, which bounds the events to replay for a seek."""
 
 _MAX_GAMES_ON = 256
 
@@ -37,7 +37,7 @@ _CUT_LABEL = 60
 
 
 def label(name: str) -> str:
-    """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
+    """Return a name for use in events and in the state, shortened if it is very long."""
     return name if len(name) <= _MAX_LABEL_LENGTH else f"{name[:_CUT_LABEL]}…"
 
 

@@ -82,7 +82,7 @@ class Identities:
         self._evidence: list[Evidence] = []
         self._players: dict[str, Player] | None = None
         self.version = 0
-        """It grows with each change of the players."""
+        """Incremented by each change of the players."""
         self._start()
 
     @property
@@ -91,7 +91,7 @@ class Identities:
         return [claim for claims in self._of_stream.values() for claim in claims]
 
     def add(self, evidence_found: Iterable[Evidence]) -> None:
-        """Take evidence into account that was recorded since the last call."""
+        """Add the evidence recorded since the last call."""
         found = _in_order(evidence_found)
         known = self._evidence[-1].event if self._evidence else 0
         if found and found[0].event < known:
@@ -151,12 +151,10 @@ class Identities:
             and self._is_only_bearer(player, table, name, event)
         }
 
-    # Evidence.
-
     def _start(self) -> None:
         self._of_stream: dict[int, list[Claim]] = {}
         self._takings: dict[tuple[int, str], list[tuple[int, int, Claim]]] = defaultdict(list)
-        """By table and name, who took it: after which event, when (ns), and the claim; latest last."""
+        """Claims of a name, by table and name: the event, its time in ns, and the claim; latest last."""
         for claim in self._inherited:
             self._add(claim, 0, 0)
 
@@ -165,7 +163,7 @@ class Identities:
         self._takings[claim.table, claim.name].append((event, ts_ns, claim))
 
     def _apply(self, evidence: Evidence) -> bool:
-        """Take evidence into account, and return True if it changed anything."""
+        """Apply evidence; return True if it changed anything."""
         takings = self._takings[evidence.table, evidence.name]
         if evidence.stream is None:
             before = self._takings.get((evidence.table, evidence.before or ""))
@@ -197,8 +195,6 @@ class Identities:
         claim.introduced |= evidence.introduces
         claim.restored |= evidence.restores
         return True
-
-    # Who is who.
 
     def _grouped(self) -> list[Player]:
         claims = sorted(self.claims, key=lambda claim: (claim.names[0][0], claim.stream))
@@ -233,7 +229,7 @@ class Identities:
         return dissector.protocol, table, claim.name, client.rpartition(":")[0]
 
     def _is_only_bearer(self, player: Player, table: int, name: str, event: int) -> bool:
-        """True if no other player can have meant itself by this name then."""
+        """Return True if no other player can have had this name then."""
         takings = [taking for taking in self._takings[table, name] if taking[0] <= event]
         own_ns = max((ts_ns for _, ts_ns, claim in takings if claim in player.claims), default=0)
         last = takings[-1][2] if takings else None
@@ -241,7 +237,7 @@ class Identities:
             return last.name_at(event) != name
         dissector = self._dissector_at(table)
         if dissector is not None and dissector.identity.same_player == "address":
-            # There a name belongs to the connection that took it last.
+            # For this protocol, a name belongs to the connection that took it last.
             return True
         for _, _, claim in takings:
             if claim not in player.claims and claim.name_at(event) == name:

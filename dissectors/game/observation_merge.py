@@ -32,8 +32,8 @@ shorter."""
 class Observation(msgspec.Struct, eq=False):
     """One message of the server to several players, with all its copies.
 
-    `message` is the copy that reveals most, `frame` its bytes, which are empty if they are too many to be
-    kept. `awaits` are the streams on which a copy may arrive that reveals more.
+    `message` is the copy that reveals most, `frame` its bytes, empty if there are too many to keep. `awaits`
+    are the streams on which a more revealing copy may arrive.
     """
 
     row: MessageType
@@ -44,7 +44,7 @@ class Observation(msgspec.Struct, eq=False):
     awaits: set[int] = msgspec.field(default_factory=set)
     event: Event | None = None
     game_id: int | None = None
-    told: _Told | None = None
+    told: _LoggedObservation | None = None
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class PartialView:
         return hash(self.public)
 
 
-class Hearing:
+class ObservationMerger:
     """Merges copies into observations and passes these in order to `take`.
 
     `may_reveal` returns the streams on which a copy may arrive that hides nothing. `overtaken_ns` is the
@@ -97,42 +97,42 @@ class Hearing:
     ) -> None:
         self._take = take
         self._may_reveal = may_reveal
-        self._log: BroadcastLog[_Told] = BroadcastLog(doubled=False, overtaken_ns=overtaken_ns)
+        self._log: BroadcastLog[_LoggedObservation] = BroadcastLog(doubled=False, overtaken_ns=overtaken_ns)
         self._waiting: deque[Observation] = deque()
         self._bytes = 0
         """Size of the waiting messages in bytes."""
 
-    def hear(self, message: Message, row: MessageType, frame: bytes, to_all: Hashable = None) -> None:
+    def add(self, message: Message, row: MessageType, frame: bytes, to_all: Hashable = None) -> None:
         """Add the next message; with `to_all`, it is a copy of the message with an equal key."""
         if len(frame) > MAX_KEPT_LENGTH:
             frame = b""
         if self._waiting:
             self._settle(message.ts_ns)
         if to_all is None:
-            self._news(Observation(row, message, frame, message.ts_ns, [message]))
+            self._add_new(Observation(row, message, frame, message.ts_ns, [message]))
         else:
             self._hear_copy(message, row, frame, to_all)
 
-    def _news(self, observation: Observation) -> None:
+    def _add_new(self, observation: Observation) -> None:
         """Pass on a new observation, unless it has to wait."""
         if self._waiting or observation.awaits:
             self._waiting.append(observation)
             self._bytes += observation.message.length
             self._settle(observation.ts_ns)
         else:
-            self._taken(observation)
+            self._emit(observation)
 
     def _hear_copy(self, message: Message, row: MessageType, frame: bytes, version: Hashable) -> None:
         stream_id = message.stream.id
         may_be_late = not (isinstance(version, PartialView) and version.to_one)
-        told = self._log.witness(stream_id, version, message.ts_ns, may_be_late)
+        told = self._log.match_copy(stream_id, version, message.ts_ns, may_be_late)
         if told is None:
             observation = Observation(row, message, frame, message.ts_ns, [message])
-            observation.told = _Told(version, message.ts_ns, observation)
+            observation.told = _LoggedObservation(version, message.ts_ns, observation)
             self._log.add(stream_id, version, observation.told)
             if isinstance(version, PartialView) and version.open is None:
                 observation.awaits = self._may_reveal(observation) - {stream_id}
-            self._news(observation)
+            self._add_new(observation)
             return
         waiting = told.observation
         if waiting is None:
@@ -159,7 +159,7 @@ class Hearing:
         stream = message.stream
         return self._log.has(stream.id, version, message.ts_ns, stream.opened_ns)
 
-    def silence(self, stream_id: int) -> None:
+    def expect_no_more(self, stream_id: int) -> None:
         """Expect no more copies on a stream, which has ended or has a gap."""
         for observation in self._waiting:
             observation.awaits.discard(stream_id)
@@ -167,7 +167,7 @@ class Hearing:
 
     def forget(self, stream_id: int) -> None:
         """Handle the end of a stream."""
-        self.silence(stream_id)
+        self.expect_no_more(stream_id)
         self._log.forget(stream_id)
 
     def clear(self) -> None:
@@ -196,11 +196,11 @@ class Hearing:
             ):
                 return
             waiting.popleft()
-            self._taken(observation)
+            self._emit(observation)
             for message in observation.messages:
                 self._bytes -= message.length
 
-    def _taken(self, observation: Observation) -> None:
+    def _emit(self, observation: Observation) -> None:
         """Pass on an observation, then set the event of its messages."""
         self._take(observation)
         event_id = observation.event.id if observation.event is not None else None
@@ -213,7 +213,7 @@ class Hearing:
             told.observation, told.event_id, told.game_id = None, event_id, game_id
 
 
-class _Told(msgspec.Struct, eq=False):
+class _LoggedObservation(msgspec.Struct, eq=False):
     """An observation in the log: its most revealing content and, once it is passed on, its event and game."""
 
     version: Hashable

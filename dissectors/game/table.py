@@ -49,7 +49,7 @@ class GameTable(ABC):
         return None
 
     def finish(self, ts_ns: int) -> None:
-        """Report the verdicts that waited for more messages: there are no more."""
+        """Report the violations that were deferred until more messages arrive."""
         return
 
 

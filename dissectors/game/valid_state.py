@@ -1,6 +1,6 @@
-"""Validation of a state that a server has told: values of another type than expected are left out.
+"""Validation of a reported state: values of unexpected types are dropped.
 
-A database may come from anywhere, so a view takes nothing of a state for granted.
+A database may come from any source, so a view must not rely on its state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 
 Types = Mapping[str, Any]
-"""By key the type that a value has, as msgspec knows types."""
+"""The type of a value by key, as msgspec types."""
 
 Number = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
 """A number that can be written."""

@@ -117,10 +117,10 @@ class Deck(msgspec.Struct, frozen=True):
 
 
 class Dice(msgspec.Struct, frozen=True):
-    """Dice with a cup: `faces` are pips, or whatever else a server has said.
+    """Dice with a cup: `faces` are pips, or any other values that a server has sent.
 
-    Nobody has rolled ("none"), no viewer knows the roll ("hidden"), the roller alone does ("secret"), or
-    everybody ("open").
+    They were not rolled ("none"), are known to no viewer ("hidden"), to the roller only ("secret"), or to all
+    ("open").
     """
 
     faces: tuple[int | str, ...] = ()
@@ -170,7 +170,7 @@ class Hand(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What a player has announced: words, with dice if they are a roll."""
+    """A player's announcement: words, with dice if it is a roll."""
 
     name: str
     words: str
@@ -206,7 +206,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """The game that is played: its parts, what is said beside them, and the level to which it is doubled."""
+    """The kind of game that is played: its parts, its additional announcements, and its doubling level."""
 
     parts: tuple[Line, ...]
     additions: tuple[Line, ...] = ()
@@ -229,10 +229,10 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What a viewer sees of a table.
+    """A viewer's view of a table.
 
-    Seats go round clockwise; where players have hands the first one sits at the bottom. Without a game there
-    is `idle`, which says so. `names` gives each player a colour.
+    Seats are in clockwise order; where players have hands the first one is at the bottom. Without a game,
+    `idle` has the text to show instead. `names` gives each player a colour.
     """
 
     names: Sequence[str] = ()

@@ -18,8 +18,10 @@ _ADDRESS = IdentifierKind("address")
 """The handle of a client's address in the states of protocols."""
 
 
-def told_changes(dissector: Dissector, event: Event, whole: State, names: Collection[str]) -> list[Change]:
-    """Return the parts of the state that an event tells whole, without the private ones of others.
+def revealed_changes(
+    dissector: Dissector, event: Event, whole: State, names: Collection[str]
+) -> list[Change]:
+    """Return the parts of the state that an event reveals entirely, without the private ones of others.
 
     Args:
         dissector: The protocol of the event.

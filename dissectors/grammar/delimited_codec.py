@@ -29,7 +29,7 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.patching import Place, changed_fields
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 MAX_QUOTED = 40
 """So much of a wrong name is quoted (characters)."""
@@ -62,7 +62,7 @@ DELIMITER = "delimiter"
 LINE_END = "line end"
 SURPLUS = "surplus: readers ignore it"
 TOO_MUCH = "not understood: nothing more was to come"
-AFTER_A_FLAW = "not read: what stands before it is wrong"
+AFTER_A_FLAW = "not read, because of the error before it"
 """What takes the bytes of a message that are no name and no field."""
 
 
@@ -248,7 +248,7 @@ class TextCodec(Codec, Generic[P]):
         text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
         near = self.grammar.nearest(name, direction)
         if near is not None:
-            text = suggesting(text, near)
+            text = with_suggestion(text, near)
         elif not name:
             text = "there is no message name"
         return self.error("unknown-message", text, parts.place(0), self.names(direction))

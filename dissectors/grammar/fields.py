@@ -9,7 +9,7 @@ from typing import Any
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.grammar import nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _MAX_QUOTED = 40
 """Maximum length of a quoted invalid value, in characters."""
@@ -87,4 +87,4 @@ class Number(FieldType):
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
     """Return the error for a text that is none of `words`, with the closest one as a suggestion."""
     problem = f'"{text[:_MAX_QUOTED]}" is not known here' if text else "there is nothing here"
-    return Mismatch(0, len(text), suggesting(problem, nearest_word(text, words)), expected)
+    return Mismatch(0, len(text), with_suggestion(problem, nearest_word(text, words)), expected)

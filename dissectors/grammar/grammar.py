@@ -18,7 +18,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, IdentifierKinds, Rename, Replace
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity
-from kiebitz.dissectors.suggestions import suggested
+from kiebitz.dissectors.suggestions import suggestion_in
 
 UNREADABLE = "unreadable"
 """Name of a message whose type is unknown; its diagnostic says why."""
@@ -216,7 +216,7 @@ class Flaw(msgspec.Struct, frozen=True):
     @property
     def suggestion(self) -> str | None:
         """The probable intention."""
-        return suggested(self.group, self.text)
+        return suggestion_in(self.group, self.text)
 
     def place(self, frame: bytes) -> tuple[int, int]:
         """Return its offset and length in the frame."""

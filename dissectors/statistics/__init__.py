@@ -1,8 +1,8 @@
-"""What is counted in the games of a protocol: rows, as messages and events are, and what all protocols share.
+"""Statistics of a protocol's games, as declarative rows, and those that all protocols have in common.
 
-A row says what it counts and in which form. Its reader is given all events of a table in their order, so it
-may remember; each of the samples that it gives stands for one event, and counts if that event does. So what
-is counted of some events and of all the others comes to what is counted of all.
+A row describes what is counted, and the form of the result. Its reader gets all events of a table in order,
+so it may have a memory. Each sample belongs to one event, and is counted if the event is selected. So the
+counts of a selection and of its complement add up to those of all events.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 MAX_WAITING = 1024
-"""A reader remembers no more players or games at a time: a peer can make up any number of them."""
+"""Maximum number of players or games in a reader's memory, as a peer can invent any number."""
 
 COUNT = "count"
-"""The column of what is only counted."""
+"""The column of statistics with a single one."""
 
 
 class Sample(NamedTuple):
-    """Something to count: in which line, as a rule a player's, and in which column of it.
+    """A sample to count: its line (usually a player) and its column.
 
-    `amount` is how often; in a `Course` how much it is now, in `Durations` how long (nanoseconds).
+    `amount` is a number of times; in a `Course` the present amount, in `Durations` a duration in ns.
     """
 
     line: str
@@ -41,11 +41,11 @@ class Sample(NamedTuple):
 
 
 Read = Callable[[Event, State], Iterable[Sample]]
-"""What an event gives to count, with the table's state after it, which may not be kept."""
+"""Returns the samples of an event; the state is the table's after it, and must not be kept."""
 
 
 class Statistic(msgspec.Struct, frozen=True, kw_only=True):
-    """A row: its `key` for programs, its `title` for people, and what makes a reader for a table."""
+    """A row: `key` for programs, `title` for people, and a factory for a table's reader."""
 
     key: str
     title: str
@@ -53,10 +53,10 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histogram(Statistic, frozen=True, kw_only=True):
-    """How often each value came: a sample's line is the value. `values` come first, in this order.
+    """The number of samples of each value (a sample's line). `values` come first, in this order.
 
-    With `chance`, how probable each value is if chance alone decides, it is compared with that. `of` says
-    what the samples are, in the plural.
+    `chance` has the probability of each value, if chance alone decides. `of` names the samples, in the
+    plural.
     """
 
     of: str
@@ -65,14 +65,14 @@ class Histogram(Statistic, frozen=True, kw_only=True):
 
 
 class Counts(Statistic, frozen=True, kw_only=True):
-    """How often each player did what; `columns` come first, in this order. `of` says what the lines are."""
+    """The number of actions by player; `columns` come first, in this order. `of` names the lines."""
 
     columns: tuple[str, ...] = ()
     of: str = "player"
 
 
 class Shares(Statistic, frozen=True, kw_only=True):
-    """How many of all samples of a line have the column `part`; `rest` is that of the others."""
+    """The share of the column `part` in each line's samples; `rest` names the others."""
 
     part: str
     rest: str
@@ -80,17 +80,17 @@ class Shares(Statistic, frozen=True, kw_only=True):
 
 
 class Course(Statistic, frozen=True, kw_only=True):
-    """How much each player had at which time, in this `unit`."""
+    """Each player's amount over time, in this `unit`."""
 
     unit: str
 
 
 class Durations(Statistic, frozen=True, kw_only=True):
-    """How long each player took."""
+    """Each player's durations."""
 
 
 def of_each(*kinds: str, give: Callable[[Event], Iterable[Sample]]) -> Callable[[], Read]:
-    """Readers that need no memory: what each event of these kinds gives."""
+    """Return a factory for readers without memory, which return the samples of each event of these kinds."""
     wanted = frozenset(kinds)
 
     def read(event: Event, state: State) -> Iterable[Sample]:
@@ -100,7 +100,7 @@ def of_each(*kinds: str, give: Callable[[Event], Iterable[Sample]]) -> Callable[
 
 
 def faces_rolled(give: Callable[[Event], Iterable[Sample]]) -> Histogram:
-    """The row about each die that was rolled; `give` has the faces of an event `rolled`."""
+    """Return the statistic of each die rolled; `give` returns the faces of an event `rolled`."""
     chance = {str(face): Fraction(1, 6) for face in range(1, 7)}
     return Histogram(
         key="faces",
@@ -113,7 +113,7 @@ def faces_rolled(give: Callable[[Event], Iterable[Sample]]) -> Histogram:
 
 
 def actions(**columns: str) -> Callable[[], Read]:
-    """Readers that count what players do: event kind to column, in the line of the event's actor."""
+    """Return a factory for readers that count actions: event kind to column, in the line of the actor."""
 
     def give(event: Event) -> Iterable[Sample]:
         if event.actor is not None:
@@ -122,8 +122,8 @@ def actions(**columns: str) -> Callable[[], Read]:
     return of_each(*columns, give=give)
 
 
-def general(dissector: Dissector) -> Iterator[Statistic]:
-    """The rows that follow from what a protocol says anyway: who has how much, and whose turn it is."""
+def common_statistics(dissector: Dissector) -> Iterator[Statistic]:
+    """Yield the statistics that all protocols share: scores over time, and durations of moves."""
     unit = dissector.presentation.counts
     yield Course(
         key="course",
@@ -136,12 +136,12 @@ def general(dissector: Dissector) -> Iterator[Statistic]:
 
 
 def statistics_of(dissector: Dissector) -> tuple[Statistic, ...]:
-    """All rows of a protocol, its own first."""
-    return (*dissector.presentation.statistics, *general(dissector))
+    """Return all statistics of a protocol, its own first."""
+    return (*dissector.presentation.statistics, *common_statistics(dissector))
 
 
 class _Scores:
-    """Gives a sample whenever what somebody has is another amount than before."""
+    """Yields a sample whenever a player's score changes."""
 
     def __init__(self, dissector: Dissector) -> None:
         self._dissector = dissector
@@ -156,7 +156,7 @@ class _Scores:
 
 
 class _Moves:
-    """Gives how long it took from a player's turn to what that player did then, in the same game."""
+    """Yields the time from the beginning of a player's turn to their next action in the same game."""
 
     def __init__(self, dissector: Dissector) -> None:
         self._dissector = dissector
@@ -169,7 +169,7 @@ class _Moves:
         kind = self._dissector.grammar.events[event.kind]
         if event.kind == self._dissector.presentation.turn:
             self._since.setdefault(key, event.ts_ns)
-            bound(self._since)
+            evict_oldest(self._since)
         elif kind.ending is not None:
             self._since.pop(key, None)
         elif not kind.directed and (since := self._since.pop(key, None)) is not None:
@@ -179,12 +179,12 @@ class _Moves:
 
 
 def remember(memory: dict[Key, Value], key: Key, value: Value) -> None:
-    """Put something into a reader's memory; the oldest goes where there is too much."""
+    """Set a value in a reader's memory, and evict the oldest beyond the limit."""
     memory[key] = value
-    bound(memory)
+    evict_oldest(memory)
 
 
-def bound(memory: dict[Key, Value]) -> None:
-    """Let the oldest go where there is too much in a reader's memory."""
+def evict_oldest(memory: dict[Key, Value]) -> None:
+    """Evict the oldest value of a reader's memory beyond the limit."""
     if len(memory) > MAX_WAITING:
         del memory[next(iter(memory))]

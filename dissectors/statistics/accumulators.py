@@ -109,9 +109,9 @@ class Accumulator:
         self._left_out = 0
 
     def add(self, sample: Sample, seconds: float) -> None:
-        """Count a sample of an event so many seconds after the session began."""
+        """Count a sample of an event at this time since the session began."""
         if self._new_line is _Times and sample.amount < 0:
-            # The clock of a capture was set back meanwhile.
+            # The capture's clock was set back in between.
             return
         line = self._lines.get(sample.line)
         if line is None and len(self._lines) < MAX_LINES:
@@ -128,7 +128,7 @@ class Accumulator:
             counts = {name: sum(line.values()) for name, line in self._lines.items()}
             if not any(counts.values()):
                 return None
-            test = None if about.chance is None else chance.judged(about.of, counts, about.chance)
+            test = None if about.chance is None else chance.chance_test(about.of, counts, about.chance)
             return results.Histogram(about.key, about.title, about.of, counts, test, left_out)
         lines = {name: line for name, line in self._lines.items() if line}
         if not lines:
@@ -154,9 +154,9 @@ class Accumulator:
 def count(
     counted: Iterable[tuple[Read, Accumulator]], event: Event, state: State, seconds: float, counts: bool
 ) -> None:
-    """Let readers read an event, with the table's state after it, and add its samples to the accumulators."""
+    """Pass an event, with the table's state after it, to readers, and add the samples to the accumulators."""
     for read, accumulator in counted:
-        # A reader must get to its end, and remember, even if the event does not count.
+        # The generator must be exhausted to update its memory, even if the event is not counted.
         for sample in read(event, state):
             if counts:
                 accumulator.add(sample, seconds)

@@ -21,8 +21,8 @@ _RARE, _VERY_RARE = 0.05, 0.001
 class Chance(msgspec.Struct, frozen=True):
     """The result of a test: expected numbers, and the distance of the observed ones from them.
 
-    `chi_squared`, `degrees` (of freedom) and `p` are None where too little was seen to judge; `says` is what
-    that shows, and what it does not.
+    `chi_squared`, `degrees` (of freedom) and `p` are None if there are too few samples; `says` is the
+    conclusion.
     """
 
     expected: dict[str, float]
@@ -35,7 +35,7 @@ class Chance(msgspec.Struct, frozen=True):
     says: str
 
 
-def judged(of: str, observed: Mapping[str, int], chances: Mapping[str, Fraction]) -> Chance:
+def chance_test(of: str, observed: Mapping[str, int], chances: Mapping[str, Fraction]) -> Chance:
     """Test observed values against their probabilities; there must be some. `of` names the samples."""
     seen = sum(observed.values())
     expected = {value: float(seen * chance) for value, chance in chances.items()}
@@ -47,11 +47,11 @@ def judged(of: str, observed: Mapping[str, int], chances: Mapping[str, Fraction]
             (observed.get(value, 0) - wanted) ** 2 / wanted for value, wanted in expected.items()
         )
         p = p_value(chi_squared, degrees)
-    says = f"{seen:,} {of}: {_shown(p, enough)}"
+    says = f"{seen:,} {of}: {_conclusion(p, enough)}"
     return Chance(expected, seen, enough, chi_squared, degrees, p, says)
 
 
-def _shown(p: float | None, enough: int) -> str:
+def _conclusion(p: float | None, enough: int) -> str:
     """Return the conclusion of a test; without one, the number of samples that it needs."""
     if p is None:
         return (
@@ -91,7 +91,6 @@ def upper_gamma(a: float, x: float) -> float:
 
 
 def _series(a: float, x: float) -> float:
-    """The sum of x^n / (a (a+1) … (a+n))."""
     term = total = 1.0 / a
     for step in range(1, _MOST_STEPS):
         term *= x / (a + step)
@@ -102,21 +101,21 @@ def _series(a: float, x: float) -> float:
 
 
 def _fraction(a: float, x: float) -> float:
-    """1 / (x+1-a - 1(1-a) / (x+3-a - 2(2-a) / (x+5-a - …)))."""
+    """Return 1 / (x+1-a - 1(1-a) / (x+3-a - 2(2-a) / (x+5-a - …)))."""
     below = x + 1.0 - a
     c, d = 1.0 / _TINY, 1.0 / below
     found = d
     for step in range(1, _MOST_STEPS):
         above = step * (a - step)
         below += 2.0
-        d = 1.0 / _kept(above * d + below)
-        c = _kept(below + above / c)
+        d = 1.0 / _nonzero(above * d + below)
+        c = _nonzero(below + above / c)
         found *= c * d
         if abs(c * d - 1.0) < _PRECISION:
             break
     return found
 
 
-def _kept(value: float) -> float:
+def _nonzero(value: float) -> float:
     """Return a divisor that is not 0."""
     return value if abs(value) > _TINY else _TINY

@@ -1,7 +1,7 @@
 """Results of statistics as records; in their JSON `kind` names the sort of statistic.
 
-A name of a player is as it was sent: `printable` makes it fit for a terminal. `left_out` is how much had no
-room any more, 0 in all but made-up traffic.
+Names of players are unescaped; use `printable` for a terminal. `left_out` is the amount beyond the limits, 0
+except in hostile traffic.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kiebitz.dissectors.statistics.chance import Chance
 
 
 class Histogram(msgspec.Struct, frozen=True, tag="histogram", tag_field="kind"):
-    """The number of samples of each value; with `chance`, beside the expected ones."""
+    """The number of samples of each value, with the expected numbers if `chance` is given."""
 
     key: str
     title: str

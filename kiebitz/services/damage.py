@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 
 from kiebitz.services.sessions import EVERY, is_database, split_number
-from kiebitz.storage.database.integrity import damage
+from kiebitz.storage.database.integrity import find_damage
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import TABLES
-from kiebitz.storage.derived.verification import unfounded
+from kiebitz.storage.derived.verification import find_unfounded_row
 
 _REMEDY = "kiebitz redissect makes all but the bytes anew"
 
@@ -22,7 +22,7 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
             path, _ = split_number(argument.removesuffix(EVERY))
             if is_database(path):
                 with closing(open_existing(path)) as connection:
-                    found = damage(connection, TABLES) or unfounded(connection)
+                    found = find_damage(connection, TABLES) or find_unfounded_row(connection)
                 if found is not None:
                     return f"{path}: this database is damaged: {found}; {_REMEDY}"
     return None

@@ -17,7 +17,7 @@ from kiebitz.proxy.system.deferred_signals import deferred_signals
 from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import output
-from kiebitz.storage.database.path_checks import why_not_ours
+from kiebitz.storage.database.path_checks import foreign_reason
 from kiebitz.storage.database.schema import StorageError, sentence
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -76,7 +76,7 @@ def make_folder(path: str) -> None:
         found = os.stat(path)
     except OSError as error:
         raise StorageError(_sentence(path, error)) from error
-    why = why_not_ours(found) if stat.S_ISDIR(found.st_mode) else "this is no folder"
+    why = foreign_reason(found) if stat.S_ISDIR(found.st_mode) else "this is no folder"
     if why is not None:
         raise StorageError(f"{path}: {why}; or name another folder")
 

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from difflib import get_close_matches
 
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.database.integrity import damage
+from kiebitz.storage.database.integrity import find_damage
 from kiebitz.storage.database.opening import is_open, open_existing
 from kiebitz.storage.database.schema import TABLES, StorageError, sentence
 from kiebitz.storage.read.timeline import SessionRow, Timeline, sessions
@@ -85,7 +85,7 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
 def _opened(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
-    found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
+    found = find_damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
     if found is not None:
         connection.close()
         raise StorageError(f"{path}: this database is damaged: {found}")

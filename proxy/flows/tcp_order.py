@@ -116,41 +116,7 @@ class SegmentReorderer:
                 self._resets[flow] = ts_ns, self._connections.acknowledged(flow)
         elif not segment.flags & SYN and (flow in self._resets or peer in self._resets):
             self._reconsider_resets(segment, peer, ts_ns)
-        place = behind = len(queue)
-        following: Segment | None = None
-        ours_looked_at, theirs_looked_at = not self._flows[flow], not self._flows[peer]
-        # Numbers grow along the queue, so segments before an earlier one were also sent earlier. A SYN may
-        # begin another connection between the same ports.
-        while behind and not (ours_looked_at and theirs_looked_at):
-            behind -= 1
-            captured_ns, waiting = queue[behind]
-            if abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS and self._resets:
-                # The other one waits only behind a RST: a segment that is this late is a retransmission.
-                break
-            if segment.flags & RST and not waiting.flags & SYN:
-                # A RST may have the number of an old acknowledgment, which does not show what preceded it.
-                continue
-            if waiting.flow == peer and _acknowledges(segment, waiting):
-                # The segment acknowledges this one, so it was sent later; with an old number it is a
-                # retransmission.
-                break
-            if waiting.flow == flow:
-                if waiting.flags & SYN and not segment.flags & SYN and _is_after(segment.seq, waiting.seq):
-                    # All segments before this SYN belong to an earlier connection between the same ports.
-                    break
-                is_older = waiting.seq == segment.seq and _is_after(waiting.ack, segment.ack)
-                if _is_after(waiting.seq, segment.seq) or (is_older and not segment.payload):
-                    place, following = behind, waiting
-                elif not waiting.flags & SYN:
-                    ours_looked_at = True
-            elif waiting.flow == peer:
-                if waiting.flags & RST and not segment.flags & (SYN | RST):
-                    # A side that has been reset sends nothing more.
-                    place = behind
-                elif waiting.flags & ACK and _is_after(waiting.ack, segment.seq):
-                    place = behind
-                elif not waiting.flags & SYN:
-                    theirs_looked_at = True
+        place, following = self._position(segment, peer, ts_ns)
         again = None
         if following is not None and not segment.flags & SYN:
             segment, again = _split(segment, following.seq)
@@ -159,6 +125,42 @@ class SegmentReorderer:
         self._flows[flow] += 1
         if again is not None:
             self._insert(again, ts_ns)
+
+    def _position(self, segment: Segment, peer: bytes, ts_ns: int) -> tuple[int, Segment | None]:
+        """Return the place of a segment in the queue, and the next segment of its own direction, if any."""
+        place = len(self._queue)
+        following: Segment | None = None
+        # Numbers grow along the queue, so segments before an earlier one were also sent earlier.
+        undecided = {flow for flow in (segment.flow, peer) if self._flows[flow]}
+        for behind in reversed(range(place)):
+            if not undecided:
+                break
+            captured_ns, waiting = self._queue[behind]
+            if abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS and self._resets:
+                # The other one waits only behind a RST: a segment that is this late is a retransmission.
+                break
+            if segment.flags & RST and not waiting.flags & SYN:
+                # A RST may have the number of an old acknowledgment, which does not show what preceded it.
+                continue
+            if waiting.flow == segment.flow:
+                if _begins_later_connection(segment, waiting):
+                    break
+                is_before = _is_before(segment, waiting)
+                if is_before:
+                    following = waiting
+            elif waiting.flow == peer:
+                if _acknowledges(segment, waiting):
+                    # It was sent later; with an old number it is a retransmission.
+                    break
+                is_before = _is_before_peers(segment, waiting)
+            else:
+                continue
+            if is_before:
+                place = behind
+            elif not waiting.flags & SYN:
+                # A SYN may begin another connection between the same ports.
+                undecided.discard(waiting.flow)
+        return place, following
 
     def _reconsider_resets(self, segment: Segment, peer: bytes, ts_ns: int) -> None:
         """Withdraw the RSTs that a segment refutes, and postpone those that its sender has not received."""
@@ -196,6 +198,25 @@ class SegmentReorderer:
             waiting.flow != segment.flow or _is_after(end, _end_of(waiting))
             for _, waiting in self._queue[:place]
         )
+
+
+def _begins_later_connection(segment: Segment, waiting: Segment) -> bool:
+    """Return True if `waiting` is a SYN, and all before it belongs to an earlier connection."""
+    return bool(waiting.flags & SYN and not segment.flags & SYN and _is_after(segment.seq, waiting.seq))
+
+
+def _is_before(segment: Segment, waiting: Segment) -> bool:
+    """Return True if a segment was sent before one of the same direction."""
+    is_older = waiting.seq == segment.seq and _is_after(waiting.ack, segment.ack)
+    return _is_after(waiting.seq, segment.seq) or (is_older and not segment.payload)
+
+
+def _is_before_peers(segment: Segment, waiting: Segment) -> bool:
+    """Return True if a segment was sent before one of its peer."""
+    if waiting.flags & RST and not segment.flags & (SYN | RST):
+        # A side that has been reset sends nothing more.
+        return True
+    return bool(waiting.flags & ACK and _is_after(waiting.ack, segment.seq))
 
 
 def _acknowledges(segment: Segment, other: Segment) -> bool:

@@ -1,1 +1,1 @@
-"""A corpus: what was found in many captures, as a folder of Parquet that DuckDB answers from."""
+"""A corpus: the contents of many captures as a folder of Parquet files that DuckDB queries."""

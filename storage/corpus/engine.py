@@ -1,7 +1,7 @@
-"""DuckDB over the files of a corpus: its tables as views, to be read and nothing else.
+"""Read-only DuckDB queries over the files of a corpus, with its tables as views.
 
-The engine is in memory and has no way out: it reads no file but those of the corpus, and writes none. So a
-query of somebody else's, and a file of somebody else's, can do no more than give wrong answers.
+The engine runs in memory and is sandboxed: it reads only the files of the corpus and writes nothing. Thus an
+untrusted query or file can at worst give wrong answers.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from kiebitz.storage.corpus.tables import BY_CAPTURE, CAPTURE, COLUMNS, PROTOCOL
 from kiebitz.storage.filters.sql import FUNCTIONS
 
 _BATCH = 2_048
-"""Rows that are taken from the engine at once."""
+"""Rows fetched from the engine at once."""
 
 TYPES = {int: "BIGINT", str: "VARCHAR", bytes: "BLOB"}
-"""Types of values as DuckDB calls them."""
+"""Python type -> DuckDB type."""
 
 _EXPLAIN = re.compile(
     r"\s*explain\b(\s*analyze\b|\s*\(\s*(analyze|format)\b[\w\s,]*\))?", re.IGNORECASE | re.ASCII
 )
-"""What stands before the statement that is explained."""
+"""The prefix of an explained statement."""
 
 _GLOB = re.compile(r"([*?\[])")
 
 T = TypeVar("T")
 
 
-class Functions:
-    """The functions that the conditions of a filter call, with what one of them has raised.
+class FilterFunctions:
+    """The functions that filter conditions call, registered with DuckDB, and the last exception of one.
 
-    They are the same in Python as for SQLite. DuckDB passes whole columns, of which the last has one question
-    for all rows; of what is raised it tells the text.
+    They are the same Python functions as for SQLite. DuckDB passes whole columns; the second one holds the
+    same question in each row. DuckDB reports only the text of an exception, so the exception is kept here.
     """
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
@@ -59,7 +59,7 @@ class Functions:
             )
 
     def _of_columns(self, function: Callable[[str | None, str], bool]) -> Callable[[Any, Any], Any]:
-        def asked(values: Any, questions: Any) -> Any:
+        def call(values: Any, questions: Any) -> Any:
             import pyarrow as pa
 
             question = questions[0].as_py()
@@ -69,11 +69,11 @@ class Functions:
                 self.raised = error
                 raise
 
-        return asked
+        return call
 
 
 class QueryError(CorpusError):
-    """A query that cannot be answered; `excerpt` has what the engine shows of its place."""
+    """An invalid query; `excerpt` shows the engine's excerpt of it."""
 
     is_usage = True
 
@@ -82,32 +82,35 @@ class QueryError(CorpusError):
         self._below = below
 
     def excerpt(self) -> list[str]:
-        """The line of the query, and the caret below it, if there are any."""
+        """Return the line of the query and the caret below it, if there are any."""
         return [*self._below]
 
 
-class Answer(NamedTuple):
-    """What a query gives: the names of its columns, and its rows, which are read once."""
+class QueryResult(NamedTuple):
+    """The result of a query: the names of its columns, and its rows, which can be iterated once."""
 
     names: list[str]
     rows: Iterator[tuple[Any, ...]]
 
 
 class Engine:
-    """Answers queries about a corpus, one at a time, as a context. Ctrl-C ends one. Raises CorpusError."""
+    """A context manager that runs queries on a corpus, one at a time; Ctrl-C interrupts a query.
+
+    Raises CorpusError.
+    """
 
     def __init__(self, corpus: Corpus) -> None:
         corpus.check_files()
         self.corpus = corpus
-        self._spilt = tempfile.TemporaryDirectory(prefix="kiebitz-")
+        self._temporary = tempfile.TemporaryDirectory(prefix="kiebitz-")
         self._thread = ThreadPoolExecutor(1, "duckdb")
         self._connection = duckdb.connect(":memory:")
-        self._functions = Functions(self._connection)
+        self._functions = FilterFunctions(self._connection)
         try:
             self._prepare(os.path.abspath(corpus.path))
         except duckdb.Error as error:
             self.close()
-            raise self._meant(error) from error
+            raise self._corpus_error(error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -118,21 +121,21 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Close the connection and remove its temporary files."""
         self._thread.shutdown()
         self._connection.close()
-        self._spilt.cleanup()
+        self._temporary.cleanup()
 
     def captures(self) -> int:
-        """How many captures are in it."""
+        """Return the number of captures in the corpus."""
         ((count,),) = self.rows("SELECT count(*) FROM sessions")
         return int(count)
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query of ours."""
+        """Yield the rows of a query that Kiebitz itself wrote."""
         return self._answer(query, parameters).rows
 
-    def ask(self, query: str) -> Answer:
+    def ask(self, query: str) -> QueryResult:
         """Return the answer to a user's query, which must be one SELECT, or EXPLAIN of one.
 
         Raises QueryError.
@@ -142,16 +145,16 @@ class Engine:
             # EXPLAIN ANALYZE executes the statement behind it, whatever it is.
             kind = self._kind(query[match.end() :] if (match := _EXPLAIN.match(query)) else "")
         if kind is not StatementType.SELECT:
-            raise QueryError("a corpus is only read: ask with one SELECT, or EXPLAIN of one", ())
+            raise QueryError("a corpus is read-only: write one SELECT, or EXPLAIN of one", ())
         try:
             return self._answer(query, ())
         except CorpusError as error:
             if isinstance(error.__cause__, duckdb.Error):
-                raise _of_query(error.__cause__) from error.__cause__
+                raise _query_error(error.__cause__) from error.__cause__
             raise
 
     def _kind(self, query: str) -> StatementType | None:
-        """Return the type of a query's one statement; None if it has another number of them."""
+        """Return the type of a query that is one statement, else None."""
         try:
             query.encode()
         except UnicodeEncodeError as error:
@@ -159,36 +162,36 @@ class Engine:
         try:
             statements = self._connection.extract_statements(query)
         except duckdb.Error as error:
-            raise _of_query(error) from error
+            raise _query_error(error) from error
         return statements[0].type if len(statements) == 1 else None
 
-    def _answer(self, query: str, parameters: Sequence[Any]) -> Answer:
+    def _answer(self, query: str, parameters: Sequence[Any]) -> QueryResult:
         # An open answer keeps its connection busy.
         cursor = self._connection.cursor()
         try:
-            reader = self._aside(
+            reader = self._in_thread(
                 cursor, lambda: cursor.sql(query, params=list(parameters)).to_arrow_reader(_BATCH)
             )
         except BaseException:
             cursor.close()
             raise
-        return Answer(reader.schema.names, self._read(cursor, reader))
+        return QueryResult(reader.schema.names, self._read(cursor, reader))
 
     def _read(self, cursor: DuckDBPyConnection, reader: Any) -> Iterator[tuple[Any, ...]]:
         try:
-            while (batch := self._aside(cursor, lambda: next(reader, None))) is not None:
+            while (batch := self._in_thread(cursor, lambda: next(reader, None))) is not None:
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
         finally:
             cursor.close()
 
-    def _aside(self, cursor: DuckDBPyConnection, work: Callable[[], T]) -> T:
-        """Do what takes long in a thread, as DuckDB does not see Ctrl-C itself. Raises CorpusError."""
+    def _in_thread(self, cursor: DuckDBPyConnection, work: Callable[[], T]) -> T:
+        """Run blocking work in a thread, as DuckDB itself ignores Ctrl-C. Raises CorpusError."""
         future = self._thread.submit(work)
         try:
             return future.result()
         except (duckdb.Error, OSError) as error:
-            # The second is how Arrow tells the first.
-            raise self._meant(error) from error
+            # Arrow wraps DuckDB's errors in OSError.
+            raise self._corpus_error(error) from error
         except BaseException:
             while not future.done():
                 cursor.interrupt()
@@ -196,8 +199,8 @@ class Engine:
             raise
 
     def _prepare(self, folder: str) -> None:
-        """Make a view of each table, and close all doors. Raises duckdb.Error."""
-        # A name in a pattern stands for itself in brackets.
+        """Create a view of each table, then restrict file access. Raises duckdb.Error."""
+        # Brackets make a special character literal in a glob pattern.
         inside = _GLOB.sub(r"[\1]", folder)
         for table, columns in COLUMNS.items():
             by = [CAPTURE] if table == BY_CAPTURE else [CAPTURE, PROTOCOL]
@@ -216,10 +219,10 @@ class Engine:
                 f" hive_partitioning = true, hive_types = {{{parted}}})"
             )
         settings: dict[str, str | list[str] | bool] = {
-            "temp_directory": self._spilt.name,
+            "temp_directory": self._temporary.name,
             # By default it may fill 90 % of the disk.
-            "max_temp_directory_size": f"{shutil.disk_usage(self._spilt.name).free // 2} bytes",
-            # The pattern is looked at, too, as if it were a path.
+            "max_temp_directory_size": f"{shutil.disk_usage(self._temporary.name).free // 2} bytes",
+            # DuckDB checks the glob pattern itself as if it were a path, too.
             "allowed_directories": [os.path.join(folder, ""), os.path.join(inside, "")],
             "enable_external_access": False,
             "lock_configuration": True,
@@ -227,13 +230,13 @@ class Engine:
         for setting, value in settings.items():
             self._connection.execute(f"SET {setting} = ?", [value])
 
-    def _meant(self, error: Exception) -> Exception:
+    def _corpus_error(self, error: Exception) -> Exception:
         raised, self._functions.raised = self._functions.raised, None
         if raised is not None and isinstance(raised, Exception):
             return raised
         return CorpusError(f"{self.corpus.path}: {str(error).splitlines()[0]}")
 
 
-def _of_query(error: duckdb.Error) -> QueryError:
+def _query_error(error: duckdb.Error) -> QueryError:
     first, *rest = str(error).splitlines()
     return QueryError(first.partition(" Error: ")[2] or first, [line for line in rest if line.strip()])

@@ -1,8 +1,8 @@
-"""The folder of a corpus, in which each capture has a folder of its own that appears as a whole, or not.
+"""The folder of a corpus, in which the folder of each capture appears atomically.
 
-A capture is called by the SHA-256 of what is in its file, unpacked. Its folder is made beside the others and
-then renamed: that is the only step that anybody sees, so no lock is needed, and the second of two who add the
-same capture finds it there.
+The SHA-256 of a capture file's unpacked contents identifies the capture. Its folder is made elsewhere in the
+corpus, then renamed into place. Only the rename is visible, so no lock is needed; of two processes that add
+the same capture, the second finds it present.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from contextlib import ExitStack, contextmanager, suppress
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.database.path_checks import open_file, open_folder, why_not_ours
+from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
 
 FORMAT = 1
-"""Kept in the folder's `corpus.json`; one with a higher number was made by a newer Kiebitz."""
+"""The format number in the folder's `corpus.json`; a higher one was made by a newer Kiebitz."""
 
 STAGING = ".staging"
-"""The folder in which captures are made, those of each run in a folder of its own."""
+"""The folder in which captures are prepared, with a subfolder for each run."""
 
 RUNS = "runs"
 
-_NO_FILE = "this is a link, a pipe or a device, which a corpus does not have: remove it"
-_NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
+_NOT_A_FILE = "this is a link, a pipe or a device, which does not belong in a corpus: remove it"
+_NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 _PRIVATE, _MODE = 0o700, 0o755
-"""Permissions of the corpus' folder, and of folders in it."""
+"""Permissions of the corpus' own folder, and of the folders in it."""
 
 _MARK = "corpus.json"
-_MOST = 10_000
+_MAX_MARK_BYTES = 10_000
 _CAPTURE = "capture="
-_THERE = (errno.ENOTEMPTY, errno.EEXIST)
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_EXISTS = (errno.ENOTEMPTY, errno.EEXIST)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CorpusError(KiebitzError):
-    """A corpus cannot be used; the message says which, why, and what to do."""
+    """An unusable corpus; the message says which, why, and what to do."""
 
 
 class _Mark(msgspec.Struct):
-    """What `corpus.json` says."""
+    """The contents of `corpus.json`."""
 
     format: int
     id: str
@@ -58,16 +58,16 @@ class Corpus:
         self.id = mark.id
 
     def capture(self, digest: str) -> str:
-        """The folder of a capture, there or not."""
+        """Return the path of a capture's folder, which need not exist."""
         return os.path.join(self.path, _CAPTURE + digest)
 
     def has(self, digest: str) -> bool:
-        """True if a capture is in the corpus."""
+        """Return True if a capture is in the corpus."""
         return os.path.isdir(self.capture(digest))
 
     @contextmanager
     def folder(self, *names: str) -> Iterator[int]:
-        """Open a folder of the corpus to change it; gives its descriptor.
+        """Open a folder of the corpus to change it, and yield its descriptor.
 
         Raises CorpusError if it, or a folder above it in the corpus, is a link or under the control of
         another user; OSError if it cannot be opened.
@@ -98,70 +98,73 @@ class Corpus:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(entry.path)
                         elif not entry.is_file(follow_symlinks=False):
-                            raise CorpusError(f"{entry.path}: {_NO_FILE}")
+                            raise CorpusError(f"{entry.path}: {_NOT_A_FILE}")
             except OSError as error:
                 raise CorpusError(sentence(self.path, error)) from error
 
     def stage(self, run: str, digest: str) -> str:
-        """Make a folder to make a capture in. Raises CorpusError, and OSError, also when the run is over."""
+        """Make a folder in which to prepare a capture, and return its path.
+
+        Raises CorpusError, and OSError, also when the run is over.
+        """
         name = f"{digest}-{uuid.uuid4().hex}"
         with self.folder(STAGING, run) as descriptor:
             os.mkdir(name, _MODE, dir_fd=descriptor)
         return os.path.join(self.path, STAGING, run, name)
 
     def put(self, staged: str, digest: str) -> bool:
-        """Let a capture that was made appear; False if it was there already. Raises OSError."""
-        # Its files are on the disk before its name: so a capture that is seen is whole, even after a crash.
+        """Move a prepared capture into place; return False if it was there already. Raises OSError."""
+        # Sync the files before the rename, so that a visible capture is complete even after a crash.
         for path, _, names in os.walk(staged):
             for name in (*names, ""):
-                _settle(os.path.join(path, name))
+                _fsync(os.path.join(path, name))
         try:
             os.rename(staged, self.capture(digest))
         except OSError as error:
-            if error.errno not in _THERE:
+            if error.errno not in _EXISTS:
                 raise
             shutil.rmtree(staged)
             return False
-        _settle(self.path)
+        _fsync(self.path)
         return True
 
 
 @contextmanager
 def _own_folder(path: str, *names: str) -> Iterator[int]:
-    """Open a folder, and folders below it in turn; gives the descriptor of the last.
+    """Open a folder and folders below it in turn, and yield the descriptor of the last.
 
     Raises CorpusError if one is a link or under the control of another user; OSError.
     """
-    # A corpus may be named by a link of one's own; what is in it may be another user's.
+    # The user's own link may name a corpus; folders within it may be another user's.
     at = os.path.abspath(path)
     if os.path.islink(at) and os.lstat(at).st_uid in (os.geteuid(), 0):
         at = os.path.realpath(at)
     with ExitStack() as stack:
-        shown, descriptor = path, _open_own(at, None, path)
+        shown, descriptor = path, _open_own_folder(at, None, path)
         stack.callback(os.close, descriptor)
         for name in names:
             shown = os.path.join(shown, name)
-            descriptor = _open_own(name, descriptor, shown)
+            descriptor = _open_own_folder(name, descriptor, shown)
             stack.callback(os.close, descriptor)
         yield descriptor
 
 
-def _open_own(name: str, within: int | None, shown: str) -> int:
+def _open_own_folder(name: str, within: int | None, shown: str) -> int:
     try:
         descriptor = open_folder(name, within)
     except OSError as error:
-        if error.errno in _NO_FOLDER:
-            raise CorpusError(f"{shown}: {_NO_FILE}") from error
+        if error.errno in _NOT_A_FOLDER:
+            raise CorpusError(f"{shown}: {_NOT_A_FILE}") from error
         raise
-    why = why_not_ours(os.fstat(descriptor))
+    why = foreign_reason(os.fstat(descriptor))
     if why is not None:
         os.close(descriptor)
         raise CorpusError(f"{shown}: {why}; or add to another corpus")
     return descriptor
 
 
-def _settle(path: str) -> None:
-    """Have a file, or a folder's names, written to the disk. Raises OSError."""
+def _fsync(path: str) -> None:
+    """Sync a file, or the names in a folder, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -170,7 +173,7 @@ def _settle(path: str) -> None:
 
 
 def make(path: str) -> Corpus:
-    """Make a corpus of an empty folder, or of one that is not there yet; or open it to add to it.
+    """Create a corpus in a new or empty folder, or open an existing one to add to it.
 
     Raises CorpusError.
     """
@@ -180,18 +183,16 @@ def make(path: str) -> Corpus:
         with _own_folder(path) as descriptor:
             held = [name for name in os.listdir(descriptor) if not name.startswith(".")]
             if _MARK not in os.listdir(descriptor):
-                # Listed after the rest, which is only made once the mark is there.
+                # This is listed after the other names, which are only made once the mark is there.
                 if held:
-                    raise CorpusError(
-                        f"{path}: this folder holds other files: name a new one, or an empty one"
-                    )
+                    raise CorpusError(f"{path}: this folder contains other files: use a new or empty one")
                 _put_mark(descriptor)
             for folder in (STAGING, RUNS):
                 with suppress(FileExistsError):
                     os.mkdir(folder, _MODE, dir_fd=descriptor)
     except OSError as error:
         raise CorpusError(sentence(path, error)) from error
-    corpus = opened(path)
+    corpus = open_corpus(path)
     corpus.check_to_add()
     return corpus
 
@@ -201,11 +202,11 @@ def _check_name(path: str) -> None:
     try:
         os.path.abspath(path).encode()
     except UnicodeEncodeError:
-        raise CorpusError(f"{path}: this folder's path is not UTF-8: name another one") from None
+        raise CorpusError(f"{path}: this folder's path is not UTF-8: use another one") from None
 
 
 def _put_mark(folder: int) -> None:
-    """Write what the folder is, unless somebody else has just done so. Raises OSError."""
+    """Write the mark of a corpus, unless another process has just done so. Raises OSError."""
     name = f".{uuid.uuid4().hex}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -218,34 +219,34 @@ def _put_mark(folder: int) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def opened(path: str) -> Corpus:
-    """A corpus that is there. Raises CorpusError."""
+def open_corpus(path: str) -> Corpus:
+    """Return the existing corpus at `path`. Raises CorpusError."""
     _check_name(path)
     try:
-        # It may be somebody else's: no more is read than there can be.
+        # The file may be another user's: read no more than a mark can have.
         with open(open_file(os.path.join(path, _MARK)), "rb") as file:
-            mark = msgspec.json.decode(file.read(_MOST), type=_Mark)
+            mark = msgspec.json.decode(file.read(_MAX_MARK_BYTES), type=_Mark)
     except FileNotFoundError:
-        what = "this is no corpus" if os.path.exists(path) else "there is no such folder"
-        raise CorpusError(f"{path}: {what}; kiebitz corpus add makes one") from None
+        what = "this is not a corpus" if os.path.exists(path) else "there is no such folder"
+        raise CorpusError(f"{path}: {what}; create one with kiebitz corpus add") from None
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ELOOP, errno.ENXIO):
             raise CorpusError(sentence(path, error)) from error
-        raise CorpusError(f"{path}: its {_MARK} is none of Kiebitz's") from None
+        raise CorpusError(f"{path}: its {_MARK} was not written by Kiebitz") from None
     except msgspec.DecodeError:
-        raise CorpusError(f"{path}: its {_MARK} is none of Kiebitz's") from None
+        raise CorpusError(f"{path}: its {_MARK} was not written by Kiebitz") from None
     if mark.format > FORMAT:
-        raise CorpusError(f"{path}: a newer Kiebitz has made this corpus: update Kiebitz")
+        raise CorpusError(f"{path}: made by a newer Kiebitz: update Kiebitz")
     return Corpus(path, mark)
 
 
 def sentence(path: str, error: OSError) -> str:
-    """What an error of the system means for a corpus."""
-    if is_full(error):
-        return f"{path}: the disk is full: make room, then add again; what is in stays"
+    """Return a message about a system error in a corpus."""
+    if is_disk_full(error):
+        return f"{path}: the disk is full: free some space, then add again; what was added is kept"
     return f"{path}: {error.strerror or error}"
 
 
-def is_full(error: OSError) -> bool:
-    """Whether an error says that a disk has no room."""
-    return error.errno in _NO_ROOM
+def is_disk_full(error: OSError) -> bool:
+    """Return True if an error says that a disk is full."""
+    return error.errno in _DISK_FULL

@@ -1,7 +1,7 @@
-"""What was asked of a corpus, and what came of it: the log of each `kiebitz corpus add`.
+"""The log of each `kiebitz corpus add`: the requested captures and their outcomes.
 
-From these it is known which captures are missing, and why. A log has one writer, which holds a lock on it.
-The system ends that with the process, so it tells for certain who is still at work.
+The logs tell which captures are missing, and why. A log has one writer, which locks it. The system releases
+the lock when the process ends, so the lock reliably shows whether a run is active.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from kiebitz.storage.corpus.layout import RUNS, STAGING, Corpus, CorpusError, sentence
-from kiebitz.storage.database.path_checks import open_file, open_folder, why_not_ours
+from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
 
-_ENDING = ".jsonl"
+_LOG_SUFFIX = ".jsonl"
 
-_LEFT = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}\.[0-9]{6}-[0-9a-f]{8})(\.[0-9a-f]{32}\.gone)?")
-"""The name of a folder that a run has in `.staging`, also while it is being removed."""
+_RUN_FOLDER = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}\.[0-9]{6}-[0-9a-f]{8})(\.[0-9a-f]{32}\.gone)?")
+"""The name of a run's folder in `.staging`, also while it is being removed."""
 
-_MOST_LINE = 1 << 20
-"""Longest line of a log that is read, in bytes."""
+_MAX_LINE_BYTES = 1 << 20
+"""Maximum length of a log's line in bytes; the rest of a longer one is ignored."""
 
-_MOST_LOG = 1 << 30
-"""Longest log that is read, in bytes; a million captures take about 300 MB."""
+_MAX_LOG_BYTES = 1 << 30
+"""Maximum length of a log in bytes; a million captures take about 300 MB."""
 
 
-class Wanted(NamedTuple):
-    """A capture to be added: its absolute path, and as it was given."""
+class RequestedCapture(NamedTuple):
+    """A requested capture: its absolute path, and its path as given."""
 
     path: str
     source: str
 
 
-class Missing(NamedTuple):
-    """A capture that was to be added and is not in the corpus, as it was given; `reason` is a sentence."""
+class MissingCapture(NamedTuple):
+    """A requested capture that is not in the corpus: its path as given, and the reason as a sentence."""
 
     source: str
     reason: str
 
 
 class Run:
-    """The log of one run, as a context; at the end what it has left unfinished is removed.
+    """A context manager that writes the log of one run, and at the end removes its unfinished captures.
 
     Raises CorpusError.
     """
@@ -62,7 +62,9 @@ class Run:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             with self._corpus.folder(RUNS) as runs, self._corpus.folder(STAGING) as staging:
-                self._file: IO[bytes] = open(os.open(self.name + _ENDING, flags, 0o644, dir_fd=runs), "wb")
+                self._file: IO[bytes] = open(
+                    os.open(self.name + _LOG_SUFFIX, flags, 0o644, dir_fd=runs), "wb"
+                )
                 fcntl.flock(self._file, fcntl.LOCK_EX)
                 os.mkdir(self.name, 0o755, dir_fd=staging)
         except OSError as error:
@@ -72,21 +74,21 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What is left, the next run removes.
+        # Failures are left to the next run.
         with suppress(CorpusError, OSError), self._corpus.folder(STAGING) as staging:
-            _sweep(staging, self.name, self.name)
+            _remove_folder(staging, self.name, self.name)
         self._file.close()
 
-    def asked(self, wanted: Sequence[Wanted]) -> None:
-        """Note what is to be added. Raises CorpusError."""
+    def asked(self, wanted: Sequence[RequestedCapture]) -> None:
+        """Log the requested captures. Raises CorpusError."""
         self._write(b"".join(_line({"path": one.path, "source": one.source}) for one in wanted))
 
     def added(self, path: str, capture: str) -> None:
-        """Note that a capture is in the corpus, as which. Raises CorpusError."""
+        """Log that a capture is in the corpus, and its id. Raises CorpusError."""
         self._write(_line({"path": path, "capture": capture}))
 
     def failed(self, path: str, reason: str) -> None:
-        """Note why a capture could not be added. Raises CorpusError."""
+        """Log why a capture could not be added. Raises CorpusError."""
         self._write(_line({"path": path, "failed": reason}))
 
     def _write(self, lines: bytes) -> None:
@@ -97,20 +99,20 @@ class Run:
             raise CorpusError(sentence(self._corpus.path, error)) from error
 
 
-def missing(corpus: Corpus) -> list[Missing]:
-    """What was to be added and is not there, by path. Raises CorpusError."""
+def missing(corpus: Corpus) -> list[MissingCapture]:
+    """Return the requested captures that are not in the corpus, by path. Raises CorpusError."""
     sources: dict[str, str] = {}
     came: dict[str, dict[str, Any]] = {}
     at_work: set[str] = set()
     at = os.path.join(corpus.path, RUNS)
     try:
-        # The corpus may be another user's, and only readable.
+        # The corpus may be another user's and read-only.
         runs = open_folder(at)
         try:
             for run in _runs(runs):
-                at = os.path.join(corpus.path, RUNS, run + _ENDING)
+                at = os.path.join(corpus.path, RUNS, run + _LOG_SUFFIX)
                 with _log(runs, run) as log:
-                    is_on = _is_on(log)
+                    is_on = _is_active(log)
                     for entry in _entries(log):
                         path = str(entry.get("path"))
                         if "source" in entry:
@@ -122,29 +124,32 @@ def missing(corpus: Corpus) -> list[Missing]:
             os.close(runs)
     except OSError as error:
         raise CorpusError(sentence(at, error)) from error
-    whys = {path: _why(corpus, source, came.get(path), path in at_work) for path, source in sources.items()}
-    return [Missing(sources[path], why) for path, why in sorted(whys.items()) if why is not None]
+    whys = {
+        path: _missing_reason(corpus, source, came.get(path), path in at_work)
+        for path, source in sources.items()
+    }
+    return [MissingCapture(sources[path], why) for path, why in sorted(whys.items()) if why is not None]
 
 
 def sweep_abandoned(corpus: Corpus) -> None:
-    """Remove what killed runs have left in `.staging`. Raises CorpusError.
+    """Remove what killed runs left in `.staging`. Raises CorpusError.
 
     Only folders named after a run that has a log of this user are removed.
     """
     try:
         with corpus.folder(RUNS) as runs, corpus.folder(STAGING) as staging:
             for name in os.listdir(staging):
-                match = _LEFT.fullmatch(name)
-                if match is not None and _is_over(runs, match["run"]):
-                    _sweep(staging, name, match["run"])
+                match = _RUN_FOLDER.fullmatch(name)
+                if match is not None and _is_abandoned(runs, match["run"]):
+                    _remove_folder(staging, name, match["run"])
     except OSError as error:
         raise CorpusError(sentence(corpus.path, error)) from error
 
 
-def _sweep(staging: int, name: str, run: str) -> None:
-    """Remove a folder that a run has left. Raises OSError."""
-    # A worker on another machine may still write into it. From a folder of another name no capture appears;
-    # from one that is being removed an incomplete capture could.
+def _remove_folder(staging: int, name: str, run: str) -> None:
+    """Remove a folder that a run left behind. Raises OSError."""
+    # A worker on another machine may still write into it. Renamed first, an incomplete capture cannot appear
+    # in the corpus while the folder is being removed.
     gone = f"{run}.{uuid.uuid4().hex}.gone"
     try:
         os.rename(name, gone, src_dir_fd=staging, dst_dir_fd=staging)
@@ -153,10 +158,10 @@ def _sweep(staging: int, name: str, run: str) -> None:
     shutil.rmtree(gone, ignore_errors=True, dir_fd=staging)
 
 
-def _why(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) -> str | None:
-    """Why a capture is not there; None if it is."""
+def _missing_reason(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) -> str | None:
+    """Return why a capture is not in the corpus; None if it is."""
     if came is None:
-        why = "it is being added" if is_on else "adding was ended before its turn came: add it again"
+        why = "it is being added" if is_on else "the run ended before it was added: add it again"
         return f"{source}: {why}"
     if "capture" in came:
         return None if corpus.has(str(came["capture"])) else f"{source}: its folder was removed: add it again"
@@ -165,13 +170,13 @@ def _why(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) 
 
 def _runs(runs: int) -> list[str]:
     """Return all runs, oldest first. Raises OSError."""
-    return sorted(name.removesuffix(_ENDING) for name in os.listdir(runs) if name.endswith(_ENDING))
+    return sorted(name.removesuffix(_LOG_SUFFIX) for name in os.listdir(runs) if name.endswith(_LOG_SUFFIX))
 
 
 def _entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the entries of a log. Raises OSError."""
-    while line := file.readline(_MOST_LINE):
-        # Where its process was killed, the last line may be cut.
+    while line := file.readline(_MAX_LINE_BYTES):
+        # The last line may be incomplete if its process was killed.
         with suppress(ValueError, RecursionError):
             entry = json.loads(line)
             if isinstance(entry, dict):
@@ -181,14 +186,14 @@ def _entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _log(runs: int, run: str) -> Iterator[IO[bytes]]:
     """Open the log of a run for reading. Raises OSError."""
-    with open(open_file(run + _ENDING, runs), "rb") as file:
-        if os.fstat(file.fileno()).st_size > _MOST_LOG:
-            raise OSError(errno.EFBIG, f"this log is longer than {_MOST_LOG >> 30} GiB")
+    with open(open_file(run + _LOG_SUFFIX, runs), "rb") as file:
+        if os.fstat(file.fileno()).st_size > _MAX_LOG_BYTES:
+            raise OSError(errno.EFBIG, f"this log is longer than {_MAX_LOG_BYTES >> 30} GiB")
         yield file
 
 
-def _is_on(log: IO[bytes]) -> bool:
-    """True if a process is at work on the run of a log. Raises OSError."""
+def _is_active(log: IO[bytes]) -> bool:
+    """Return True if a process is working on the run of a log. Raises OSError."""
     try:
         fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -197,15 +202,15 @@ def _is_on(log: IO[bytes]) -> bool:
     return False
 
 
-def _is_over(runs: int, run: str) -> bool:
-    """True if a run has a log of this user, and no process is at work on it."""
+def _is_abandoned(runs: int, run: str) -> bool:
+    """Return True if a run has a log of this user, and no process is working on it."""
     try:
         with _log(runs, run) as log:
-            return why_not_ours(os.fstat(log.fileno())) is None and not _is_on(log)
+            return foreign_reason(os.fstat(log.fileno())) is None and not _is_active(log)
     except OSError:
         return False
 
 
 def _line(value: dict[str, str]) -> bytes:
-    # In ASCII any name of a file can be written.
+    # ASCII can represent any file name.
     return json.dumps(value).encode() + b"\n"

@@ -1,7 +1,7 @@
-"""What is counted of a whole corpus, protocol by protocol: one way through all events, in bounded memory.
+"""Statistics of a whole corpus by protocol, made in one pass over all events, in bounded memory.
 
-A reader belongs to one table of one capture, what it counts to all. Points over time are left out: games of
-different days have no time in common.
+A reader belongs to one table of one capture; its accumulator is shared by all tables. Series over time are
+left out, as games of different days share no time axis.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from kiebitz.dissectors.statistics import Course, Read, Statistic, statistics_of
 from kiebitz.dissectors.statistics.accumulators import Accumulator, count, results_of
 from kiebitz.dissectors.statistics.results import Result
 from kiebitz.storage.corpus.engine import Engine
-from kiebitz.storage.corpus.reading import sql_condition, told_if_damaged
+from kiebitz.storage.corpus.records import report_damage, sql_condition
 from kiebitz.storage.statistics.message_counts import messages_by_name
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_TOLD_EVERY = 1000
-"""Events after which it is told how many are read."""
+_PROGRESS_INTERVAL = 1000
+"""Events between two calls of `on_progress`."""
 
 
 class ProtocolStatistics(msgspec.Struct, frozen=True):
-    """What was counted of a protocol, in how many captures, games, messages and events that count."""
+    """The statistics of one protocol, with its numbers of captures, games, messages and events."""
 
     protocol: str
     captures: int
@@ -40,7 +40,7 @@ class ProtocolStatistics(msgspec.Struct, frozen=True):
 
 
 class _Protocol:
-    """What is counted of one protocol."""
+    """The accumulators of one protocol."""
 
     def __init__(self, protocol: str) -> None:
         dissector = dissector_of(protocol)
@@ -52,39 +52,39 @@ class _Protocol:
         self._state: State = {}
 
     def begin(self) -> None:
-        """The next events are of another table."""
+        """Start reading the events of another table."""
         self._readers = [(row.reads(), accumulator) for row, accumulator in self._counted]
         self._state = {}
 
     def take(self, event: Event, counts: bool) -> None:
-        """Read an event, and count it or not."""
+        """Read an event, and count it if `counts`."""
         apply(self._state, event.changes)
-        # No row is about points in time.
+        # The rows do not use the time.
         count(self._readers, event, self._state, 0.0, counts)
 
     def results(self) -> list[Result]:
-        """What it comes to, of which there is anything."""
+        """Return the results that are not empty."""
         return results_of(accumulator for _, accumulator in self._counted)
 
 
-def counted(
+def corpus_statistics(
     engine: Engine, wanted: Filter | None, on_progress: Callable[[int], None] = lambda done: None
 ) -> list[ProtocolStatistics]:
-    """What there is to count of a corpus, of what meets a filter; the protocol with the most events first.
+    """Return the statistics of what passes a filter; the protocol with the most events comes first.
 
-    `on_progress` is told now and then how many events are read. Raises CorpusError.
+    `on_progress` is called now and then with the number of events read. Raises CorpusError.
     """
     return list(_counted(engine, wanted, on_progress))
 
 
-@told_if_damaged
+@report_damage
 def _counted(
     engine: Engine, wanted: Filter | None, on_progress: Callable[[int], None]
 ) -> Iterator[ProtocolStatistics]:
     protocols: dict[str, _Protocol] = {}
     table: tuple[str, int] | None = None
     for done, (protocol, at, event, counts) in enumerate(_events(engine, wanted)):
-        if done % _TOLD_EVERY == 0:
+        if done % _PROGRESS_INTERVAL == 0:
             on_progress(done)
         of_protocol = protocols.get(protocol) or protocols.setdefault(protocol, _Protocol(protocol))
         if at != table:
@@ -95,7 +95,7 @@ def _counted(
 
 
 def _events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[str, tuple[str, int], Event, bool]]:
-    """All events, table by table: the protocol, the table, the event, and whether it counts."""
+    """Yield all events, table by table: the protocol, the table, the event, and True if it counts."""
     condition, parameters = sql_condition(wanted, "events")
     rows = engine.rows(
         "SELECT e.protocol, e.capture, e.table_id, e.id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data,"

@@ -1,7 +1,7 @@
-"""The tables of a corpus: those of a session's database, with what a database works out when it is asked.
+"""The tables of a corpus: those of a session database, with values that a database computes on demand.
 
-A table is many Parquet files, one for each capture and protocol. `capture` and `protocol` are columns of
-each, which its files do not hold: they stand in the names of their folders, as Hive has it.
+A table is many Parquet files, one for each capture and protocol. `capture` and `protocol` are columns that
+the files do not contain: the names of their folders hold them, following Hive's partitioning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kiebitz.storage.database.schema import TABLES
 
 CAPTURE, PROTOCOL = "capture", "protocol"
 
-_MORE: dict[str, dict[str, type]] = {
+_ADDED_COLUMNS: dict[str, dict[str, type]] = {
     "sessions": {"packets": int, "bytes": int, "lacks": str},
     "streams": {"messages": int, "bytes": int},
     "tables": {},
@@ -27,18 +27,19 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         **{column: kind for column, kind in TABLES[table].items() if column != PROTOCOL},
         **more,
     }
-    for table, more in _MORE.items()
+    for table, more in _ADDED_COLUMNS.items()
 }
-"""Table -> column -> type of its values, as its files hold them. The first ones are the database's.
+"""Table -> column -> type of its values, as in the files. The first columns are the database's.
 
-`sessions` alone is not parted by protocol, as a capture may have several. Left out are the bytes themselves
-(`chunks`), which are in the capture, and `snapshots`, since each capture begins with an empty state.
+Only `sessions` is not partitioned by protocol, as a capture may have several. Left out are the bytes
+themselves (`chunks`), which are in the capture, and `snapshots`, since each capture begins with an empty
+state.
 """
 
 BY_CAPTURE = "sessions"
-"""The table that is parted by capture alone."""
+"""The table that is partitioned by capture alone."""
 
 
 def file_name(table: str) -> str:
-    """What a file of a table is called."""
+    """Return the name of a table's files."""
     return f"{table}.parquet"

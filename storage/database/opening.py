@@ -1,9 +1,9 @@
-"""Opening of a database: to read it, to record into it, or to change it.
+"""Opening a database to read it, to record into it, or to change it.
 
-It may come from anyone. Reading writes nothing, and uses only plain tables with the columns of the schema.
-Nothing is written into a file unless each object of its schema is one of Kiebitz's.
+A file may come from anyone. Reading writes nothing, and uses only plain tables with the columns of the
+schema. Writing requires that each object of the file's schema is one of Kiebitz's.
 
-A database has a write-ahead log while it is recorded into; afterwards all is in the one file.
+A database has a write-ahead log during a recording; afterwards everything is in the one file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from kiebitz.storage.database.integrity import strange_objects, unreadable
+from kiebitz.storage.database.integrity import schema_defect, schema_difference
 from kiebitz.storage.database.path_checks import (
     check_to_read,
     check_to_write,
     has_wal,
     make,
-    unfinished,
+    rollback_error,
 )
 from kiebitz.storage.database.schema import (
     FIRST_VERSION,
@@ -34,105 +34,103 @@ from kiebitz.storage.database.schema import (
     StorageError,
     create_indexes,
     create_tables,
+    execute_schema,
     format_of,
-    make_all,
     sentence,
 )
 
-LOCK_PATIENCE_S = 5.0
-"""How long a database that another program is writing to is waited for."""
+LOCK_TIMEOUT_S = 5.0
+"""Timeout in seconds for a database that another program is writing to."""
 
-_OPENING_PATIENCE_S = 1.0
-_BEGINNING_PATIENCE_S = 0.1
-_LOOK_EVERY_S = 0.02
+_OPENING_TIMEOUT_S = 1.0
+_JOURNAL_TIMEOUT_S = 0.1
+_RETRY_INTERVAL_S = 0.02
 
-_SETTLE_MS = 200
-"""So long its readers are waited for when a recording is over."""
+_CHECKPOINT_TIMEOUT_MS = 200
+"""Timeout in milliseconds for readers when a recording ends."""
 
-_NO_DATABASE = "this is no database, and only one can be recorded into: use another file with -w"
+_NOT_A_DATABASE = "this is not a database, and only those can be recorded into: use another file with -w"
 
-_LONGEST_VALUE = 64 << 20
-"""Bytes. A frame has at most 1 MiB; what is told of it in JSON may be several times as long."""
+_MAX_VALUE_BYTES = 64 << 20
+"""Maximum size of a value in bytes. A frame has at most 1 MiB; its JSON may be several times as long."""
 
-_LOOK_EVERY = 1 << 20
-"""Steps of SQLite's machine, some milliseconds, between two looks at what is left."""
+_STEP_INTERVAL = 1 << 20
+"""Steps of SQLite's virtual machine, some milliseconds, between two checks of the limit."""
 
-_LEAST_STEPS = 50_000_000
+_MIN_STEPS = 50_000_000
 _STEPS_PER_BYTE = 1000
-"""So many a statement may take. Ours take less than one, where a table lacks its index some hundred."""
+"""Maximum steps of a statement. Our own take less than one per byte, or some hundred without an index."""
 
 
-class Bounded(sqlite3.Connection):
-    """A connection none of whose statements goes on for ever, whatever the file's pages refer to.
+class LimitedConnection(sqlite3.Connection):
+    """A connection whose statements are limited, so that corrupt pages cannot cause endless loops.
 
-    One that takes more steps than a file of its size can need is interrupted, which is an OperationalError;
-    `has_run_out` is true then. Ctrl-C interrupts a statement, too.
+    A statement that takes more steps than a file of its size can need is interrupted: it raises
+    OperationalError, and `limit_reached` becomes True. Ctrl-C interrupts a statement, too.
     """
 
-    has_run_out = False
-    """Of any connection of this process."""
+    limit_reached = False
+    """True once the limit was reached on any connection of this process."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._paths: tuple[str, ...] = ()
-        self._left = 0
+        self._steps_left = 0
         self.file: tuple[int, int] | None = None
         """Device and inode."""
 
-    def bound(self, path: str) -> None:
-        """From here on, bound statements by the size of the file at `path`."""
+    def limit_steps(self, path: str) -> None:
+        """Limit all further statements by the size of the file at `path`."""
         self._paths = (path, f"{path}-wal")
         found = os.stat(path)
         self.file = (found.st_dev, found.st_ino)
-        self.set_progress_handler(self._step, _LOOK_EVERY)
-        _OPEN.add(self)
+        self.set_progress_handler(self._step, _STEP_INTERVAL)
+        _open_connections.add(self)
 
     def close(self) -> None:
-        """As ever."""
-        _OPEN.discard(self)
+        _open_connections.discard(self)
         super().close()
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """As ever; each statement begins with all its steps."""
         size = 0
         for path in self._paths:
             with suppress(OSError):
                 size += os.stat(path).st_size
-        self._left = _LEAST_STEPS + size * _STEPS_PER_BYTE
+        self._steps_left = _MIN_STEPS + size * _STEPS_PER_BYTE
         return super().execute(sql, parameters)
 
     def _step(self) -> bool:
-        self._left -= _LOOK_EVERY
-        if self._left < 0:
-            Bounded.has_run_out = True
-        return self._left < 0
+        self._steps_left -= _STEP_INTERVAL
+        if self._steps_left < 0:
+            LimitedConnection.limit_reached = True
+        return self._steps_left < 0
 
 
-_OPEN: WeakSet[Bounded] = WeakSet()
+_open_connections: WeakSet[LimitedConnection] = WeakSet()
 
 
 def is_open(path: str) -> bool:
-    """Whether this process has a connection to the database at `path`. Raises OSError if nothing is there.
+    """Return True if this process has a connection to the database at `path`. Raises OSError without a file.
 
-    Then nothing else may open that file: closing it would end the locks that SQLite has on it, as POSIX has
-    it, and what another program writes meanwhile would be read half.
+    In that case no other code may open that file: under POSIX, closing it would release SQLite's locks on it,
+    and a read could see half of another program's write.
     """
     found = os.stat(path)
-    return any(connection.file == (found.st_dev, found.st_ino) for connection in _OPEN)
+    return any(connection.file == (found.st_dev, found.st_ino) for connection in _open_connections)
 
 
 def open_existing(path: str) -> sqlite3.Connection:
     """Open a session database to read it. Raises StorageError."""
-    with _told(path):
+    with _as_storage_error(path):
         check_to_read(path)
-        with _open_if_well(_connected_to_read(path)) as connection:
+        with _close_on_error(_connect_for_reading(path)) as connection:
             _check_version(connection, path)
             _check_readable(connection, path)
     return connection
 
 
 def open_for_writing(path: str) -> sqlite3.Connection:
-    """Open the database at `path` (or `MEMORY`) to record into it; it is made if there is none.
+    """Open the database at `path` (or `MEMORY`) to record into it; create it if there is none.
 
     A new one has no indexes yet: see `create_indexes`. Raises StorageError.
     """
@@ -140,14 +138,14 @@ def open_for_writing(path: str) -> sqlite3.Connection:
         in_memory = sqlite3.connect(path)
         create_tables(in_memory)
         return in_memory
-    with _told(path, _NO_DATABASE):
+    with _as_storage_error(path, _NOT_A_DATABASE):
         if not check_to_write(path):
             make(path)
-        with _open_if_well(_connected(path, "mode=rw")) as connection:
-            # Whoever made the file may have been killed before it made the tables.
+        with _close_on_error(_connect(path, "mode=rw")) as connection:
+            # The process that made the file may have been killed before it made the tables.
             is_new = _is_empty(connection)
             if not is_new:
-                _check_ours(connection, path)
+                _check_own_schema(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             if is_new:
@@ -156,44 +154,44 @@ def open_for_writing(path: str) -> sqlite3.Connection:
 
 
 def open_to_change(path: str) -> sqlite3.Connection:
-    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError."""
-    with _told(path):
+    """Open a database of ours to change its contents; nothing is written yet. Raises StorageError."""
+    with _as_storage_error(path):
         if not check_to_write(path):
             raise StorageError(f"{path}: there is no such file")
-        with _open_if_well(_connected(path, "mode=rw")) as connection:
-            _check_ours(connection, path)
+        with _close_on_error(_connect(path, "mode=rw")) as connection:
+            _check_own_schema(connection, path)
     return connection
 
 
 def recover(path: str) -> bool:
-    """Roll back what a killed program has left half written in a database of ours; True if anything is in it.
+    """Roll back an unfinished transaction of a killed program; return True if the database has contents.
 
-    To be called before a command reads a database that it will change. Raises StorageError.
+    Call it before a command reads a database that it will change. Raises StorageError.
     """
-    with _told(path):
+    with _as_storage_error(path):
         if not check_to_write(path):
             return False
-        with closing(_connected(path, "mode=rw")) as connection:
+        with closing(_connect(path, "mode=rw")) as connection:
             if _is_empty(connection):
                 return False
-            _check_ours(connection, path)
+            _check_own_schema(connection, path)
     return True
 
 
-def settle(connection: sqlite3.Connection) -> None:
-    """Put all that was written into the one file, so that nothing beside it is needed, if nobody hinders it.
+def merge_wal(connection: sqlite3.Connection) -> None:
+    """Move the write-ahead log into the database file and remove the log, if no other connection prevents it.
 
-    It may be read meanwhile: then as much as can be is there, and the log stays beside it.
+    If it is being read meanwhile, as much as possible is moved, and the log stays.
     """
     with suppress(sqlite3.Error):
-        connection.execute(f"PRAGMA busy_timeout = {_SETTLE_MS}")
+        connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_TIMEOUT_MS}")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
 @contextmanager
-def _told(path: str, no_database: str | None = None) -> Iterator[None]:
-    """Raise whatever fails as a StorageError about the database at `path`; `no_database` if it is none."""
+def _as_storage_error(path: str, no_database: str | None = None) -> Iterator[None]:
+    """Convert errors into a StorageError about the database at `path`; `no_database` if it is none."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -203,8 +201,8 @@ def _told(path: str, no_database: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
-    """A connection for a block that looks at it; it stays open if the block ends well."""
+def _close_on_error(connection: LimitedConnection) -> Iterator[LimitedConnection]:
+    """Yield a connection to a block that checks it; close it if the block fails."""
     try:
         yield connection
     except BaseException:
@@ -212,48 +210,48 @@ def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
         raise
 
 
-def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> Bounded:
+def _connect(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> LimitedConnection:
     address = f"{Path(path).absolute().as_uri()}?{how}"
-    connection = sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE_S, factory=Bounded)
-    with _open_if_well(connection):
-        connection.bound(path)
-        _distrust(connection)
+    connection = sqlite3.connect(address, uri=True, timeout=LOCK_TIMEOUT_S, factory=LimitedConnection)
+    with _close_on_error(connection):
+        connection.limit_steps(path)
+        _harden(connection)
     return connection
 
 
-def _connected_to_read(path: str) -> Bounded:
-    """A connection that has read something.
+def _connect_for_reading(path: str) -> LimitedConnection:
+    """Return a connection that has read something.
 
-    SQLite reads a database with a log only where it can have the log's files, so not in a folder in which
-    nothing may be written. There a file without a log counts as one that does not change (`immutable`): its
-    recorder would have made a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
+    SQLite reads a database with a log only where it can have the log's files, so not in a read-only folder.
+    There a file without a log counts as one that does not change (`immutable`): its recorder would have made
+    a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
     """
     begun = time.monotonic()
     while True:
-        connection = _connected(path, "mode=ro")
+        connection = _connect(path, "mode=ro")
         try:
             connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
             if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
-                # SQLite takes the journal of a transaction that begins in this moment for such a one.
-                if time.monotonic() > begun + _BEGINNING_PATIENCE_S:
-                    raise unfinished(path) from error
-                time.sleep(_LOOK_EVERY_S)
+                # SQLite takes the journal of a transaction that is just beginning for an abandoned one.
+                if time.monotonic() > begun + _JOURNAL_TIMEOUT_S:
+                    raise rollback_error(path) from error
+                time.sleep(_RETRY_INTERVAL_S)
                 continue
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
             if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
                 if has_wal(path):
                     raise StorageError(
-                        f"{path}: some of it is in {path}-wal, which cannot be read where you may not write: "
+                        f"{path}: part of it is in {path}-wal, which cannot be read in a read-only folder: "
                         "copy both into a folder of your own"
                     ) from error
-                return _connected(path, "immutable=1")
-            # A recorder begins or ends, and the log comes or goes.
-            if time.monotonic() > begun + _OPENING_PATIENCE_S:
+                return _connect(path, "immutable=1")
+            # A recorder is starting or ending, and its log appears or disappears.
+            if time.monotonic() > begun + _OPENING_TIMEOUT_S:
                 raise
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_RETRY_INTERVAL_S)
         except BaseException:
             connection.close()
             raise
@@ -261,12 +259,12 @@ def _connected_to_read(path: str) -> Bounded:
             return connection
 
 
-def _distrust(connection: sqlite3.Connection) -> None:
-    """Let nothing in a file's schema run, and nothing in its pages pass unchecked. Raises sqlite3.Error."""
+def _harden(connection: sqlite3.Connection) -> None:
+    """Disable everything in a file's schema that could run, and check its pages. Raises sqlite3.Error."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.set_authorizer(_authorize)
     if sys.version_info >= (3, 12):
@@ -278,25 +276,25 @@ def _distrust(connection: sqlite3.Connection) -> None:
 def _authorize(
     action: int, _first: str | None, _second: str | None, _database: str | None, source: str | None
 ) -> int:
-    """Deny whatever a trigger or a view would do: `source` is its name."""
+    """Deny every action of a trigger or a view: `source` is its name."""
     return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
 
 
-def _names(connection: sqlite3.Connection) -> set[str]:
-    """What there is in a schema, by name in lower case. Raises sqlite3.Error."""
+def _object_names(connection: sqlite3.Connection) -> set[str]:
+    """Return the names of a schema's objects in lower case. Raises sqlite3.Error."""
     found: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
     return {name for (name,) in found}
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
-    """Return True if nothing was ever written into a database, or only its head. Raises sqlite3.Error."""
-    return format_of(connection) == 0 and not _names(connection)
+    """Return True if a database is empty or has only a header. Raises sqlite3.Error."""
+    return format_of(connection) == 0 and not _object_names(connection)
 
 
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
-    """Raise StorageError unless this is a format that is known."""
+    """Raise StorageError unless the format is supported."""
     if _is_empty(connection):
-        raise StorageError(f"{path}: there is nothing in this database yet: kiebitz import records into it")
+        raise StorageError(f"{path}: this database is still empty: kiebitz import records into it")
     version = format_of(connection)
     if version > SCHEMA_VERSION:
         raise StorageError(
@@ -306,28 +304,28 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
         raise StorageError(
             f"{path}: written before the first release (format {version}): record or import its session again"
         )
-    if version < FIRST_VERSION or not _names(connection) >= TABLES.keys():
-        raise StorageError(f"{path}: a database, but no session database of Kiebitz")
+    if version < FIRST_VERSION or not _object_names(connection) >= TABLES.keys():
+        raise StorageError(f"{path}: a database, but not a session database of Kiebitz")
 
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
-    strange = unreadable(connection, TABLES)
+    strange = schema_defect(connection, TABLES)
     if strange is not None:
-        raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
+        raise StorageError(f"{path}: not a database made by Kiebitz: {strange}")
 
 
-def _check_ours(connection: sqlite3.Connection, path: str) -> None:
-    """Raise StorageError unless there is nothing in this schema but our tables, indexes and views."""
+def _check_own_schema(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StorageError unless the schema has only our tables, indexes and views."""
     _check_version(connection, path)
     _check_readable(connection, path)
     reference = sqlite3.connect(MEMORY)
-    make_all(reference)
+    execute_schema(reference)
     create_indexes(reference)
-    strange = strange_objects(connection, reference)
+    strange = schema_difference(connection, reference)
     reference.close()
     if strange is not None:
         raise StorageError(
-            f"{path}: nothing is written to it, since Kiebitz has not made all that is in it: {strange}. "
-            f"Take another file; kiebitz import {path} -w new.db reads its recorded bytes into a new one"
+            f"{path}: it is not changed, as Kiebitz has not made everything in it: {strange}. "
+            f"Use another file; kiebitz import {path} -w new.db copies its recorded bytes into a new one"
         )

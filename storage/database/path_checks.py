@@ -1,8 +1,8 @@
-"""Checks of files and folders before they are opened: of a database, and of what SQLite would open beside it.
+"""Checks of a database's path, and of the files beside it that SQLite would open.
 
-SQLite follows whatever it finds: a journal beside a database is rolled back into it, and the file that such a
-journal names is deleted; opening a pipe waits for ever; a link leads elsewhere. The folder may come from
-somebody else, or be one into which everybody may write.
+SQLite trusts what it finds: it rolls back a journal beside a database, and deletes the file that this journal
+names; it waits forever for a pipe, and follows links. The folder may come from someone else, or be writable
+by everyone.
 """
 
 from __future__ import annotations
@@ -22,101 +22,104 @@ _ADVICE = "move it away, or use a database in a folder of your own"
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""Begins each header of a rollback journal, and ends the name of a super-journal; SQLite's file format, 3."""
+"""The start of each header of a rollback journal, and the end of a super-journal's name; SQLite's file
+format, 3.
+"""
 
 _JOURNAL_SIZES = struct.Struct(">8x8xIII")
-"""In a journal's header: pages of the database before the transaction, bytes of a sector, bytes of a page."""
+"""In a journal's header: pages of the database before the transaction, sector size and page size in bytes."""
 
 _SUPER_JOURNAL_NAME = struct.Struct(">I4x8s")
 """The end of a journal that names a super-journal: length of the name, and the magic bytes."""
 
-_LONGEST_NAME = 4096
-"""Bytes of a super-journal's name that are shown at the most."""
+_MAX_NAME_BYTES = 4096
+"""Maximum bytes of a super-journal's name that are shown."""
 
-_UNJOURNALED = 1 << 16
-"""Bytes: the page with SQLite's locks is in no journal, and a page has at most as many."""
+_MAX_PAGE_BYTES = 1 << 16
+"""Maximum size of a page in bytes: the page with SQLite's locks is in no journal."""
 
-_AT_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags with which a link is not followed, and a pipe not waited for."""
+_SAFE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Flags that neither follow a link nor wait for a pipe."""
 
 
 def open_folder(path: str, within: int | None = None) -> int:
-    """Open a folder that is no link, below the folder `within` if given. Raises OSError."""
-    return os.open(path, _AT_ONCE | os.O_DIRECTORY, dir_fd=within)
+    """Open a folder that is not a link, below the folder `within` if given. Raises OSError."""
+    return os.open(path, _SAFE_FLAGS | os.O_DIRECTORY, dir_fd=within)
 
 
 def open_file(path: str, within: int | None = None) -> int:
-    """Open a regular file for reading that is no link, below the folder `within` if given.
+    """Open a regular file for reading that is not a link, below the folder `within` if given.
 
     Raises OSError.
     """
-    descriptor = os.open(path, _AT_ONCE, dir_fd=within)
+    descriptor = os.open(path, _SAFE_FLAGS, dir_fd=within)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "this is no regular file")
+        raise OSError(errno.EINVAL, "this is not a regular file")
     return descriptor
 
 
-def why_not_ours(found: os.stat_result) -> str | None:
+def foreign_reason(found: os.stat_result) -> str | None:
     """Return a clause with the reason why other users control a file or folder; None if they do not."""
-    if not _is_ours(found):
+    if not _is_own(found):
         return "this belongs to another user"
     if found.st_mode & _OTHERS_MAY_WRITE:
-        return "other users may write into it: chmod go-w takes that right away"
+        return "other users may write to it: remove that right with chmod go-w"
     return None
 
 
 def check_to_read(path: str) -> None:
     """Raise StorageError unless a database may be opened read-only here; OSError if there is none.
 
-    A connection with `mode=ro` rolls nothing back, and deletes nothing: see `unfinished`.
+    A connection with `mode=ro` rolls nothing back, and deletes nothing: see `rollback_error`.
     """
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
-        raise StorageError(f"{path}: this is a folder, a pipe or a device, and no database")
-    for beside, beside_found in _beside(path):
-        if not stat.S_ISREG(beside_found.st_mode):
-            raise StorageError(f"{beside}: this is no file, and SQLite would use it: remove it")
-        if beside.endswith("-journal") and beside_found.st_uid != found.st_uid:
-            # Root's SQLite gives it to the owner of the database, even to read that.
+        raise StorageError(f"{path}: this is a folder, a pipe or a device, not a database")
+    for companion, companion_found in _companion_files(path):
+        if not stat.S_ISREG(companion_found.st_mode):
+            raise StorageError(f"{companion}: this is not a file, and SQLite would use it: remove it")
+        if companion.endswith("-journal") and companion_found.st_uid != found.st_uid:
+            # SQLite run by root gives it to the owner of the database, even to read that.
             raise StorageError(
-                f"{beside}: SQLite would use this, and it is no file of the database's owner: {_ADVICE}"
+                f"{companion}: SQLite would use this, and it does not belong to the database's owner: "
+                f"{_ADVICE}"
             )
 
 
 def check_to_write(path: str) -> bool:
     """Return True if there is a database to open for writing, False if one is to be made.
 
-    Raises StorageError where that would write through a link to nowhere, into a file of another user or one
-    into which others may write, or where SQLite would use a file that is not ours. Raises OSError.
+    Raises StorageError if writing would follow a dangling link, change a file that other users own or may
+    write to, or make SQLite use a file that is not ours. Raises OSError.
     """
     try:
         found = os.stat(path)
     except FileNotFoundError:
         if os.path.islink(path):
             raise StorageError(
-                f"{path}: this is a link to {os.readlink(path)}, which is not there: remove the link, or "
+                f"{path}: this is a link to {os.readlink(path)}, which does not exist: remove the link, or "
                 "name another file"
             ) from None
-        _check_beside(path, 0)
+        _check_companions(path, 0)
         return False
     if not stat.S_ISREG(found.st_mode):
         raise StorageError(f"{path}: this is a folder, a pipe or a device: name a file")
-    if os.path.islink(path) and not _is_ours(os.lstat(path)):
+    if os.path.islink(path) and not _is_own(os.lstat(path)):
         raise StorageError(f"{path}: this is another user's link: name another file")
-    if not _is_ours(found):
+    if not _is_own(found):
         raise StorageError(f"{path}: this file belongs to another user: name another one")
     if found.st_mode & _OTHERS_MAY_WRITE:
         raise StorageError(
-            f"{path}: other users may write into it: chmod go-w takes that right away, or name another file"
+            f"{path}: other users may write to it: remove that right with chmod go-w, or name another file"
         )
-    # SQLite follows a link to the database, and has its own files beside that.
-    _check_beside(path, found.st_size)
+    # SQLite follows a link to the database, and has its own files beside the target.
+    _check_companions(path, found.st_size)
     return True
 
 
 def make(path: str) -> None:
-    """Make an empty file that only its owner may read and write. Raises OSError, also if one is there."""
+    """Create an empty file that only its owner may read and write. Raises OSError, also if it exists."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         give_to_invoking_user(descriptor)
@@ -125,80 +128,80 @@ def make(path: str) -> None:
 
 
 def has_wal(path: str) -> bool:
-    """Return True if a part of a database is in the write-ahead log beside it."""
+    """Return True if part of a database is in the write-ahead log beside it."""
     try:
         return os.stat(f"{os.path.realpath(path)}-wal").st_size > 0
     except FileNotFoundError:
         return False
 
 
-def unfinished(path: str) -> StorageError:
-    """Return the error for a database that was opened to be read and has a journal to be rolled back."""
+def rollback_error(path: str) -> StorageError:
+    """Return the error for a database that was opened for reading and has a journal to roll back."""
     journal = _journal(path)
     reason = f"{path}: a program was killed while it wrote to this database"
     command = f"kiebitz redissect {shlex.quote(path)}"
     try:
         database = os.stat(path)
-        if not _is_ours(database):
+        if not _is_own(database):
             return StorageError(
                 f"{reason}, which must be undone first: its owner does so with {command}; or copy the "
                 "database and its journal into a folder of your own, and do so there"
             )
-        strange = _strangeness(journal, os.lstat(journal), database.st_size)
+        strange = _companion_defect(journal, os.lstat(journal), database.st_size)
     except OSError as error:
         return StorageError(f"{reason}, and its journal cannot be read: {journal}: {error.strerror}")
     if strange is not None:
         return StorageError(f"{journal}: {strange}")
-    return StorageError(f"{reason}, which must be undone first: {command} does so, as any that writes to it")
+    return StorageError(f"{reason}, which must be undone first by {command}, or another command that writes")
 
 
-def _check_beside(path: str, size: int) -> None:
-    """Raise StorageError unless SQLite may use all that is beside a database of `size` bytes; OSError."""
-    for beside, found in _beside(path):
-        strange = _strangeness(beside, found, size)
+def _check_companions(path: str, size: int) -> None:
+    """Raise StorageError unless SQLite may use all files beside a database of `size` bytes; OSError."""
+    for companion, found in _companion_files(path):
+        strange = _companion_defect(companion, found, size)
         if strange is not None:
-            raise StorageError(f"{beside}: {strange}")
+            raise StorageError(f"{companion}: {strange}")
 
 
-def _beside(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield SQLite's own files for a database, links not followed."""
+def _companion_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield SQLite's own files for a database, without following links."""
     for suffix in ("-wal", "-shm", "-journal"):
-        beside = f"{os.path.realpath(path)}{suffix}"
+        companion = f"{os.path.realpath(path)}{suffix}"
         try:
-            yield beside, os.lstat(beside)
+            yield companion, os.lstat(companion)
         except FileNotFoundError:
             continue
 
 
-def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
-    """Return why a file beside a database cannot be what a killed Kiebitz has left, with advice, or None.
+def _companion_defect(companion: str, found: os.stat_result, size: int) -> str | None:
+    """Return why a file beside a database cannot be from a killed Kiebitz, with advice; else None.
 
     `size` is the database's, in bytes. Raises OSError.
     """
-    if not stat.S_ISREG(found.st_mode) or not _is_ours(found):
-        return f"SQLite would use this, and it is no file of yours: {_ADVICE}"
+    if not stat.S_ISREG(found.st_mode) or not _is_own(found):
+        return f"SQLite would use this, and it does not belong to you: {_ADVICE}"
     if found.st_mode & _OTHERS_MAY_WRITE:
-        return f"SQLite would use this, and other users may write into it: {_ADVICE}"
+        return f"SQLite would use this, and other users may write to it: {_ADVICE}"
     if found.st_nlink > 1:
-        return f"SQLite would use this, and it has another name, too: {_ADVICE}"
-    if not beside.endswith("-journal"):
+        return f"SQLite would use this, and it has another hard link: {_ADVICE}"
+    if not companion.endswith("-journal"):
         return None
     try:
-        named, is_journal = _read_journal(beside, size)
+        named, is_journal = _read_journal(companion, size)
     except FileNotFoundError:
         # Its writer has just ended.
         return None
     if named is not None:
         return f"SQLite would delete the file that this names, {named}: {_ADVICE}"
     if not is_journal:
-        return f"SQLite would delete this, and it is no journal of this database: {_ADVICE}"
+        return f"SQLite would delete this, and it is not a journal of this database: {_ADVICE}"
     return None
 
 
 def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
-    """Return the super-journal that a journal names, and True if it can be rolled back or needs not be.
+    """Return the super-journal that a journal names, and True if it is harmless or can be rolled back.
 
-    SQLite rolls nothing back whose first byte is 0, nor what is empty: such a transaction had not begun to
+    SQLite ignores a journal that is empty or whose first byte is 0: such a transaction had not begun to
     change the database. A journal can restore only what is in it or in the database, which has `size` bytes.
     Raises OSError.
     """
@@ -210,21 +213,21 @@ def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
             file.seek(-_SUPER_JOURNAL_NAME.size, os.SEEK_END)
             length, magic = _SUPER_JOURNAL_NAME.unpack(file.read(_SUPER_JOURNAL_NAME.size))
             if magic == _JOURNAL_MAGIC:
-                shown = min(length, _LONGEST_NAME, journal_size - _SUPER_JOURNAL_NAME.size)
+                shown = min(length, _MAX_NAME_BYTES, journal_size - _SUPER_JOURNAL_NAME.size)
                 file.seek(-_SUPER_JOURNAL_NAME.size - shown, os.SEEK_END)
                 return os.fsdecode(file.read(shown)), True
     if not head.startswith(_JOURNAL_MAGIC[: len(head)]):
         return None, head[:1] == b"\0"
     if len(head) < _JOURNAL_SIZES.size:
-        # Without a whole header nothing is rolled back.
+        # SQLite ignores a journal without a whole header.
         return None, True
     pages, _, page_bytes = _JOURNAL_SIZES.unpack(head)
-    return None, pages * page_bytes <= size + journal_size + _UNJOURNALED
+    return None, pages * page_bytes <= size + journal_size + _MAX_PAGE_BYTES
 
 
 def _journal(path: str) -> str:
     return f"{os.path.realpath(path)}-journal"
 
 
-def _is_ours(found: os.stat_result) -> bool:
+def _is_own(found: os.stat_result) -> bool:
     return is_own_user(found.st_uid)

@@ -1,4 +1,4 @@
-"""The lock that lets a database have one recorder at a time."""
+"""The lock that allows one recorder per database."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import time
 
 from kiebitz.storage.database.schema import MEMORY, StorageError
 
-_LOOK_S = 0.05
-"""More than a `RecorderWatch` needs to look."""
+_RETRY_S = 0.05
+"""Longer than a `RecorderWatch` holds its lock."""
 
 
 def lock(path: str) -> int | None:
-    """Keep other recorders out of this file: numbers are given before rows are written.
+    """Lock a database against other recorders, as ids are assigned before rows are written.
 
-    flock and SQLite's own locks do not meet, but closing any descriptor of the file would end SQLite's: so
-    this one is closed last.
+    flock is independent of SQLite's own locks, but closing any descriptor of the file releases SQLite's. So
+    the returned descriptor must be closed last.
     """
     if path == MEMORY:
         return None
@@ -24,8 +24,8 @@ def lock(path: str) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        # Perhaps only a RecorderWatch is looking right now.
-        time.sleep(_LOOK_S)
+        # A RecorderWatch may hold its lock for this moment.
+        time.sleep(_RETRY_S)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -37,16 +37,16 @@ def lock(path: str) -> int | None:
 
 
 class RecorderWatch:
-    """Tells whether somebody is recording into the database at `path`. Keep it as long as a connection to it.
+    """A check for a recorder of the database at `path`; keep it as long as a connection to that database.
 
-    Closing it would end the SQLite locks of this process (see `lock`), so it holds the file open meanwhile.
+    Closing it would release the SQLite locks of this process (see `lock`), so it keeps the file open.
     """
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def is_recording(self) -> bool:
-        """Whether a recorder holds the file now."""
+        """Return True if a recorder holds the lock now."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

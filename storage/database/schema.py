@@ -1,8 +1,8 @@
-"""The session database: its tables and indexes, and what is said of it when something fails.
+"""The session database: its tables, indexes and error messages.
 
-Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
-the truth, and `alterations` beside them; every other table but `sessions` can be made again from these, and
-but `taps` and `tapped`, which say where a collected session came from.
+Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) and
+`alterations` are the source of truth. All other tables can be derived from them, except `sessions`, and
+`taps` and `tapped`, which record the origin of a collected session.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Collection, Mapping
 from kiebitz.dissectors.errors import KiebitzError
 
 SCHEMA_VERSION = 3
-"""The format, kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
+"""The format number, stored as user_version; a newer Kiebitz writes a higher one."""
 
 FIRST_VERSION = 3
-"""The oldest format that is readable."""
+"""The oldest readable format."""
 
 GREATEST_ID = (1 << 63) - 1
-"""No row of a database has a greater id."""
+"""The greatest possible row id."""
 
 Tables = Mapping[str, Mapping[str, type]]
 """Table -> column -> type of its values."""
@@ -30,7 +30,7 @@ Tables = Mapping[str, Mapping[str, type]]
 MEMORY = ":memory:"
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
-"""The statements that make an empty database: what sqlite-utils makes of the tables below, and the views."""
+"""The statements that create an empty database, made by `tests/support/make_schema.py`."""
 
 TABLES: Tables = {
     "sessions": {
@@ -150,27 +150,8 @@ TABLES: Tables = {
     "tapped": {"id": int, "tap_id": int, "number": int},
 }
 
-_TO_STREAM = {"stream_id": "streams"}
-_TO_SESSION = {"session_id": "sessions"}
-
-REFERENCES: Mapping[str, Mapping[str, str]] = {
-    "streams": _TO_SESSION,
-    "chunks": _TO_STREAM,
-    "alterations": _TO_STREAM,
-    "tables": _TO_SESSION,
-    "games": {"table_id": "tables", **_TO_SESSION},
-    "events": {"table_id": "tables", "game_id": "games", **_TO_SESSION},
-    "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
-    "diagnostics": {**_TO_STREAM, "message_id": "messages"},
-    "snapshots": {"table_id": "tables"},
-    "taps": _TO_SESSION,
-    "tapped": {"id": "streams", "tap_id": "taps"},
-}
-"""Table -> column -> the table whose `id` it is. They are declared for who reads a database with other
-programs, and not enforced: rows are written in batches, in no order among tables."""
-
-# Each index is a twentieth of the file, so there is none for what one pass over a table answers as well: the
-# messages of a stream, say.
+# Each index takes a twentieth of the file, so there is none where one scan of the table is as good: the
+# messages of a stream, for example.
 INDEXES: dict[str, list[tuple[str, ...]]] = {
     "streams": [("session_id",)],
     "chunks": [("stream_id",)],
@@ -184,7 +165,7 @@ INDEXES: dict[str, list[tuple[str, ...]]] = {
 
 
 _OF_ITS_STREAMS = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
-OF_SESSION = {
+SESSION_CONDITIONS = {
     "snapshots": "table_id IN (SELECT id FROM tables WHERE session_id = ?)",
     "diagnostics": _OF_ITS_STREAMS,
     "messages": _OF_ITS_STREAMS,
@@ -197,7 +178,7 @@ OF_SESSION = {
     "taps": "session_id = ?",
     "streams": "session_id = ?",
 }
-"""Which rows of a table are a session's; from what refers to what is referred to."""
+"""Table -> SQL condition for the rows of a session; referring tables come before the tables they refer to."""
 
 
 _FAILED_WRITES = (
@@ -209,47 +190,32 @@ _FAILED_WRITES = (
 
 
 class StorageError(KiebitzError):
-    """A database cannot be used; the message says which, why, and what to do."""
+    """An unusable database; the message says which, why, and what to do."""
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make all tables and views in an empty database, all or none of them. Raises sqlite3.Error."""
+    """Create all tables and views in an empty database, in one transaction. Raises sqlite3.Error."""
     with connection:
         connection.execute("BEGIN")
-        make_all(connection)
+        execute_schema(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def format_of(connection: sqlite3.Connection) -> int:
-    """Return the format of a database; 0 if there is nothing in it. Raises sqlite3.Error."""
+    """Return the format of a database; 0 if it is empty. Raises sqlite3.Error."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
-def make_all(connection: sqlite3.Connection) -> None:
-    """Make all tables and views as part of what is going on. Raises sqlite3.Error."""
+def execute_schema(connection: sqlite3.Connection) -> None:
+    """Create all tables and views in the current transaction. Raises sqlite3.Error."""
     with open(SCHEMA, encoding="utf-8") as file:
         for statement in file.read().split(";\n"):
             connection.execute(statement)
 
 
-def make_tables(
-    connection: sqlite3.Connection, tables: Tables, references: Mapping[str, Mapping[str, str]]
-) -> None:
-    """Make these tables as part of what is going on. Raises sqlite3.Error."""
-    # Loading it takes as long as a whole command: of what makes today's tables, the result is in `SCHEMA`.
-    from sqlite_utils import Database
-    from sqlite_utils.db import Table
-
-    db = Database(connection)
-    for name, columns in tables.items():
-        key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
-        foreign = [(column, other, "id") for column, other in references.get(name, {}).items()]
-        Table(db, name).create({**columns}, pk=key, foreign_keys=foreign)
-
-
 def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:
-    """Make the indexes of these tables that are not there yet. Raises sqlite3.Error."""
+    """Create the missing indexes of these tables. Raises sqlite3.Error."""
     for name in tables:
         for columns in INDEXES.get(name, ()):
             index = "_".join(("idx", name, *columns))
@@ -263,7 +229,7 @@ def sentence(path: str, error: Exception) -> str:
     limit = _file_size_limit(error)
     if limit is not None:
         return (
-            f"{path}: it cannot be written, as files may have no more than {limit:,} bytes here (ulimit -f): "
+            f"{path}: it cannot be written, as files are limited to {limit:,} bytes here (ulimit -f): "
             "raise that limit"
         )
     if reason.startswith("Could not decode to UTF-8"):
@@ -272,19 +238,19 @@ def sentence(path: str, error: Exception) -> str:
         return f"{path}: a program was killed while it wrote to it: kiebitz redissect undoes that"
     advice = {
         "database is locked": "another program is writing to it: close that program, or use another file",
-        # What `storage.opening.Bounded` interrupts.
+        # The message of statements that `storage.database.opening.LimitedConnection` interrupts.
         "interrupted": "this database is damaged: reading it takes more steps than its size explains",
-        "database disk image is malformed": "this database is damaged: it is no whole SQLite file",
-        "Could not decode to UTF-8": "this database is damaged: a text in it is no UTF-8",
-        "string or blob too big": "this database is damaged: a value in it is bigger than any of Kiebitz's",
-        "database or disk is full": "the disk is full: make room, or write to another disk with -w",
+        "database disk image is malformed": "this database is damaged: it is not a complete SQLite file",
+        "Could not decode to UTF-8": "this database is damaged: a text in it is not UTF-8",
+        "string or blob too big": "this database is damaged: it has a larger value than Kiebitz writes",
+        "database or disk is full": "the disk is full: free some space, or write to another disk with -w",
         "file is not a database": "it is neither a session database nor a capture file",
-        "attempt to write a readonly database": "it may only be read: use another file with -w",
+        "attempt to write a readonly database": "it is read-only: use another file with -w",
         "unable to open database file": "it cannot be opened: is its folder there, and may you write in it?",
         "No such file or directory": "there is no such file",
-        "Permission denied": "you have no right to it: change the rights, or use another file",
-        "No space left on device": "the disk is full: make room, or write to another disk",
-        "Disk quota exceeded": "your quota of the disk is used up: make room, or write to another disk",
+        "Permission denied": "permission denied: change its permissions, or use another file",
+        "No space left on device": "the disk is full: free some space, or write to another disk",
+        "Disk quota exceeded": "your disk quota is used up: free some space, or write to another disk",
         "Bad file descriptor": "it is closed",
         "Is a directory": "this is a folder: name a file in it",
     }.get(reason, reason)
@@ -292,9 +258,9 @@ def sentence(path: str, error: Exception) -> str:
 
 
 def _file_size_limit(error: Exception) -> int | None:
-    """Return the limit for files of this process in bytes if an error is due to it, else None.
+    """Return the process' limit for file sizes in bytes if it caused an error, else None.
 
-    SQLite does not say why it could not write.
+    SQLite does not report why a write failed.
     """
     is_failed_write = getattr(error, "sqlite_errorcode", None) in _FAILED_WRITES
     if not is_failed_write and getattr(error, "errno", None) != errno.EFBIG:
@@ -303,9 +269,9 @@ def _file_size_limit(error: Exception) -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-OF_MESSAGE = (
+ALTERATION_OF_MESSAGE = (
     "a.id = (SELECT n.id FROM alterations AS n WHERE n.stream_id = m.stream_id AND n.direction = m.direction"
     " AND n.offset <= m.offset AND n.length > 0 ORDER BY n.offset DESC LIMIT 1)"
     " AND m.offset < a.offset + a.length"
 )
-"""SQL: an alteration (alias a) is that of a message (alias m)."""
+"""SQL condition: an alteration (alias a) changed a message (alias m)."""

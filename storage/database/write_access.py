@@ -13,7 +13,7 @@ from kiebitz.storage.database.schema import StorageError, sentence
 
 
 @contextmanager
-def changing(path: str) -> Iterator[sqlite3.Connection]:
+def exclusive_connection(path: str) -> Iterator[sqlite3.Connection]:
     """Provide a connection to the database at `path` that may change it. Raises StorageError."""
     connection = open_to_change(path)
     held = None
@@ -23,7 +23,7 @@ def changing(path: str) -> Iterator[sqlite3.Connection]:
     except sqlite3.Error as error:
         raise StorageError(sentence(path, error)) from error
     finally:
-        # Closed first, as closing the other descriptor ends the locks that SQLite has on the file.
+        # Close it first: closing the other descriptor releases SQLite's locks on the file.
         connection.close()
         if held is not None:
             os.close(held)

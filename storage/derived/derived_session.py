@@ -1,4 +1,4 @@
-"""A stored session made again from its bytes: in memory, changed or in part, or in another database."""
+"""Sessions derived from recorded bytes: edited or in part, in memory or in another database."""
 
 from __future__ import annotations
 
@@ -8,79 +8,79 @@ import msgspec
 
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
-from kiebitz.dissectors.editing.item_edits import Splice, spliced
+from kiebitz.dissectors.editing.item_edits import Splice, apply_splices
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, Item, port_of
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 from kiebitz.storage.database.schema import MEMORY, StorageError
-from kiebitz.storage.derived.revert_alterations import undone
+from kiebitz.storage.derived.revert_alterations import revert_alterations
 from kiebitz.storage.derived.selection import RowIds, Selection
-from kiebitz.storage.derived.trimming import Fate, Said, outline, shortened
-from kiebitz.storage.read.recorded_items import RecordedItems, items_from_the_beginning
-from kiebitz.storage.read.timeline import Timeline, increasing, sessions
+from kiebitz.storage.derived.trimming import MessagePosition, Treatment, outline, trim_items
+from kiebitz.storage.read.recorded_items import RecordedItems, complete_items
+from kiebitz.storage.read.timeline import Timeline, check_ascending, sessions
 from kiebitz.storage.recording.recorder import Recorder
 
 
-def derived(
+def derive_session(
     timeline: Timeline, splices: Collection[Splice], on_progress: Callable[[int, int], None]
 ) -> Timeline:
-    """What comes of a session's bytes with these splices.
+    """Return the session that results from these splices of the recorded bytes, in memory.
 
-    Each server speaks the protocol that it was recorded to speak. `on_progress` is told how many chunks of
-    how many are done. Raises StorageError.
+    Each server speaks its recorded protocol. `on_progress` is called with the numbers of processed and of all
+    chunks. Raises StorageError.
     """
-    recorded = items_from_the_beginning(timeline)
-    return _in_memory(recorded, spliced(recorded.items(), splices), on_progress)
+    recorded = complete_items(timeline)
+    return _in_memory(recorded, apply_splices(recorded.items(), splices), on_progress)
 
 
-def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:
-    """What would have come of a session had Kiebitz altered nothing, if all had still said what they did.
+def revert_session(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:
+    """Return the session as it would be without Kiebitz's alterations and otherwise unchanged, in memory.
 
-    `on_progress` as for `derived`. Raises StorageError.
+    `on_progress` as for `derive_session`. Raises StorageError.
     """
-    recorded = items_from_the_beginning(timeline)
-    return _in_memory(recorded, undone(recorded.items()), on_progress)
+    recorded = complete_items(timeline)
+    return _in_memory(recorded, revert_alterations(recorded.items()), on_progress)
 
 
-def part_of(timeline: Timeline, selection: Selection) -> Timeline:
-    """What comes of the bytes of a part of a session, with the way in before it, if there were no others.
+def extract_part(timeline: Timeline, selection: Selection) -> Timeline:
+    """Return the session that results from the bytes of a selection and its preamble alone, in memory.
 
-    Times and the numbers of streams stay; games, messages and events are numbered anew. Raises StorageError.
+    Times and stream numbers stay; games, messages and events are renumbered. Raises StorageError.
     """
     recorded = RecordedItems(timeline)
-    kept = RowIds([*selection.way_in, *selection.messages])
+    kept = RowIds([*selection.preamble, *selection.messages])
     last: dict[int, int] = {}
-    for message in _said(timeline, selection.streams):
+    for message in _message_positions(timeline, selection.streams):
         if message.id in kept:
             last[message.stream_id] = message.id
-    hole: Fate = "gone" if selection.is_a_game else "missing"
-    found = outline(_said(timeline, selection.streams), kept, last, hole)
+    hole: Treatment = "gone" if selection.is_a_game else "missing"
+    found = outline(_message_positions(timeline, selection.streams), kept, last, hole)
     if timeline.session.continues:
-        # Of what is open since before, the first bytes are in another database.
+        # The first bytes of streams that a previous database began are missing here.
         found = msgspec.structs.replace(found, joined=selection.streams)
-    items = shortened(recorded.items(), found, selection.streams)
+    items = trim_items(recorded.items(), found, selection.streams)
     return _in_memory(recorded, items, lambda done, of: None)
 
 
-def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:
+def _message_positions(timeline: Timeline, streams: Collection[int]) -> Iterator[MessagePosition]:
     rows = timeline.connection.execute(
         "SELECT id, stream_id, direction, ts_ns, offset, length FROM messages"
         " WHERE +stream_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (to_json(sorted(streams)),),
     )
-    return map(Said._make, increasing(rows))
+    return map(MessagePosition._make, check_ascending(rows))
 
 
-def anonymized(
+def anonymize_session(
     timeline: Timeline, stand_ins: Pseudonyms, on_progress: Callable[[int, int], None]
 ) -> Timeline:
-    """A session that names nobody, with these stand-ins.
+    """Return the session with personal values replaced by pseudonyms, in memory.
 
-    `on_progress` as for `derived`. Raises StorageError.
+    `on_progress` as for `derive_session`. Raises StorageError.
     """
-    recorded = items_from_the_beginning(timeline)
-    anonymizer = Anonymizer(installed().dissectors.values(), as_recorded(recorded), stand_ins)
+    recorded = complete_items(timeline)
+    anonymizer = Anonymizer(installed().dissectors.values(), recorded_protocols(recorded), stand_ins)
     return _in_memory(recorded, recorded.items(), on_progress, anonymizer)
 
 
@@ -97,12 +97,12 @@ def _in_memory(
         recorder.connection.close()
         raise
     (session,) = sessions(recorder.connection)
-    # The streams are called as those that they come from.
+    # Streams keep their numbers.
     before = {**recorded.timeline.numbers.before, "games": 0, "messages": 0, "events": 0}
     return Timeline(recorder.connection, msgspec.structs.replace(session, before=before))
 
 
-def copied(
+def copy_session(
     timeline: Timeline,
     database: str,
     decode_as: DecodeAs,
@@ -110,16 +110,16 @@ def copied(
     is_full: Callable[[Recorder], bool],
     stand_ins: Pseudonyms | None = None,
 ) -> Recorder:
-    """Record a session's bytes into another database, as a session of its own; gives the recorder, closed.
+    """Record a session's bytes into another database as a new session, and return the closed recorder.
 
-    Nothing else of the session's own database is believed. Servers speak the protocols that they were
-    recorded to speak, unless `decode_as` says otherwise. Once `is_full` says that there is no more room, the
-    rest is left out. With `stand_ins` the new session names nobody. Raises StorageError.
+    Nothing else in the session's own database is trusted. Servers speak their recorded protocols unless
+    `decode_as` overrides them. Once `is_full` returns True, the rest is left out. With `stand_ins` the new
+    session is anonymized. Raises StorageError.
     """
-    recorded = items_from_the_beginning(timeline)
+    recorded = complete_items(timeline)
     anonymizer = None
     if stand_ins is not None:
-        known = {**as_recorded(recorded), **decode_as}
+        known = {**recorded_protocols(recorded), **decode_as}
         anonymizer = Anonymizer(installed().dissectors.values(), known, stand_ins)
     recorder = _recorder(recorded, database, decode_as, anonymizer)
     try:
@@ -141,7 +141,7 @@ def _recorder(
         session.source,
         name=session.name,
         started_ns=session.started_ns,
-        decode_as={**as_recorded(recorded), **decode_as},
+        decode_as={**recorded_protocols(recorded), **decode_as},
         anonymizer=anonymizer,
     )
 
@@ -165,10 +165,10 @@ def _record(
     recorder.close()
 
 
-def as_recorded(recorded: RecordedItems) -> DecodeAs:
-    """The servers' protocols, as what is changed may be what they were recognised by. Raises StorageError."""
+def recorded_protocols(recorded: RecordedItems) -> DecodeAs:
+    """Return the recorded protocols of the servers, as edits may prevent recognition. Raises StorageError."""
     forced = {}
-    for transport, server, protocol in recorded.spoken:
+    for transport, server, protocol in recorded.server_protocols:
         dissector = dissector_of(protocol)
         if dissector is None:
             raise StorageError(f"this session cannot be derived again: {not_installed(protocol)}")

@@ -1,7 +1,7 @@
-"""What has to be said before a part of a session, so that a reader of the part alone knows who plays.
+"""Login and lobby messages to prepend to an exported part, so that a reader of it knows who plays.
 
-The way in is all that was said outside of games on the part's streams: who one is, which lobby, which seat.
-It needs no knowledge of a protocol, since each says of its messages which belong to a game.
+The preamble is every earlier message outside of games on the part's streams: names, lobbies, seats. It needs
+no knowledge of a protocol, as each stored message says whether it belongs to a game.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, to_json
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 
-def way_in(timeline: Timeline, streams: Collection[int], first: int) -> list[int]:
-    """The messages of the way in to message `first` on these streams, by their ids.
+def preamble_messages(timeline: Timeline, streams: Collection[int], first: int) -> list[int]:
+    """Return the ids of the preamble's messages before message `first` on these streams.
 
-    An error that led to nothing is left out: it has nothing to do with the part.
+    Errors without an event are left out, as they do not concern the part.
     """
     rows = timeline.connection.execute(
         "SELECT id FROM messages AS m WHERE id < ? AND game_id IS NULL AND name != ?"
@@ -29,19 +29,19 @@ def way_in(timeline: Timeline, streams: Collection[int], first: int) -> list[int
         " (SELECT 1 FROM diagnostics WHERE message_id = m.id AND severity = 'error')) ORDER BY id",
         (first, UNREADABLE, to_json(sorted(streams))),
     )
-    return [number for (number,) in increasing(rows)]
+    return [number for (number,) in check_ascending(rows)]
 
 
-def late_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[int]:
-    """The messages up to `last` of those `kept` that answer what is not kept, and mean nothing without it.
+def orphaned_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[int]:
+    """Return those messages of `kept`, up to `last`, that answer a message that is not kept.
 
-    They belong to no game and tell of no event, and name what the server had first named, on the same stream,
-    in a message that is not kept: in Mäxchen a token of the round before.
+    They belong to no game or event, and refer to an identifier that the server introduced on the same stream
+    in a message that is not kept: in Mäxchen, for example, a token of the previous round.
     """
     named: dict[tuple[int, str, Any], bool] = {}
-    """Whether the message is kept in which the server first named something, by stream and handle."""
+    """True if the message in which the server introduced an identifier is kept, by stream, kind and value."""
     late: set[int] = set()
-    for number, stream, direction, is_free, names in _naming(timeline, last):
+    for number, stream, direction, is_free, names in _messages_with_identifiers(timeline, last):
         keys = [(stream, title, value) for title, value in names]
         if direction == "s2c":
             for key in keys:
@@ -51,10 +51,12 @@ def late_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[in
     return late
 
 
-def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool, list[tuple[str, Any]]]]:
-    """The messages up to `last` that name something in their stream only, in order.
+def _messages_with_identifiers(
+    timeline: Timeline, last: int
+) -> Iterator[tuple[int, int, str, bool, list[tuple[str, Any]]]]:
+    """Yield the messages up to `last` that contain per-stream identifiers, in order.
 
-    Each as id, stream, direction, whether it is of no game and no event, and what it names.
+    Each as id, stream, direction, True if it has neither game nor event, and its identifiers.
     """
     rows = timeline.connection.execute(
         "SELECT m.id, m.stream_id, m.direction, m.name, m.fields, s.protocol,"
@@ -63,9 +65,9 @@ def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool
         (last, timeline.session.id),
     )
     known: dict[str, tuple[Dissector, frozenset[str]] | None] = {}
-    for number, stream, direction, name, fields, protocol, is_free in increasing(rows):
+    for number, stream, direction, name, fields, protocol, is_free in check_ascending(rows):
         if protocol not in known:
-            known[protocol] = _with_names(protocol)
+            known[protocol] = _identifying_messages(protocol)
         dissector, naming = known[protocol] or (None, frozenset())
         if dissector is None or name not in naming:
             continue
@@ -76,14 +78,14 @@ def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool
         try:
             named = row.identifiers(said)
         except UNWRITABLE:
-            # A field of another type than its own names nothing.
+            # A field of the wrong type has no identifier.
             continue
         names = [(handle.title, value) for handle, value in named if handle.per_stream]
         yield number, stream, direction, bool(is_free), names
 
 
-def _with_names(protocol: str) -> tuple[Dissector, frozenset[str]] | None:
-    """A protocol and which of its messages name something in their stream only; None if none does."""
+def _identifying_messages(protocol: str) -> tuple[Dissector, frozenset[str]] | None:
+    """Return a protocol and its messages that contain per-stream identifiers; None if it has none."""
     dissector = dissector_of(protocol)
     if dissector is None:
         return None

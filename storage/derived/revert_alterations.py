@@ -1,7 +1,7 @@
-"""Items as they would have been had everything been passed on as it was sent.
+"""Reversal of alterations: the items as they would be had everything been forwarded unchanged.
 
-What was put in is taken out, what was kept back or changed is what it had been, and it comes when it came to
-Kiebitz. Nothing is known of what the peers would then have said: they say what they said.
+Inserted messages are removed, dropped or changed ones restored, each at the time when Kiebitz received it.
+How the peers would have reacted is unknown: their messages stay the same.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import msgspec
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Fault, Gap, Item
 
 
-def undone(items: Iterable[Item]) -> Iterator[Item]:
-    """The items without what Kiebitz did. All of them are held, as one that was late comes much earlier."""
-    ways: dict[tuple[int, Direction], _Way] = {}
+def revert_alterations(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items without alterations; all of them are held in memory, as delayed ones move far ahead."""
+    ways: dict[tuple[int, Direction], _DirectionState] = {}
     held: list[tuple[int, Item]] = []
     for item in items:
         if isinstance(item, Chunk | Gap | Fault | Altered):
-            way = ways.setdefault((item.stream.id, item.direction), _Way())
-            held += way.undone(item)
+            way = ways.setdefault((item.stream.id, item.direction), _DirectionState())
+            held += way.revert(item)
         else:
             held.append((item.ts_ns, item))
     held.sort(key=lambda timed: timed[0])
@@ -41,19 +41,19 @@ def _size(item: Chunk | Gap | Fault) -> int:
     return (item.length or 0) if isinstance(item, Gap) else 0
 
 
-class _Way:
-    """One direction of a stream: how much of what comes next is not what was sent."""
+class _DirectionState:
+    """One direction of a stream, with the amount of upcoming data that was not sent."""
 
     def __init__(self) -> None:
-        self._strange = 0
-        """Bytes of a byte stream that are to be left out."""
-        self._is_next = False
-        """Whether the next datagram is to be left out."""
+        self._bytes_to_skip = 0
+        """Bytes of a byte stream to leave out."""
+        self._skip_next = False
+        """True if the next datagram is to be left out."""
 
-    def undone(self, item: Chunk | Gap | Fault | Altered) -> Iterator[tuple[int, Item]]:
-        """What was sent, each with the moment when it was."""
+    def revert(self, item: Chunk | Gap | Fault | Altered) -> Iterator[tuple[int, Item]]:
+        """Yield the sent items, each with its time."""
         if isinstance(item, Altered):
-            self._strange, self._is_next = item.length, item.length > 0
+            self._bytes_to_skip, self._skip_next = item.length, item.length > 0
             if item.original is not None:
                 sent_ns = item.ts_ns if item.sent_ns is None else item.sent_ns
                 chunk = Chunk(item.stream, item.direction, sent_ns, item.offset, item.original)
@@ -61,11 +61,11 @@ class _Way:
         elif not isinstance(item, Chunk):
             yield item.ts_ns, item
         elif item.stream.transport == "udp":
-            if not self._is_next:
+            if not self._skip_next:
                 yield item.ts_ns, item
-            self._is_next = False
+            self._skip_next = False
         else:
-            data = item.data[self._strange :]
-            self._strange -= len(item.data) - len(data)
+            data = item.data[self._bytes_to_skip :]
+            self._bytes_to_skip -= len(item.data) - len(data)
             if data:
                 yield item.ts_ns, msgspec.structs.replace(item, data=data)

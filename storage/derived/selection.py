@@ -1,8 +1,8 @@
-"""Which part of a session is meant: a game, a stretch of time, what a filter finds, or all of these at once.
+"""Selection of a part of a session: a game, a time range, the matches of a filter, or their intersection.
 
-A message that tells of an event goes where its event goes, so the copies of a broadcast stay together; any
-other goes by its time. With a game goes what is said of no game between its first message and its last, on
-the streams that tell of it. A filter takes what `kiebitz messages` lists with it, and nothing else.
+A message that reports an event follows its event, so all copies of a broadcast stay together; any other
+message is selected by its time. A game includes the messages outside of games between its first and last
+message, on its streams. A filter selects exactly the messages that `kiebitz messages` lists with it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.session_numbering import Numbered
-from kiebitz.storage.database.schema import OF_SESSION
-from kiebitz.storage.derived.preamble import late_answers, way_in
+from kiebitz.storage.database.schema import SESSION_CONDITIONS
+from kiebitz.storage.derived.preamble import orphaned_answers, preamble_messages
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.seek import Moment, find_game, first_event, last_event
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.seek import Position, find_game, first_event, last_event
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -30,20 +30,20 @@ _BEFORE_ALL, _AFTER_ALL = -(1 << 63), (1 << 63) - 1
 
 
 class SelectionError(KiebitzError):
-    """A part of a session in which there is nothing."""
+    """A selection without any messages or events."""
 
 
-class Part(NamedTuple):
-    """A part as it is asked for, `game` by its number; what is None does not narrow it."""
+class PartRequest(NamedTuple):
+    """A requested part; `game` is a number; criteria that are None do not narrow it."""
 
     game: int | None = None
-    begin: Moment | None = None
-    end: Moment | None = None
+    begin: Position | None = None
+    end: Position | None = None
     wanted: Filter | None = None
 
 
 class RowIds:
-    """Ids of rows in order: eight bytes for each."""
+    """A sorted set of row ids that takes eight bytes for each."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._numbers = array("q", sorted(numbers))
@@ -62,35 +62,35 @@ class RowIds:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first and the last; an empty stretch where there is none."""
+        """The first and the last id; an empty range if there are none."""
         return (self._numbers[0], self._numbers[-1]) if self._numbers else (1, 0)
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The rows of a part: its messages and events, and the streams and games of these.
+    """The rows of a part: its messages and events, with their streams and games.
 
-    `way_in` are the messages before it by which one knows who plays. `between` are the times (ns) of its
-    first message and its last; None if a filter has chosen them. It `is_a_game` if it has all of one and no
-    more.
+    `preamble` are: earlier messages that introduce the players. `between` has the times (ns) of the
+    part's first and last message, None if a filter chose them. `is_a_game` is True if the part is exactly one
+    whole game.
     """
 
     messages: RowIds
     events: RowIds
-    way_in: RowIds
+    preamble: RowIds
     streams: frozenset[int]
     games: frozenset[int]
     between: tuple[int, int] | None
     is_a_game: bool
 
     def again(self, timeline: Timeline, other: Timeline) -> Selection:
-        """The same part of a session that was made again from the same bytes: its rows have the same numbers.
+        """Return the same part of another session derived from the same bytes, with equal numbers.
 
-        Raises SelectionError if they do not follow from these bytes, as after an update of Kiebitz.
+        Raises SelectionError if the derived rows differ, as after an update of Kiebitz.
         """
         if _counts(timeline) != _counts(other):
             raise SelectionError(
-                "this session's rows do not come out of its bytes again, so no part of it can be told; "
-                "kiebitz redissect makes them anew"
+                "this session's rows do not follow from its bytes, so no part of it can be selected; "
+                "kiebitz redissect rebuilds them"
             )
 
         def ids(table: Numbered, found: Iterable[int]) -> Iterator[int]:
@@ -100,25 +100,25 @@ class Selection(msgspec.Struct, frozen=True):
             self,
             messages=RowIds(ids("messages", self.messages)),
             events=RowIds(ids("events", self.events)),
-            way_in=RowIds(ids("messages", self.way_in)),
+            preamble=RowIds(ids("messages", self.preamble)),
             streams=frozenset(ids("streams", self.streams)),
             games=frozenset(ids("games", self.games)),
         )
 
-    def has_beside(self, stream: int, ts_ns: int) -> bool:
-        """Whether what is about no message belongs to it, by its stream and its time."""
+    def includes_time(self, stream: int, ts_ns: int) -> bool:
+        """Return True if a row without a message belongs to the part, by its stream and time."""
         if self.between is None or stream not in self.streams:
             return False
         first, last = self.between
         return first <= ts_ns <= last
 
 
-def select(timeline: Timeline, part: Part) -> Selection:
-    """The rows of a part. Raises SelectionError if there are none, and MomentError."""
+def select(timeline: Timeline, part: PartRequest) -> Selection:
+    """Return the rows of a part. Raises SelectionError if there are none, and PositionError."""
     game = find_game(timeline, part.game) if part.game is not None else None
-    stretch = _stretch(timeline, part)
-    is_a_game = game is not None and part == Part(game=part.game)
-    # Of each message no more is kept than its id: a session may have millions of them.
+    stretch = _range_of(timeline, part)
+    is_a_game = game is not None and part == PartRequest(game=part.game)
+    # Only the id of each message is kept, as a session may have millions of them.
     messages = array("q")
     events: dict[int, int | None] = {}
     streams, games = set[int](), set[int | None]()
@@ -131,17 +131,17 @@ def select(timeline: Timeline, part: Part) -> Selection:
         if row.event_id is not None:
             events[row.event_id] = row.game_id
     if part.wanted is None:
-        # Of some no message tells.
+        # Some events have no message.
         events.update(_events(timeline, game, stretch))
     if not messages and not events:
-        raise SelectionError("there is nothing in this part of the session: nothing is written")
+        raise SelectionError("this part of the session is empty: nothing is written")
     games.update(events.values())
     before: Iterable[int] = ()
     if messages and (game is not None or part.begin is not None):
-        before = way_in(timeline, streams, messages[0])
+        before = preamble_messages(timeline, streams, messages[0])
     kept: Iterable[int] = messages
     if part.wanted is None and messages:
-        late = late_answers(timeline, RowIds([*before, *messages]), messages[-1])
+        late = orphaned_answers(timeline, RowIds([*before, *messages]), messages[-1])
         kept = (number for number in messages if number not in late)
         before = [number for number in before if number not in late]
     return Selection(
@@ -156,24 +156,24 @@ def select(timeline: Timeline, part: Part) -> Selection:
 
 
 def _counts(timeline: Timeline) -> tuple[int, ...]:
-    """How many messages, events and games a session has."""
+    """Return the numbers of messages, events and games of a session."""
     return tuple(
         timeline.connection.execute(
-            f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (timeline.session.id,)
+            f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (timeline.session.id,)
         ).fetchone()[0]
         for table in ("messages", "events", "games")
     )
 
 
-class _Stretch(NamedTuple):
-    """The events from one id to another, and the times (ns) between which anything else belongs to them."""
+class _Range(NamedTuple):
+    """A range of event ids, and a range of times (ns) for rows without an event."""
 
     events: tuple[int, int]
     times: tuple[int, int]
 
 
-class _Chosen(NamedTuple):
-    """In short a message of a part."""
+class _SelectedMessage(NamedTuple):
+    """The columns of a selected message."""
 
     id: int
     stream_id: int
@@ -182,8 +182,8 @@ class _Chosen(NamedTuple):
     event_id: int | None
 
 
-def _stretch(timeline: Timeline, part: Part) -> _Stretch | None:
-    """The stretch between two moments; None if none is named. Raises MomentError."""
+def _range_of(timeline: Timeline, part: PartRequest) -> _Range | None:
+    """Return the range between a part's two positions; None if it has none. Raises PositionError."""
     if part.begin is None and part.end is None:
         return None
     first, begin_ns = 0, _BEFORE_ALL
@@ -194,10 +194,10 @@ def _stretch(timeline: Timeline, part: Part) -> _Stretch | None:
     if part.end is not None:
         last = last_event(timeline, part.end)
         end_ns = _time_of(timeline, part.end)
-    return _Stretch((first, last), (begin_ns, end_ns))
+    return _Range((first, last), (begin_ns, end_ns))
 
 
-def _time_of(timeline: Timeline, moment: Moment) -> int:
+def _time_of(timeline: Timeline, moment: Position) -> int:
     if moment.event is not None:
         event_id = timeline.numbers.row_id("events", moment.event)
         return next(timeline.events("e.id = ?", [event_id])).ts_ns
@@ -205,12 +205,12 @@ def _time_of(timeline: Timeline, moment: Moment) -> int:
 
 
 def _messages(
-    timeline: Timeline, game: Game | None, stretch: _Stretch | None, wanted: Filter | None
-) -> Iterator[_Chosen]:
+    timeline: Timeline, game: Game | None, stretch: _Range | None, wanted: Filter | None
+) -> Iterator[_SelectedMessage]:
     condition, known = sql_condition(timeline, wanted, "messages")
     parameters: list[str | int | float] = [timeline.session.id, *known]
     if game is not None:
-        # The filter's own condition has the alias m, so the game's messages have another.
+        # The filter's condition uses the alias m, so the subqueries for the game use none.
         condition += (
             " AND (m.game_id = ? OR m.game_id IS NULL"
             " AND m.stream_id IN (SELECT stream_id FROM messages WHERE game_id = ?)"
@@ -226,10 +226,10 @@ def _messages(
         f" WHERE +m.stream_id IN (SELECT id FROM streams WHERE session_id = ?) AND {condition} ORDER BY m.id",
         parameters,
     )
-    return map(_Chosen._make, increasing(rows))
+    return map(_SelectedMessage._make, check_ascending(rows))
 
 
-def _events(timeline: Timeline, game: Game | None, stretch: _Stretch | None) -> dict[int, int | None]:
+def _events(timeline: Timeline, game: Game | None, stretch: _Range | None) -> dict[int, int | None]:
     condition, parameters = "1", list[int]()
     if game is not None:
         condition, parameters = "e.game_id = ?", [game.id]

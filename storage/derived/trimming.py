@@ -1,9 +1,9 @@
-"""A shorter conversation: the bytes of a session's part, as if no others had been captured.
+"""Trimming: the bytes of a part of a session, as if only these had been captured.
 
-Pure, from messages to an outline, and with it from items to items. Messages that are left out look like those
-that a capture lacks. A stream of which something is left out counts as one whose beginning was not seen, so
-nobody is accused of what cannot be known. Behind its beginning, bytes that are left out are a gap. If the
-part is a whole game, nothing is said of them: a table begins anew with it.
+Pure functions: messages to an outline, and with that, items to items. Omitted messages look like those that a
+capture lacks. A stream with omissions counts as joined in progress, so that no violation is reported that
+cannot be known. Later omitted bytes are a gap. If the part is a whole game, these gaps are not reported, as a
+new table begins with it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import msgspec
 
 from kiebitz.dissectors.model import DIRECTIONS, Altered, Chunk, Direction, End, Fault, Gap, Item
 
-Way = tuple[int, Direction]
-"""One direction of a stream, by the stream's id."""
+StreamDirection = tuple[int, Direction]
+"""One direction of a stream: the stream's id and the direction."""
 
-Fate = Literal["kept", "missing", "gone"]
-"""What becomes of bytes: they come, are told as a gap, or are left out without a word."""
+Treatment = Literal["kept", "missing", "gone"]
+"""The treatment of a range of bytes: kept, reported as a gap, or removed silently."""
 
 
-class Said(NamedTuple):
-    """A message, and where it stands."""
+class MessagePosition(NamedTuple):
+    """The position of a message in its stream."""
 
     id: int
     stream_id: int
@@ -35,97 +35,104 @@ class Said(NamedTuple):
     length: int
 
 
-class Stretch(NamedTuple):
-    """The bytes of a direction from one offset up to another, and what becomes of them."""
+class TreatedRange(NamedTuple):
+    """A range of offsets in one direction, and its treatment."""
 
     start: int
     end: int
-    fate: Fate
+    treatment: Treatment
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """What a shorter conversation has of each direction: stretches in order, the last one without an end.
+    """The ranges of each direction in order; the last one is unbounded.
 
-    Of the streams `joined` something is left out before what is kept last. Those `ended` are kept to their
-    end. `empty` are the datagrams without bytes that are kept, by their offset and time.
+    In the streams `joined`, something is omitted before the last kept message. The streams `ended` are kept
+    to their end. `empty` has the offsets and times of kept datagrams without bytes.
     """
 
-    ways: Mapping[Way, list[Stretch]]
+    directions: Mapping[StreamDirection, list[TreatedRange]]
     joined: frozenset[int]
     ended: frozenset[int]
-    empty: frozenset[tuple[Way, int, int]]
+    empty: frozenset[tuple[StreamDirection, int, int]]
 
-    def stretches(self, way: Way, offset: int) -> Iterator[Stretch]:
-        """The stretches of a direction from the byte at an offset on; the first begins there or before."""
-        found = self.ways.get(way, _NOTHING_SAID)
+    def ranges(self, key: StreamDirection, offset: int) -> Iterator[TreatedRange]:
+        """Yield the ranges of a direction from an offset on; the first one begins there or before."""
+        found = self.directions.get(key, _UNREAD)
         place = bisect_right(found, offset, key=lambda stretch: stretch.start) - 1
         yield from found[max(place, 0) :]
 
 
 _NO_END = 1 << 62
-_NOTHING_SAID = [Stretch(0, _NO_END, "kept")]
-"""Of a direction in which no message was read."""
+_UNREAD = [TreatedRange(0, _NO_END, "kept")]
+"""The ranges of a direction without messages."""
 
 
-def outline(said: Iterable[Said], kept: Container[int], last: Mapping[int, int], hole: Fate) -> Outline:
-    """What becomes of which bytes of the streams in `last`, which has the last message that is kept of each.
+def outline(
+    messages: Iterable[MessagePosition], kept: Container[int], last: Mapping[int, int], hole: Treatment
+) -> Outline:
+    """Return the treatment of all bytes of some streams.
 
-    `said` are all their messages in order. Bytes that are no message go with the messages around them, where
-    these are treated alike. `hole` is the fate of what is left out between messages that are kept.
+    Bytes outside of messages are treated like the messages around them, if these are treated alike.
+
+    Args:
+        said: All messages of the streams, in order.
+        kept: The ids of the messages to keep.
+        last: Stream -> its last kept message.
+        hole: The treatment of omissions between kept messages.
     """
-    ways: defaultdict[Way, list[Stretch]] = defaultdict(list)
+    directions: defaultdict[StreamDirection, list[TreatedRange]] = defaultdict(list)
     joined: set[int] = set()
     cut: set[int] = set()
-    empty: set[tuple[Way, int, int]] = set()
-    for message in said:
-        way = message.stream_id, message.direction
-        found = ways[way]
+    empty: set[tuple[StreamDirection, int, int]] = set()
+    for message in messages:
+        key = message.stream_id, message.direction
+        found = directions[key]
         is_kept = message.id in kept
         is_behind = message.id > last[message.stream_id]
         if not is_kept:
             (cut if is_behind else joined).add(message.stream_id)
         elif not message.length:
-            empty.add((way, message.offset, message.ts_ns))
-        fate: Fate = "kept" if is_kept else hole if found and not is_behind else "gone"
+            empty.add((key, message.offset, message.ts_ns))
+        treatment: Treatment = "kept" if is_kept else hole if found and not is_behind else "gone"
         end = message.offset + message.length
-        if found and found[-1].fate == fate:
+        if found and found[-1].treatment == treatment:
             found[-1] = found[-1]._replace(end=end)
         else:
             start = 0 if not found else message.offset if is_kept else found[-1].end
             if found:
                 found[-1] = found[-1]._replace(end=start)
-            found.append(Stretch(start, end, fate))
-    for found in ways.values():
-        if found[-1].fate == "missing":
-            found.append(Stretch(found[-1].end, _NO_END, "gone"))
+            found.append(TreatedRange(start, end, treatment))
+    for found in directions.values():
+        if found[-1].treatment == "missing":
+            found.append(TreatedRange(found[-1].end, _NO_END, "gone"))
         found[-1] = found[-1]._replace(end=_NO_END)
-    return Outline(ways, frozenset(joined), frozenset(last.keys() - cut), frozenset(empty))
+    return Outline(directions, frozenset(joined), frozenset(last.keys() - cut), frozenset(empty))
 
 
-def shortened(items: Iterable[Item], kept: Outline, streams: Container[int]) -> Iterator[Item]:
-    """The items of these streams that are kept, at the offsets where they stand now."""
-    placing = _Placing(kept)
+def trim_items(items: Iterable[Item], kept: Outline, streams: Container[int]) -> Iterator[Item]:
+    """Yield the kept items of these streams, with their new offsets."""
+    assigner = _OffsetAssigner(kept)
     for item in items:
         if item.stream.id not in streams:
             continue
-        for placed in placing.kept_of(item):
-            yield from placing.opening(placed)
+        for placed in assigner.trim(item):
+            yield from assigner.opening(placed)
             yield placed
 
 
-class _Placing:
-    """Gives each item that is kept its place behind those before it."""
+class _OffsetAssigner:
+    """The offsets of kept items, each directly after the items before it."""
 
     def __init__(self, kept: Outline) -> None:
         self._kept = kept
-        self._come: defaultdict[Way, int] = defaultdict(int)
-        """Where the next byte of each direction stands."""
-        self._holes: dict[Way, int] = {}
-        """Where the last hole of each direction that was told began in the record."""
+        self._next_offset: defaultdict[StreamDirection, int] = defaultdict(int)
+        """The offset of the next byte of each direction."""
+        self._holes: dict[StreamDirection, int] = {}
+        """The recorded offset of each direction's last gap."""
         self._opened: set[int] = set()
 
     def opening(self, item: Item) -> Iterator[Item]:
-        """What comes before the first item of a stream: that its beginning is not there, if it is not."""
+        """Yield the gap before the first item of a stream whose beginning is missing."""
         stream = item.stream
         if stream.id in self._opened:
             return
@@ -136,44 +143,44 @@ class _Placing:
                 for direction in DIRECTIONS:
                     yield Gap(stream, direction, item.ts_ns, 0, None)
 
-    def kept_of(self, item: Item) -> Iterator[Item]:
-        """What is kept of an item."""
+    def trim(self, item: Item) -> Iterator[Item]:
+        """Yield the kept parts of an item."""
         if isinstance(item, End):
             if item.stream.id in self._kept.ended:
                 yield item
         elif isinstance(item, Chunk):
             yield from self._datagram(item) if item.stream.transport == "udp" else self._bytes(item)
         elif isinstance(item, Gap) and item.length is None and item.stream.id in self._kept.joined:
-            # That its beginning is not there is told anyway.
+            # `opening` reports the missing beginning.
             return
         elif self._is_kept(item):
-            yield self._placed(item, item.length or 0 if isinstance(item, Gap) else 0)
+            yield self._with_offset(item, item.length or 0 if isinstance(item, Gap) else 0)
 
     def _datagram(self, chunk: Chunk) -> Iterator[Item]:
         size = len(chunk.data) + chunk.missing
         place = ((chunk.stream.id, chunk.direction), chunk.offset, chunk.ts_ns)
         if self._is_kept(chunk) if size else place in self._kept.empty:
-            yield self._placed(chunk, size)
+            yield self._with_offset(chunk, size)
 
     def _bytes(self, chunk: Chunk) -> Iterator[Item]:
-        way = chunk.stream.id, chunk.direction
-        for stretch in self._kept.stretches(way, chunk.offset):
+        key = chunk.stream.id, chunk.direction
+        for stretch in self._kept.ranges(key, chunk.offset):
             if stretch.start >= chunk.offset + len(chunk.data):
                 break
-            if stretch.fate == "kept":
+            if stretch.treatment == "kept":
                 data = chunk.data[max(stretch.start - chunk.offset, 0) : stretch.end - chunk.offset]
-                yield self._placed(msgspec.structs.replace(chunk, data=data), len(data))
-            elif stretch.fate == "missing" and self._holes.get(way) != stretch.start:
-                self._holes[way] = stretch.start
+                yield self._with_offset(msgspec.structs.replace(chunk, data=data), len(data))
+            elif stretch.treatment == "missing" and self._holes.get(key) != stretch.start:
+                self._holes[key] = stretch.start
                 length = stretch.end - stretch.start
                 gap = Gap(chunk.stream, chunk.direction, chunk.ts_ns, 0, length)
-                yield self._placed(gap, length)
+                yield self._with_offset(gap, length)
 
     def _is_kept(self, item: Chunk | Gap | Fault | Altered) -> bool:
-        return next(self._kept.stretches((item.stream.id, item.direction), item.offset)).fate == "kept"
+        return next(self._kept.ranges((item.stream.id, item.direction), item.offset)).treatment == "kept"
 
-    def _placed(self, item: Chunk | Gap | Fault | Altered, size: int) -> Item:
-        way = item.stream.id, item.direction
-        placed = msgspec.structs.replace(item, offset=self._come[way])
-        self._come[way] += size
+    def _with_offset(self, item: Chunk | Gap | Fault | Altered, size: int) -> Item:
+        key = item.stream.id, item.direction
+        placed = msgspec.structs.replace(item, offset=self._next_offset[key])
+        self._next_offset[key] += size
         return placed

@@ -1,6 +1,6 @@
-"""Whether what is stored of a session follows from its bytes, as all that Kiebitz writes does.
+"""Verification that the stored rows of a session follow from its bytes.
 
-It costs as much as an import, so it is asked only once a command has failed over a database.
+It costs as much as an import, so it runs only after a command failed because of a database.
 """
 
 from __future__ import annotations
@@ -9,49 +9,53 @@ import sqlite3
 from collections.abc import Iterator
 
 from kiebitz.dissectors.model import Ids
-from kiebitz.storage.database.schema import OF_SESSION, TABLES
-from kiebitz.storage.derived.derived_session import as_recorded
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, TABLES
+from kiebitz.storage.derived.derived_session import recorded_protocols
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import BATCH
-from kiebitz.storage.recording.rows import Row, no_rows
+from kiebitz.storage.recording.rows import Row, empty_rows
 
 _IN_ORDER = ("tables", "messages", "events", "snapshots")
-"""The tables whose rows are written once, in this order of their own."""
+"""The tables whose rows are written once, each in the order of its ids."""
 
 _COLUMNS = {table: [column for column in TABLES[table] if column != "sentence"] for table in _IN_ORDER}
-"""What is compared. The sentence of an event, its last column, is none of it: an older database has none, and
-another version has other words for the same."""
+"""The compared columns. An event's sentence is not compared: older databases lack it, and its wording depends
+on the version.
+"""
 
 
-def unfounded(connection: sqlite3.Connection) -> str | None:
-    """The first row that does not follow from its session's bytes, as a clause; None if there is none.
+def find_unfounded_row(connection: sqlite3.Connection) -> str | None:
+    """Return a clause about the first row that does not follow from its session's bytes, or None.
 
-    Sessions that began in another database are passed over, and those that have not ended: of these more may
-    follow than is stored by now. Raises StorageError and sqlite3.Error.
+    Skips sessions that began in another database, and those that have not ended: their bytes may yield more
+    than is stored yet. Raises StorageError and sqlite3.Error.
     """
     whole = (one for one in sessions(connection) if not one.continues and one.ended_ns is not None)
-    found = (_Rereading(Timeline(connection, session)).unfounded() for session in whole)
+    found = (_Verification(Timeline(connection, session)).find_unfounded_row() for session in whole)
     return next((clause for clause in found if clause is not None), None)
 
 
-class _Rereading:
-    """One session read anew beside what is stored of it."""
+class _Verification:
+    """A comparison of one session's stored rows with those made again from its bytes."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._recorded = RecordedItems(timeline)
         of_session = (timeline.session.id,)
         before: list[int] = [
             timeline.connection.execute(
-                f"SELECT coalesce(min(id), 1) - 1 FROM {table} WHERE {OF_SESSION[table]}", of_session
+                f"SELECT coalesce(min(id), 1) - 1 FROM {table} WHERE {SESSION_CONDITIONS[table]}", of_session
             ).fetchone()[0]
             for table in ("tables", "games", "messages", "events")
         ]
-        self._inspection = InspectionHere(timeline.session.id, Ids(*before), as_recorded(self._recorded))
+        self._inspection = LocalInspection(
+            timeline.session.id, Ids(*before), recorded_protocols(self._recorded)
+        )
         self._stored: dict[str, Iterator[Row]] = {
             table: timeline.connection.execute(
-                f"SELECT {', '.join(_COLUMNS[table])} FROM {table} WHERE {OF_SESSION[table]} ORDER BY rowid",
+                f"SELECT {', '.join(_COLUMNS[table])} FROM {table}"
+                f" WHERE {SESSION_CONDITIONS[table]} ORDER BY rowid",
                 of_session,
             )
             for table in _IN_ORDER
@@ -59,22 +63,22 @@ class _Rereading:
         self._games: dict[int, Row] = {}
         self._timeline = timeline
 
-    def unfounded(self) -> str | None:
-        """The first row that does not follow, as a clause."""
+    def find_unfounded_row(self) -> str | None:
+        """Return a clause about the first row that does not follow; None if there is none."""
         for number, item in enumerate(self._recorded.items(), 1):
             self._inspection.feed(item)
-            if number % BATCH == 0 and (found := self._compared()) is not None:
+            if number % BATCH == 0 and (found := self._compare_batch()) is not None:
                 return found
         self._inspection.finish()
-        found = self._compared()
+        found = self._compare_batch()
         for table, rows in self._stored.items():
             if found is None and next(rows, None) is not None:
                 found = f"{table} has more rows than follow from the bytes"
-        return found or self._of_games()
+        return found or self._compare_games()
 
-    def _compared(self) -> str | None:
-        """Compare what was found since the last time with as many rows that are stored."""
-        found = no_rows()
+    def _compare_batch(self) -> str | None:
+        """Compare the rows found since the last call with as many stored rows."""
+        found = empty_rows()
         self._inspection.gather(found)
         self._games |= {row[0]: row for row in found["games"]}
         for table, rows in self._stored.items():
@@ -86,8 +90,8 @@ class _Rereading:
                     return f"row {other[0]} of {table} does not follow from the bytes"
         return None
 
-    def _of_games(self) -> str | None:
-        query = f"SELECT * FROM games WHERE {OF_SESSION['games']} ORDER BY id"
+    def _compare_games(self) -> str | None:
+        query = f"SELECT * FROM games WHERE {SESSION_CONDITIONS['games']} ORDER BY id"
         rows = self._timeline.connection.execute(query, (self._timeline.session.id,))
         stored = {row[0]: row for row in rows}
         differing = sorted(

@@ -1,13 +1,10 @@
-"""The difference of two sessions by meaning: which events, messages, games and players are others.
+"""The comparison of two sessions in databases by meaning: events, messages, games and players that differ.
 
-The way through: `side` (a session is read, each event by `meaning`, its players by `players`) → `tables`,
-`matching` (of players), `games` → `events` (`align` puts equal ones beside each other, `pairing` the others,
-`handles` looks at names) → `result`.
+`loader` reads the sessions, `kiebitz.dissectors.diff` compares their tables.
 """
 
 from __future__ import annotations
 
 from kiebitz.storage.diff.compare import compare
-from kiebitz.storage.diff.result import Difference
 
-__all__ = ["Difference", "compare"]
+__all__ = ["compare"]

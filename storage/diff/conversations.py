@@ -1,49 +1,55 @@
-"""Compares who talked to a server in two sessions: whose conversations only one of them has.
+"""Comparison of the conversations with a server in two sessions: which players only one session has.
 
-A conversation is that of all players in whose name its client acts, as far as events tell. How many of them a
-player has does not matter; of those that are nobody's the number does.
+A conversation belongs to all players in whose name its client acts, as far as events show. How many a player
+has does not matter; for conversations without a player their number counts.
 """
 
 from __future__ import annotations
 
+from kiebitz.dissectors.diff.compared_table import ComparedTable
+from kiebitz.dissectors.diff.matching import shared_numbers
 from kiebitz.dissectors.diff.players import Match
+from kiebitz.dissectors.diff.result import Conversations
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.loader import Side, TableSide
-from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.result import Conversations
+from kiebitz.storage.diff.loader import ComparedSession
 
 _Streams = dict[int, list[int]]
-"""The streams of each player."""
+"""Player -> its streams."""
 
 
 def compare_conversations(
-    a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int
+    a: ComparedSession,
+    table_a: ComparedTable,
+    b: ComparedSession,
+    table_b: ComparedTable,
+    match: Match,
+    number: int,
 ) -> list[Conversations]:
-    """The conversations that one side has more of; `number` is the place of the pair of tables."""
+    """Return the conversations that one side has more of; `number` is the index of the pair of tables."""
     mine, nobodys = _by_player(a, table_a)
     others, nobodys_b = _by_player(b, table_b)
-    shared = shared_numbers(match, len(table_b.reader.cast.players))
+    shared = shared_numbers(match, len(table_b.normalizer.roster.players))
     theirs = {shared[who] for who in others}
     found = [
-        Conversations(number, table_a.reader.cast.players[who].name, tuple(streams), ())
+        Conversations(number, table_a.normalizer.roster.players[who].name, tuple(streams), ())
         for who, streams in mine.items()
         if who not in theirs
     ]
     found += [
-        Conversations(number, table_b.reader.cast.players[who].name, (), tuple(streams))
+        Conversations(number, table_b.normalizer.roster.players[who].name, (), tuple(streams))
         for who, streams in others.items()
         if shared[who] not in mine
     ]
     both = min(len(nobodys), len(nobodys_b))
     if len(nobodys) != len(nobodys_b):
         found.append(Conversations(number, None, tuple(nobodys[both:]), tuple(nobodys_b[both:])))
-    # In an order that is the same whichever session is named first.
+    # This order does not depend on which session is named first.
     return sorted(found, key=lambda one: (one.player is None, one.player, one.a, one.b))
 
 
-def _by_player(side: Side, table: TableSide) -> tuple[_Streams, list[int]]:
-    """The streams to a table's server by the players who act on them, and those on which nobody does."""
+def _by_player(side: ComparedSession, table: ComparedTable) -> tuple[_Streams, list[int]]:
+    """Return the streams to a table's server by acting player, and those without one."""
     streams = side.timeline.connection.execute(
         "SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ? ORDER BY id",
         (side.timeline.session.id, table.row.protocol, table.row.server),
@@ -55,11 +61,11 @@ def _by_player(side: Side, table: TableSide) -> tuple[_Streams, list[int]]:
         (side.timeline.session.id, table.row.id),
     )
     dissector = dissector_of(table.row.protocol)
-    handle = dissector.grammar.data_identifiers.get("actor") if dissector is not None else None
+    kind = dissector.grammar.data_identifiers.get("actor") if dissector is not None else None
     found: _Streams = {}
     spoken: set[int] = set()
     for stream, actor in acting:
-        who = table.reader.cast.find(handle, actor) if isinstance(handle, IdentifierKind) else None
+        who = table.normalizer.roster.find(kind, actor) if isinstance(kind, IdentifierKind) else None
         if who is not None:
             found.setdefault(who, []).append(stream)
             spoken.add(stream)

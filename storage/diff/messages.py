@@ -1,9 +1,9 @@
-"""Compares the messages of one table in two sessions that made no event: requests, answers, chatter.
+"""Comparison of one table's messages without an event in two sessions: requests, answers, chatter.
 
-Of these it counts how often each was sent in either direction, not in which order. Heartbeats come when the
-clock says so and are left out. What another playing names otherwise (tokens, numbers) is not compared.
-Whether a message tells an event again or came too late for that may hang on times: one that made no event
-here and told one there is on both sides.
+It compares how often each was sent in either direction, not their order. Heartbeats depend on the clock and
+are left out. Values that another game would name differently (tokens, numbers) are not compared. Whether a
+message repeats an event, or is too late for that, may depend on timing: a message without an event here and
+with one in the other session counts as present in both.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.dissectors.diff.players import Cast, Match
+from kiebitz.dissectors.diff.compared_table import ComparedTable
+from kiebitz.dissectors.diff.matching import shared_numbers
+from kiebitz.dissectors.diff.players import Match, Roster
+from kiebitz.dissectors.diff.result import DifferenceKind, MessageDifference
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.loader import Side, TableSide
-from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.result import MessageDifference, Sort
+from kiebitz.storage.diff.loader import ComparedSession
 from kiebitz.storage.read.conditions import sql_condition
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 
-class _Told(msgspec.Struct, eq=False):
-    """Messages that say the same: the numbers of those in the first session and of those in the second."""
+class _EqualMessages(msgspec.Struct, eq=False):
+    """Equal messages: the ids of those in the first session and of those in the second."""
 
     a: list[int]
     b: list[int]
 
-    def settle(self, events_a: int, events_b: int) -> None:
-        """So many more told of an event: those that one side has more are what the other has more here."""
+    def offset_surplus(self, events_a: int, events_b: int) -> None:
+        """Offset a surplus on one side by the other side's surplus of equal messages with an event."""
         if events_b > events_a:
             del self.a[max(len(self.b), len(self.a) - (events_b - events_a)) :]
         else:
@@ -43,64 +44,72 @@ class _Told(msgspec.Struct, eq=False):
 
 
 def compare_messages(
-    a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int, wanted: Filter | None
+    a: ComparedSession,
+    table_a: ComparedTable,
+    b: ComparedSession,
+    table_b: ComparedTable,
+    match: Match,
+    number: int,
+    wanted: Filter | None,
 ) -> list[MessageDifference]:
-    """What differs, by direction, name and field; `number` is the place of the pair of tables."""
-    cast_a, cast_b = table_a.reader.cast, table_b.reader.cast
-    readers = (
-        _MessageReader(table_a, cast_a, range(len(cast_a.players))),
-        _MessageReader(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
+    """Return the differences by direction, name and field; `number` is the index of the pair of tables."""
+    cast_a, cast_b = table_a.normalizer.roster, table_b.normalizer.roster
+    normalizers = (
+        _MessageNormalizer(table_a, cast_a, range(len(cast_a.players))),
+        _MessageNormalizer(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
     )
-    told: dict[tuple[Direction, str], dict[str, _Told]] = {}
-    both = ((a, table_a, readers[0]), (b, table_b, readers[1]))
-    for place, (side, table, reader) in enumerate(both):
+    by_content: dict[tuple[Direction, str], dict[str, _EqualMessages]] = {}
+    both = ((a, table_a, normalizers[0]), (b, table_b, normalizers[1]))
+    for place, (side, table, normalizer) in enumerate(both):
         for message_id, direction, name, fields in _messages(side, table, wanted, "m.event_id IS NULL"):
-            said = reader.read(direction, name, fields)
-            if said is not None:
-                same = told.setdefault((direction, name), {}).setdefault(said, _Told([], []))
+            content = normalizer.read(direction, name, fields)
+            if content is not None:
+                same = by_content.setdefault((direction, name), {}).setdefault(
+                    content, _EqualMessages([], [])
+                )
                 (same.b if place else same.a).append(message_id)
     found: list[MessageDifference] = []
     for direction in DIRECTIONS:
-        for name in sorted(name for way, name in told if way == direction):
-            texts = told[direction, name]
+        for name in sorted(name for way, name in by_content if way == direction):
+            texts = by_content[direction, name]
             if any(len(same.a) != len(same.b) for same in texts.values()):
-                counts = [_told_events(*one, wanted, direction, name) for one in both]
-                for said, same in texts.items():
-                    same.settle(counts[0][said], counts[1][said])
+                counts = [_count_event_messages(*one, wanted, direction, name) for one in both]
+                for content, same in texts.items():
+                    same.offset_surplus(counts[0][content], counts[1][content])
             found += _differences(number, direction, name, texts)
     return found
 
 
-def _told_events(
-    side: Side,
-    table: TableSide,
-    reader: _MessageReader,
+def _count_event_messages(
+    side: ComparedSession,
+    table: ComparedTable,
+    normalizer: _MessageNormalizer,
     wanted: Filter | None,
     direction: Direction,
     name: str,
 ) -> Mapping[str | None, int]:
-    """How often each of the messages of a name was sent that did tell of an event."""
+    """Count the messages of a name that do have an event."""
     met = "m.event_id IS NOT NULL AND m.direction = ? AND m.name = ?"
     rows = _messages(side, table, wanted, met, direction, name)
-    return Counter(reader.read(direction, name, fields) for _, _, _, fields in rows)
+    return Counter(normalizer.read(direction, name, fields) for _, _, _, fields in rows)
 
 
 def _differences(
-    table: int, direction: Direction, name: str, told: dict[str, _Told]
+    table: int, direction: Direction, name: str, by_content: dict[str, _EqualMessages]
 ) -> Iterator[MessageDifference]:
-    """What is surplus on either side; one and one are taken for the same message with other fields."""
+    """Yield the surplus of either side; one of each side together count as a changed message."""
     surplus_a: list[tuple[int, str]] = []
     surplus_b: list[tuple[int, str]] = []
-    for said, same in told.items():
+    for content, same in by_content.items():
         both = min(len(same.a), len(same.b))
-        surplus_a += [(message_id, said) for message_id in same.a[both:]]
-        surplus_b += [(message_id, said) for message_id in same.b[both:]]
+        surplus_a += [(message_id, content) for message_id in same.a[both:]]
+        surplus_b += [(message_id, content) for message_id in same.b[both:]]
     surplus_a.sort()
     surplus_b.sort()
-    groups: dict[tuple[Sort, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
+    groups: dict[tuple[DifferenceKind, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
     both = min(len(surplus_a), len(surplus_b))
-    for (mine, said), (other, said_b) in zip(surplus_a[:both], surplus_b[:both], strict=True):
-        groups.setdefault(("changed", _fields(said, said_b)), []).append((mine, other))
+    for (mine, content), (other, content_b) in zip(surplus_a[:both], surplus_b[:both], strict=True):
+        groups.setdefault(("changed", _fields(content, content_b)), []).append((mine, other))
     for mine, _ in surplus_a[both:]:
         groups.setdefault(("only a", ()), []).append((mine, None))
     for other, _ in surplus_b[both:]:
@@ -109,19 +118,19 @@ def _differences(
         yield MessageDifference(table, direction, name, sort, fields, len(pairs), *pairs[0])
 
 
-def _fields(said: str, said_b: str) -> tuple[str, ...]:
-    """The fields in which two messages differ; none where they are nested too deeply to be looked into."""
+def _fields(content: str, content_b: str) -> tuple[str, ...]:
+    """Return the fields in which two messages differ; none if they are nested too deeply to decode."""
     try:
-        mine, others = msgspec.json.decode(said), msgspec.json.decode(said_b)
+        mine, others = msgspec.json.decode(content), msgspec.json.decode(content_b)
     except RecursionError:
         return ()
     return tuple(name for name in {**mine, **others} if mine.get(name) != others.get(name))
 
 
 def _messages(
-    side: Side, table: TableSide, wanted: Filter | None, which: str, *values: str
+    side: ComparedSession, table: ComparedTable, wanted: Filter | None, which: str, *values: str
 ) -> Iterator[tuple[int, Direction, str, str]]:
-    """The messages to and from a table's server that meet a condition, with values for its parameters."""
+    """Return the messages at a table's server that meet a condition, with values for its parameters."""
     met, parameters = sql_condition(side.timeline, wanted, "messages")
     return side.timeline.connection.execute(
         f"SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE {which}"
@@ -131,17 +140,17 @@ def _messages(
     )
 
 
-class _MessageReader:
-    """Reads the messages of one session into what can be compared with the other's."""
+class _MessageNormalizer:
+    """Normalizes the messages of one session so that they can be compared with the other's."""
 
-    def __init__(self, table: TableSide, cast: Cast, who: Sequence[int]) -> None:
+    def __init__(self, table: ComparedTable, roster: Roster, who: Sequence[int]) -> None:
         self._dissector = dissector_of(table.row.protocol)
-        self._cast = cast
+        self._roster = roster
         self._who = who
         self._known: dict[tuple[Direction, str, str], str | None] = {}
 
     def read(self, direction: Direction, name: str, fields: str) -> str | None:
-        """What a message says, as JSON; None for a heartbeat."""
+        """Return a normalized message as JSON; None for a heartbeat."""
         key = (direction, name, fields)
         if key not in self._known:
             self._known[key] = self._read(direction, name, fields)
@@ -159,9 +168,9 @@ class _MessageReader:
         except RecursionError:
             return fields
 
-    def _rename(self, handle: IdentifierKind, value: Any) -> Any:
-        """A player by the number that both sessions share; of all else only what sort of thing it is."""
-        if not handle.of_player:
-            return {"": handle.title}
-        known = self._cast.find(handle, value)
+    def _rename(self, kind: IdentifierKind, value: Any) -> Any:
+        """Replace a player by the shared number, and any other identifier by its kind."""
+        if not kind.of_player:
+            return {"": kind.title}
+        known = self._roster.find(kind, value)
         return {"": self._who[known]} if known is not None else value

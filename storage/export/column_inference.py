@@ -1,10 +1,10 @@
-"""The shapes of the JSON values in one place, and the values put into a shape that has room for all of them.
+"""Column types inferred from JSON values, and the conversion of the values to them.
 
-A table with types needs it: a column has one type. Texts and numbers that stand in the same place become
-texts. Where objects, lists and bare values come in turns, there is an object with a place for each form:
-`value`, `list`, `object`; also where a grammar says mixed, even if only one form came. An object whose keys
-are names, not words of the protocol, is a map. Values that lie very deep, and objects with very many keys,
-become JSON text: so a shape is bounded, whatever a peer has sent. The order of the values does not matter.
+A typed table has one type per column. Texts and numbers that occur in the same place become texts. Where
+objects, lists and scalars alternate, the type is an object with a member for each form: `value`, `list`,
+`object`; also where a grammar says that shapes vary, even if only one form occurred. An object whose keys are
+names, not words of the protocol, is a map. Deeply nested values, and objects with very many keys, become JSON
+text, so types are bounded whatever a peer sends. The order of the values does not matter.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from kiebitz.dissectors.grammar.grammar import to_json
 
 Scalar = Literal["truth", "whole", "number", "text"]
 
-_MOST_KEYS = 200
-"""An object that has had more keys becomes JSON text."""
+_MAX_KEYS = 200
+"""Maximum number of an object's keys; with more it becomes JSON text."""
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
-_WHOLE = range(-(1 << 63), 1 << 63)
-"""The numbers that have room in 64 bits."""
+_INT64 = range(-(1 << 63), 1 << 63)
+"""The integers that fit into 64 bits."""
 
 Path = tuple[str, ...]
-"""The keys that lead to a value, from the outside; into a list leads an empty one."""
+"""The keys that lead to a value from the outside; an empty one leads into a list."""
 
 
-class Place(NamedTuple):
-    """What a grammar says of the values in one place.
+class GrammarHints(NamedTuple):
+    """The grammar's knowledge of the values in one place.
 
-    `has_open_keys` tells of an object at a path whether its keys are names. `mixed` is that of the grammar.
+    `has_open_keys` returns True if the keys of an object at a path are names. `mixed` has the paths whose
+    shape varies.
     """
 
     has_open_keys: Callable[[Path, dict[str, Any]], bool]
@@ -42,10 +43,10 @@ class Place(NamedTuple):
 
 
 class Shape(msgspec.Struct):
-    """What was seen in one place: bare values of which kind, a list of what, an object of what.
+    """The inferred type in one place: kind of scalars, type of list elements, types of members.
 
-    `members` has what is under each key; if it `is_map`, under the key `""` what is under all of them. If it
-    `is_json`, any value becomes JSON text. If it `is_mixed`, other sessions may have other forms there.
+    `members` maps keys to types; if it `is_map`, the key `""` has the type of all values. If it `is_json`,
+    any value becomes JSON text. If it `is_mixed`, other sessions may have other forms there.
     """
 
     scalar: Scalar | None = None
@@ -57,47 +58,47 @@ class Shape(msgspec.Struct):
 
     @property
     def has_forms(self) -> bool:
-        """Whether values stand in an object with a place for each form."""
+        """True if values are wrapped in an object with a member for each form."""
         return not self.is_json and (self.is_mixed or len(self.forms) > 1)
 
     @property
     def forms(self) -> list[str]:
-        """Which forms values have had: `value`, `list`, `object`; objects without keys have none."""
+        """The forms that occurred: `value`, `list`, `object`; objects without keys do not count."""
         if self.is_json:
             return ["value"]
         seen = {"value": self.scalar, "list": self.part, "object": self.members}
         return [form for form, inner in seen.items() if inner is not None]
 
-    def take(self, value: Any, place: Place, path: Path = ()) -> None:
-        """Make room for a value."""
+    def take(self, value: Any, hints: GrammarHints, path: Path = ()) -> None:
+        """Extend the type so that it includes a value."""
         if value is None or self.is_json:
             return
-        self.is_mixed = self.is_mixed or ".".join(filter(None, path)) in place.mixed
-        if isinstance(value, dict | list) and len(path) >= _DEEPEST:
+        self.is_mixed = self.is_mixed or ".".join(filter(None, path)) in hints.mixed
+        if isinstance(value, dict | list) and len(path) >= _MAX_DEPTH:
             self.is_json = True
         elif isinstance(value, dict):
-            self._take_object(value, place, path)
+            self._take_object(value, hints, path)
         elif isinstance(value, list):
             self.part = self.part or Shape()
             for part in value:
-                # Lists in lists lie deeper, too.
-                self.part.take(part, place, (*path, ""))
+                # Lists in lists count as deeper, too.
+                self.part.take(part, hints, (*path, ""))
         else:
             self.scalar = _common(self.scalar, _scalar(value))
 
-    def _take_object(self, value: dict[str, Any], place: Place, path: Path) -> None:
+    def _take_object(self, value: dict[str, Any], hints: GrammarHints, path: Path) -> None:
         if not value:
             return
         if self.members is None:
-            self.members, self.is_map = {}, place.has_open_keys(path, value)
+            self.members, self.is_map = {}, hints.has_open_keys(path, value)
         for key, inner in value.items():
             name = "" if self.is_map else key
-            self.members.setdefault(name, Shape()).take(inner, place, (*path, key))
-        if len(self.members) > _MOST_KEYS:
+            self.members.setdefault(name, Shape()).take(inner, hints, (*path, key))
+        if len(self.members) > _MAX_KEYS:
             self.is_json = True
 
     def fit(self, value: Any) -> Any:
-        """A value that was taken, in this shape; a map is a list of pairs."""
+        """Return a value that was taken, converted to this type; a map becomes a list of pairs."""
         if value is None:
             return None
         if self.is_json:
@@ -125,13 +126,13 @@ class Shape(msgspec.Struct):
 def _scalar(value: Any) -> Scalar:
     if isinstance(value, bool):
         return "truth"
-    if isinstance(value, int) and value in _WHOLE:
+    if isinstance(value, int) and value in _INT64:
         return "whole"
     return "number" if isinstance(value, float) else "text"
 
 
 def _common(one: Scalar | None, other: Scalar) -> Scalar:
-    """The kind that has room for both."""
+    """Return the kind that includes both."""
     if one is None or one == other:
         return other
     return "number" if {one, other} == {"whole", "number"} else "text"

@@ -1,4 +1,4 @@
-"""What datasette shows beside a database: what its tables and columns mean, units, and questions to click on.
+"""Datasette metadata for a database: descriptions of its tables and columns, units, and prepared queries.
 
 `datasette game.db -m metadata.json` reads it: https://docs.datasette.io/en/stable/metadata.html
 """
@@ -20,38 +20,38 @@ from kiebitz.storage.database.schema import MEMORY, StorageError, create_tables
 from kiebitz.storage.read.timeline import Timeline
 
 _COLUMNS = {
-    "id": "the row in the database; the commands show the number",
-    "number": "what the commands call it, as in #31: it counts within the session",
-    "session": "what the session is called",
+    "id": "row id in the database; the commands show the number",
+    "number": "number within the session, as the commands show it: #31",
+    "session": "name of the session",
     "time": "ISO 8601 UTC",
-    "seconds": "since the session began",
-    "stream": "the connection's number within the session",
-    "game": "the game's number within the session",
-    "event": "the number of the event it tells of",
-    "message": "the number of the message it is about",
-    "player": "who says it, is told it, or acts",
-    "client": "the client's address",
-    "server": "the server's address",
+    "seconds": "since the start of the session",
+    "stream": "number of the connection within the session",
+    "game": "number of the game within the session",
+    "event": "number of the event that it reports",
+    "message": "number of the message concerned",
+    "player": "the sender or receiver, or the player who acts",
+    "client": "address of the client",
+    "server": "address of the server",
     "direction": "c2s: from the client to the server; s2c: back",
-    "sentence": "what happened, in words",
-    "fields": "the message's fields, as JSON",
-    "data": "the event's details, as JSON",
+    "sentence": "description of the event",
+    "fields": "fields of the message, as JSON",
+    "data": "details of the event, as JSON",
     "offset": "the first byte in that direction of the stream",
-    "severity": "error: no conforming peer does that; warning; note",
+    "severity": "error (no conforming peer does that), warning or note",
     "grp": "malformed, sequence, rule, state or network",
-    "culprit": "the player or the server to blame, as far as that is known",
-    "expected": "what the grammar or the rules expected there",
+    "culprit": "the player or server to blame, if known",
+    "expected": "the expectation of the grammar or the rules",
     "clause": "of the specification",
-    "took": "how long it took",
-    "result": "how it ended, as JSON",
+    "took": "duration",
+    "result": "final result, as JSON",
 }
-"""What columns of the views mean, whichever view they are in."""
+"""Column -> its description in any of the views."""
 
 _VIEWS = {
-    "v_messages": "What was said, message by message; each copy of a broadcast is a row.",
-    "v_events": "What happened in the games, however many messages tell of it.",
-    "v_games": "The games, and how they ended.",
-    "v_diagnostics": "What is wrong, where, and who is to blame.",
+    "v_messages": "All messages; each copy of a broadcast is a row.",
+    "v_events": "The events of the games, one row each, however many messages report it.",
+    "v_games": "The games and their results.",
+    "v_diagnostics": "Violations and notes, with their location and the side to blame.",
 }
 
 _UNITS = {"seconds": "s", "took": "s", "offset": "byte", "length": "byte"}
@@ -64,23 +64,23 @@ _LABELS = {
     "events": "sentence",
     "messages": "name",
 }
-"""What a link to a row of a table says."""
+"""Table -> the column that labels links to its rows."""
 
-_NO_TABLES_FOR_PEOPLE = ("snapshots", "chunks", "alterations")
+_HIDDEN_TABLES = ("snapshots", "chunks", "alterations")
 
 QUERIES = (
     Query(
         "all_flaws_of_one_client",
-        "All flaws of one client",
-        "Everything for which a player, or an address, is to blame; * stands for anything in the name.",
+        "All diagnostics of one client",
+        "All diagnostics that blame a player or an address; * matches any part of the name.",
         """
         SELECT session, seconds, severity, code, text, message, name, event, expected, clause
         FROM v_diagnostics WHERE culprit GLOB :culprit ORDER BY session_id, seconds, id""",
     ),
     Query(
         "flaws_by_culprit",
-        "Who is to blame for what",
-        "How often each player or server broke which rule, and where first.",
+        "Diagnostics by culprit",
+        "Number of violations by player or server and rule, with the first message.",
         """
         SELECT culprit, severity, code, count(*) AS times, session, min(message) AS first_message
         FROM v_diagnostics WHERE severity <> 'note'
@@ -88,7 +88,7 @@ QUERIES = (
     ),
     Query(
         "what_happened_in_a_game",
-        "What happened in a game",
+        "Events of a game",
         "The events of one game of one session, in order.",
         """
         SELECT number, seconds, player, sentence FROM v_events
@@ -96,8 +96,8 @@ QUERIES = (
     ),
     Query(
         "who_did_what",
-        "Who did what how often",
-        "The events of each kind, by the player who acts.",
+        "Events by player and kind",
+        "Number of events of each kind by the player who acts.",
         """
         SELECT protocol, player, kind, count(*) AS times FROM v_events WHERE player IS NOT NULL
         GROUP BY protocol, player, kind ORDER BY protocol, times DESC, player, kind""",
@@ -105,24 +105,24 @@ QUERIES = (
     Query(
         "longest_games",
         "The longest games",
-        "The games that took longest, with what they are called and how they ended.",
+        "The games with the longest duration, with their labels and results.",
         """
         SELECT session, number, label, took, result FROM v_games
         WHERE took IS NOT NULL ORDER BY took DESC, id LIMIT 100""",
     ),
 )
-"""Questions about any protocol."""
+"""Queries that fit any protocol."""
 
 
 def metadata(timeline: Timeline) -> dict[str, Any]:
-    """The metadata of the database that a session is in, with the questions of the protocols spoken there.
+    """Return the metadata of a session's database, with the queries of its protocols.
 
-    Raises StorageError where the database is no file.
+    Raises StorageError if the database is not a file.
     """
     connection = timeline.connection
     path = _path(connection)
     if not path:
-        raise StorageError("datasette asks a database: read the capture into one with kiebitz import first")
+        raise StorageError("datasette needs a database: read the capture into one with kiebitz import first")
     spoken = connection.execute("SELECT DISTINCT protocol FROM tables ORDER BY protocol")
     dissectors = filter(None, (dissector_of(protocol) for (protocol,) in spoken))
     queries = [*QUERIES, *(query for dissector in dissectors for query in dissector.presentation.queries)]
@@ -134,7 +134,7 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
                 "queries": {query.name: _query(query) for query in queries},
                 "tables": {
                     **{table: {"label_column": column} for table, column in _LABELS.items()},
-                    **{table: {"hidden": True} for table in _NO_TABLES_FOR_PEOPLE},
+                    **{table: {"hidden": True} for table in _HIDDEN_TABLES},
                     **_views(),
                 },
             }
@@ -143,8 +143,8 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
 
 
 def _path(connection: sqlite3.Connection) -> str:
-    """The database's file; empty where it is in memory."""
-    # As bytes, since a name of a file may be no UTF-8.
+    """Return the path of the database; empty if it is in memory."""
+    # Read it as bytes, as a file name need not be UTF-8.
     ((path,),) = connection.execute("SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'")
     return os.fsdecode(path)
 
@@ -160,12 +160,15 @@ def _query(query: Query) -> dict[str, str]:
 
 
 def _views() -> dict[str, dict[str, Any]]:
-    """What there is to say of the views, as they are made: those of a file are none of ours to read."""
+    """Describe the views of a new database, as a file's own views are not trusted."""
+    from sqlite_utils import Database
+    from sqlite_utils.db import View
+
     described = {}
     with closing(sqlite3.connect(MEMORY)) as reference:
         create_tables(reference)
         for view, about in _VIEWS.items():
-            has = [name for _, name, *_ in reference.execute(f"PRAGMA table_info({view})")]
+            has = View(Database(reference), view).columns_dict
             described[view] = {
                 "description": about,
                 "columns": {name: _COLUMNS[name] for name in has if name in _COLUMNS},

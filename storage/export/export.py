@@ -1,7 +1,7 @@
-"""A session, or a part of it, as a file for other programs: pcapng, JSON lines, CSV or Parquet, row by row.
+"""Export of a session, or a part of it, to pcapng, JSON lines, CSV or Parquet, row by row.
 
-JSON lines, CSV and Parquet have the part's rows as they are in the session. pcapng has its bytes, and the way
-in before them: a conversation of its own, from which all else is derived again.
+JSON lines, CSV and Parquet contain the part's rows as in the session. pcapng contains its bytes after those
+of the preamble: a conversation of its own, from which everything else is derived again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from kiebitz.dissectors.escaping import cell, json_text, printable_json
 from kiebitz.dissectors.extras import require_extra
 from kiebitz.storage.derived.selection import Selection
 from kiebitz.storage.export.rows import MessageRow, message_rows
-from kiebitz.storage.read.alterations import message_ids
+from kiebitz.storage.read.alterations import altered_message_ids
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.times import iso_time
 
 
 class Writer(Protocol):
-    """Writes a session, or a part of it, into a binary file."""
+    """A function that writes a session, or a part of it, into a binary file."""
 
     def __call__(self, timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None: ...
 
 
-# Kind of record -> its rows, their time first. `time` is its name in the rest of the row.
+# Kind of record -> its rows, which begin with their time under another name than `time`.
 _RECORDS = {
     "session": "SELECT started_ns, * FROM sessions WHERE id = ?",
     "stream": "SELECT opened_ns, * FROM streams WHERE session_id = ? ORDER BY opened_ns, id",
@@ -48,22 +48,22 @@ _JSON_COLUMNS = {"fields", "data", "changes", "result"}
 
 
 def write_jsonl(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
-    """An object for each record of the session, in order of time; `record` says what it is.
+    """Write an object for each record of the session, in order of time, with its kind as `record`.
 
     The other keys are the columns of its table in the database; an event also has its `sentence`. Bytes are
-    in hexadecimal.
+    hexadecimal.
     """
     streams = [_records(timeline, kind, rank) for rank, kind in enumerate(_RECORDS)]
-    altered = message_ids(timeline)
+    altered = altered_message_ids(timeline)
     for _, _, _, record in heapq.merge(*streams, key=lambda entry: entry[:3]):
         if selection is None or _is_in(selection, record, altered):
             file.write(json_text(record).encode() + b"\n")
 
 
 def write_csv(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
-    """A row for each message, with a header; `time` is in seconds since the session began.
+    """Write a row for each message, with a header; `time` is in seconds since the start of the session.
 
-    A text that a spreadsheet would run stands behind an apostrophe.
+    A text that a spreadsheet would evaluate is prefixed with an apostrophe.
     """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     try:
@@ -72,7 +72,7 @@ def write_csv(timeline: Timeline, file: BinaryIO, selection: Selection | None = 
         for row in message_rows(timeline, selection):
             writer.writerow(_cells(row))
     finally:
-        # The file was given open, and is left open.
+        # The caller closes the file.
         text.detach()
 
 
@@ -87,8 +87,8 @@ def _cells(row: MessageRow) -> Iterator[str | int | float | None]:
 
 
 def write_parquet(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
-    """The same rows as CSV, with types; see `storage.export.parquet`."""
-    # pyarrow takes its time to load.
+    """Write the same rows as CSV, with types; see `storage.export.parquet`."""
+    # pyarrow loads slowly.
     require_extra("parquet", "an export as Parquet")
     from kiebitz.storage.export import parquet
 
@@ -96,14 +96,14 @@ def write_parquet(timeline: Timeline, file: BinaryIO, selection: Selection | Non
 
 
 def write_pcapng(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
-    """The datagrams, each with comments that say what it means."""
-    # Scapy takes its time to load.
+    """Write the datagrams, each with comments that describe its contents."""
+    # Scapy loads slowly.
     from kiebitz.storage.export import pcapng
 
     if selection is not None:
-        from kiebitz.storage.derived.derived_session import part_of
+        from kiebitz.storage.derived.derived_session import extract_part
 
-        timeline = part_of(timeline, selection)
+        timeline = extract_part(timeline, selection)
     pcapng.write(timeline, file)
 
 
@@ -113,14 +113,14 @@ FORMATS: dict[str, Writer] = {
     "csv": write_csv,
     "parquet": write_parquet,
 }
-"""Writers of a session, by the name of the format."""
+"""Name of a format -> its writer."""
 
 BINARY = {"pcapng", "parquet"}
-"""Formats that are no text."""
+"""Formats that are not text."""
 
 
 def _records(timeline: Timeline, kind: str, rank: int) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
-    """Records of a kind: time, what breaks a tie between kinds and inside the kind, and the record."""
+    """Yield the records of a kind: time, tie-breakers between kinds and within the kind, and the record."""
     cursor = timeline.connection.execute(_RECORDS[kind], (timeline.session.id,))
     names = [column[0] for column in cursor.description[1:]]
     for number, (ts_ns, *values) in enumerate(cursor):
@@ -135,7 +135,7 @@ def _records(timeline: Timeline, kind: str, rank: int) -> Iterator[tuple[int, in
 
 
 def _is_in(selection: Selection, record: dict[str, Any], altered: Mapping[int, int]) -> bool:
-    """Whether a record belongs to a part; `altered` leads from alterations to the messages they are about."""
+    """Return True if a record belongs to a part; `altered` maps alterations to their messages."""
     number = record["id"]
     match record["record"]:
         case "session":
@@ -154,4 +154,4 @@ def _is_in(selection: Selection, record: dict[str, Any], altered: Mapping[int, i
             about = record["message_id"]
     if about is not None:
         return about in selection.messages
-    return selection.has_beside(record["stream_id"], record["ts_ns"])
+    return selection.includes_time(record["stream_id"], record["ts_ns"])

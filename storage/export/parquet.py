@@ -1,8 +1,7 @@
-"""A session's messages as a Parquet file, with what they say and what came of it as columns with types.
+"""A session's messages as a Parquet file, with fields and events in typed columns.
 
-`fields` has a member for each name of a message, and in it one for each field: `fields.ROLLED.dice`. `data`
-has the same for the kinds of events. A first pass over the messages finds out which there are. pyarrow takes
-its time to load.
+`fields` has a member for each message name, and in it one for each field: `fields.ROLLED.dice`. `data` has
+the same for kinds of events. A first pass over the messages collects the types. pyarrow loads slowly.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.derived.selection import Selection
-from kiebitz.storage.export.column_inference import Path, Place, Shape
+from kiebitz.storage.export.column_inference import GrammarHints, Path, Shape
 from kiebitz.storage.export.rows import MessageRow, message_rows
 from kiebitz.storage.read.timeline import Timeline
 
 ROW_GROUP = 20_000
-"""Messages that are in memory at once."""
+"""Messages held in memory at once."""
 
 _TYPES = {
     "time": pa.float64(),
     "time_utc": pa.timestamp("us", "UTC"),
     **dict.fromkeys(("session", "message", "stream", "game", "event", "diagnostics"), pa.int64()),
 }
-"""The types of the columns that are no text."""
+"""The types of the columns that are not text."""
 
 _SCALARS = {"truth": pa.bool_(), "whole": pa.int64(), "number": pa.float64(), "text": pa.string()}
 
 
 def write(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
-    """A row for each message of the session, or of a part of it."""
-    shapes = _Shapes()
+    """Write a row for each message of the session, or of a part of it."""
+    shapes = _ColumnTypes()
     for row in message_rows(timeline, selection):
         shapes.take(row)
     columns = shapes.columns()
@@ -51,27 +50,27 @@ def write(timeline: Timeline, file: BinaryIO, selection: Selection | None = None
             writer.write_table(pa.table(arrays, schema=schema))
 
 
-class _Shapes:
-    """What the messages and events of a session look like, by name and by kind."""
+class _ColumnTypes:
+    """The inferred types of a session's messages and events."""
 
     def __init__(self) -> None:
         self._of: dict[str, dict[str, Shape]] = {"fields": {}, "data": {}}
-        """By column and then by the name of the message, or the kind of the event."""
+        """Column -> name of a message or kind of an event -> type."""
 
     def take(self, row: MessageRow) -> None:
-        """Make room for a message and its event."""
-        self._shape("fields", row.name).take(json.loads(row.fields), _place_in_message(row))
+        """Extend the types by a message and its event."""
+        self._shape("fields", row.name).take(json.loads(row.fields), _message_hints(row))
         if row.kind is not None and row.data is not None:
-            self._shape("data", row.kind).take(json.loads(row.data), _place_in_event(row.protocol))
+            self._shape("data", row.kind).take(json.loads(row.data), _event_hints(row.protocol))
 
     def columns(self) -> dict[str, Any]:
-        """The columns with their types. One in which nothing would ever stand is left out."""
+        """Return the columns with their types, without columns that are always empty."""
         named = (name if name != "ts_ns" else "time_utc" for name in MessageRow._fields)
         types = {name: self._type_of(name) for name in named}
         return {name: type_ for name, type_ in types.items() if type_ is not None}
 
     def fit(self, row: MessageRow) -> dict[str, Any]:
-        """A row in these columns."""
+        """Return a row converted to these columns."""
         values: dict[str, Any] = {
             name: encodable(value) if isinstance(value, str) else value
             for name, value in row._asdict().items()
@@ -97,7 +96,7 @@ class _Shapes:
 
 
 def _type(shape: Shape) -> Any:
-    """The type of a shape; None where nothing but empty objects was seen."""
+    """Return the Arrow type of a shape; None if only empty objects occurred."""
     if shape.is_json:
         return pa.string()
     types: dict[str, Any] = {}
@@ -118,7 +117,7 @@ def _type(shape: Shape) -> Any:
 
 
 def _struct(members: dict[str, Shape]) -> Any:
-    """An object's type, its members in an order of their own; None where none of them has a type."""
+    """Return an object's type, with sorted members; None if no member has a type."""
     types = [
         (encodable(name), type_)
         for name, shape in sorted(members.items())
@@ -127,8 +126,8 @@ def _struct(members: dict[str, Shape]) -> Any:
     return pa.struct(types) if types else None
 
 
-def _place_in_message(row: MessageRow) -> Place:
-    """In a field whose type says so, keys are names."""
+def _message_hints(row: MessageRow) -> GrammarHints:
+    """Return the grammar's knowledge of a message: keys are names in fields whose type says so."""
     dissector = dissector_of(row.protocol)
 
     def has_open_keys(path: Path, value: dict[str, Any]) -> bool:
@@ -144,13 +143,15 @@ def _place_in_message(row: MessageRow) -> Place:
             return isinstance(renamed, dict) and renamed.keys() != value.keys()
         return False
 
-    return Place(has_open_keys, dissector.grammar.variable_shape if dissector is not None else ())
+    return GrammarHints(has_open_keys, dissector.grammar.variable_shape if dissector is not None else ())
 
 
-def _place_in_event(protocol: str) -> Place:
-    """Under a key of which the grammar says so, keys are names."""
+def _event_hints(protocol: str) -> GrammarHints:
+    """Return the grammar's knowledge of events: keys are names below those that it lists."""
     dissector = dissector_of(protocol)
     if dissector is None:
-        return Place(lambda path, value: False, ())
+        return GrammarHints(lambda path, value: False, ())
     handles = dissector.grammar.data_identifiers
-    return Place(lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.variable_shape)
+    return GrammarHints(
+        lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.variable_shape
+    )

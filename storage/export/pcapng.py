@@ -1,9 +1,8 @@
-"""A session's bytes as a pcapng file, under headers made up from the streams' addresses.
+"""A session's bytes as a pcapng file, with synthetic headers from the streams' addresses.
 
-Each packet has comments that say what it means: the messages that begin in it, the events that these tell of,
-and what is wrong. The section's comment says which session it is. Times keep their nanoseconds. A TCP stream
-has the handshake and the end that it must have had; bytes that are missing are a packet of which only the
-headers were captured.
+The comments of a packet describe the messages that begin in it, their events, and their violations. The
+section's comment names the session. Times keep their nanoseconds. A TCP stream has a synthetic handshake and
+end; missing bytes are a packet of which only the headers were captured.
 """
 
 from __future__ import annotations
@@ -19,22 +18,32 @@ from scapy.utils import RawPcapNgWriter
 
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction, Stream
-from kiebitz.storage.export.packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
-from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration, alterations, deed
+from kiebitz.storage.export.packets import (
+    ACK,
+    FIN,
+    PSH,
+    RST,
+    SYN,
+    Endpoints,
+    endpoint,
+    tcp_packet,
+    udp_packet,
+)
+from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration, alteration_text, alterations
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.message_queries import streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, datagrams
 from kiebitz.storage.read.timeline import SessionRow, Timeline
 
 _LINKTYPE_RAW = 101
-_COMMENT_BYTES = 4000
-"""A comment is cut off here; the format allows 65,535 bytes."""
+_MAX_COMMENT_BYTES = 4000
+"""Comments are truncated to this; the format allows 65,535 bytes."""
 
-_MOST_COMMENTS = 1000
-"""A packet has no more: there may be thousands of messages in 65,000 bytes."""
+_MAX_COMMENTS = 1000
+"""Maximum comments of a packet: 65,000 bytes may contain thousands of messages."""
 
-_SEGMENT_BYTES = 65_000
-"""What fits into an IP packet beside its headers."""
+_MAX_SEGMENT_BYTES = 65_000
+"""Bytes that fit into an IP packet with its headers."""
 
 _SECTION_HEADER = b"\n\r\r\n"
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
@@ -42,10 +51,10 @@ _OPT_COMMENT, _SHB_USERAPPL = 1, 4
 
 
 class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so its class is Any
-    """Scapy's writer with times in nanoseconds, on a file that is open already."""
+    """Scapy's writer with times in nanoseconds, on an open file."""
 
     def __init__(self, file: BinaryIO, session: SessionRow) -> None:
-        # Scapy's own opens a file by its name; this sets all that it sets besides.
+        # Scapy's __init__ opens a file by its name; this sets all its other attributes.
         self.filename = getattr(file, "name", "")
         self.f = file
         self.header_present = False
@@ -71,17 +80,17 @@ class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so 
         self.f.write(self.build_block(struct.pack("<I", 1), interface, nanoseconds))
 
     def put(self, packet: bytes, ts_ns: int, sent: int, comments: list[str]) -> None:
-        """Write a packet of which `sent` bytes were sent."""
-        if len(comments) > _MOST_COMMENTS:
-            more = f"and {len(comments) - _MOST_COMMENTS + 1:,} more comments"
-            comments = [*comments[: _MOST_COMMENTS - 1], more]
+        """Write a packet whose original length is `sent` bytes."""
+        if len(comments) > _MAX_COMMENTS:
+            more = f"and {len(comments) - _MAX_COMMENTS + 1:,} more comments"
+            comments = [*comments[: _MAX_COMMENTS - 1], more]
         cut = [_comment(comment) for comment in comments]
         self._write_packet(packet, _LINKTYPE_RAW, sec=ts_ns, usec=0, wirelen=sent, comments=cut)
 
 
 def _comment(text: str) -> bytes:
-    """A comment that is one line, drives no terminal, and is not too long."""
-    return printable(text).encode()[:_COMMENT_BYTES].decode(errors="ignore").encode()
+    """Encode a comment as one printable line of limited length."""
+    return printable(text).encode()[:_MAX_COMMENT_BYTES].decode(errors="ignore").encode()
 
 
 def _option(code: int, value: bytes) -> bytes:
@@ -89,7 +98,7 @@ def _option(code: int, value: bytes) -> bytes:
 
 
 def write(timeline: Timeline, file: BinaryIO) -> None:
-    """Write all that was sent in a session, in the order in which it came."""
+    """Write everything that was sent in a session, in order."""
     rows = streams(timeline)
     begun_before = {
         (number, direction)
@@ -112,7 +121,7 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
     comments = _Comments(timeline)
     writer = _Writer(file, timeline.session)
     writer.write_header(None)
-    turns = _Turns(connections, comments)
+    turns = _ConnectionEvents(connections, comments)
     for row, missing in datagrams(timeline):
         for ts_ns, packet, said in turns.before(row):
             writer.put(packet, ts_ns, len(packet), said)
@@ -120,9 +129,9 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
         if connection is not None:
             for piece in _segments(row):
                 lost = 0 if piece.data is not None else piece.length or 0
-                packet = connection.sends(piece, lost)
+                packet = connection.send(piece, lost)
                 writer.put(packet, row.ts_ns, len(packet) + lost, comments.of(piece))
-                packet = connection.receives(piece)
+                packet = connection.acknowledge(piece)
                 writer.put(packet, row.ts_ns, len(packet), [])
         elif row.data is not None:
             client, server = ends[row.stream_id]
@@ -134,7 +143,7 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
 
 
 def _open_before(timeline: Timeline) -> set[int]:
-    """The streams of which the first bytes are in the database before this one."""
+    """Return the streams whose first bytes are in the previous database."""
     rows = timeline.connection.execute(
         "SELECT stream_id FROM chunks WHERE offset > 0 AND id IN (SELECT min(id) FROM chunks"
         " WHERE stream_id IN (SELECT id FROM streams WHERE session_id = ?) GROUP BY stream_id, direction)",
@@ -144,49 +153,49 @@ def _open_before(timeline: Timeline) -> set[int]:
 
 
 def _segments(row: ChunkRow) -> Iterator[ChunkRow]:
-    """Bytes of a stream, or a gap, in parts that fit into packets."""
+    """Split a stream's bytes, or a gap, into parts that fit into packets."""
     length = len(row.data) if row.data is not None else row.length or 0
-    for start in range(0, length, _SEGMENT_BYTES):
-        size = min(_SEGMENT_BYTES, length - start)
+    for start in range(0, length, _MAX_SEGMENT_BYTES):
+        size = min(_MAX_SEGMENT_BYTES, length - start)
         data = row.data[start : start + size] if row.data is not None else None
         yield msgspec.structs.replace(row, offset=row.offset + start, length=size, data=data)
 
 
 class _Connection:
-    """The packets of a TCP stream. `begun` are the directions of which the beginning was seen.
+    """The packets of a TCP stream. `begun` are the directions whose beginning was captured.
 
-    Its SYNs have numbers of its own, as another stream may have been between the same ports.
+    Its SYNs have their own sequence numbers, as another stream may have used the same ports.
     """
 
-    def __init__(self, row: Stream, ends: Ends, begun: list[Direction]) -> None:
+    def __init__(self, row: Stream, ends: Endpoints, begun: list[Direction]) -> None:
         self.row = row
-        self._ends: dict[Direction, Ends] = {"c2s": ends, "s2c": (ends[1], ends[0])}
+        self._ends: dict[Direction, Endpoints] = {"c2s": ends, "s2c": (ends[1], ends[0])}
         self._begun = begun
         self._isn = row.id * 1_000_000
         self._next: dict[Direction, int] = {"c2s": self._isn + 1, "s2c": self._isn + 1}
 
-    def opening(self) -> Iterator[bytes]:
-        """The handshake (RFC 9293, 3.5), or what of it was seen."""
+    def handshake(self) -> Iterator[bytes]:
+        """Yield the handshake (RFC 9293, 3.5), as far as it was captured."""
         if "c2s" in self._begun:
             yield tcp_packet(self._ends["c2s"], self._isn, 0, SYN)
             if "s2c" in self._begun and self.row.close_reason != "refused":
                 yield tcp_packet(self._ends["s2c"], self._isn, self._isn + 1, SYN | ACK)
                 yield self._segment("c2s", ACK)
 
-    def sends(self, segment: ChunkRow, missing: int) -> bytes:
-        """Bytes; or the headers of those that are missing."""
+    def send(self, segment: ChunkRow, missing: int) -> bytes:
+        """Return a segment with bytes, or only the headers if they are missing."""
         way = segment.direction
         data = segment.data or b""
         packet = self._segment(way, PSH | ACK, data, missing)
         self._next[way] += len(data) + missing
         return packet
 
-    def receives(self, segment: ChunkRow) -> bytes:
-        """The other side says that it has them."""
+    def acknowledge(self, segment: ChunkRow) -> bytes:
+        """Return the acknowledgement of a segment."""
         return self._segment(OPPOSITE[segment.direction], ACK)
 
-    def ending(self) -> Iterator[bytes]:
-        """The end, as far as there is a packet for it."""
+    def teardown(self) -> Iterator[bytes]:
+        """Yield the packets that end the stream, if its close reason has any."""
         if self.row.close_reason == "closed":
             yield self._segment("c2s", FIN | ACK)
             self._next["c2s"] += 1
@@ -202,14 +211,14 @@ class _Connection:
         return tcp_packet(self._ends[way], self._next[way], self._next[OPPOSITE[way]], flags, data, missing)
 
 
-class _Turns:
-    """When connections open and end between the rows of their bytes."""
+class _ConnectionEvents:
+    """The starts and ends of connections, in order between the rows of bytes."""
 
     def __init__(self, connections: dict[int, _Connection], comments: _Comments) -> None:
         self._connections = connections
         self._comments = comments
         self._unopened = {number: connection.row.opened_ns for number, connection in connections.items()}
-        # What ends makes room for what opens at the same time.
+        # At the same time, ends come before starts.
         self._turns = sorted(
             [(ts_ns, 1, number) for number, ts_ns in self._unopened.items()]
             + [
@@ -225,13 +234,13 @@ class _Turns:
         )
 
     def before(self, row: ChunkRow | None) -> Iterator[tuple[int, bytes, list[str]]]:
-        """The packets between the last row and this one, or the end, with their times and comments."""
+        """Yield the packets between the previous row and this one, or the end, with times and comments."""
         while self._turns and (row is None or self._turns[-1][0] < row.ts_ns):
             ts_ns, kind, number = self._turns.pop()
             if kind == 1:
                 yield from self._open(number)
             else:
-                for packet in self._connections[number].ending():
+                for packet in self._connections[number].teardown():
                     yield ts_ns, packet, []
         if row is not None:
             yield from self._open(row.stream_id)
@@ -240,22 +249,21 @@ class _Turns:
         ts_ns = self._unopened.pop(number, None)
         if ts_ns is not None:
             said = self._comments.of_opening(number)
-            for packet in self._connections[number].opening():
+            for packet in self._connections[number].handshake():
                 yield ts_ns, packet, said
                 said = []
 
 
-def _deed(row: StoredAlteration) -> str:
-    """What Kiebitz has done to a message."""
-    return f"Kiebitz: {deed(row, field_words(row.fields) if row.fields else '')}"
+def _alteration_text(row: StoredAlteration) -> str:
+    return f"Kiebitz: {alteration_text(row, field_words(row.fields) if row.fields else '')}"
 
 
 class _Comments:
-    """What the packets of a session mean.
+    """The comments of a session's packets.
 
-    What is said of which bytes is put into a temporary table, by which each packet finds its own: the
-    database's own indexes do not lead from a place to a message. What is said of no bytes (nobody listens
-    there, the beginning is missing) stands with the last packet before it.
+    A temporary table maps positions to messages and diagnostics, as the database has no such index. A
+    diagnostic without bytes (nothing listens there, the beginning is missing) is put on the last packet
+    before it.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -276,14 +284,14 @@ class _Comments:
         self._kept_back = deque(row for row in alterations(timeline, "a.length = 0"))
         self._of_chunk: defaultdict[int, list[int]] = defaultdict(list)
         self._of_opening: defaultdict[int, list[int]] = defaultdict(list)
-        self._place_by_time(session)
+        self._assign_by_time(session)
 
     def of(self, row: ChunkRow) -> list[str]:
-        """A comment for each message that begins in these bytes, and for each thing that is wrong there."""
+        """Return a comment for each message that begins in these bytes, and for each diagnostic there."""
         kept_back: list[str] = []
         while self._kept_back and self._kept_back[0].chunk_id < row.id:
             dropped = self._kept_back.popleft()
-            kept_back.append(f"before this, on stream {dropped.stream.id}: {_deed(dropped)}")
+            kept_back.append(f"before this, on stream {dropped.stream.id}: {_alteration_text(dropped)}")
         return kept_back + self._of_bytes(row)
 
     def _of_bytes(self, row: ChunkRow) -> list[str]:
@@ -292,7 +300,7 @@ class _Comments:
         if row.data:
             place, more = "offset >= ? AND offset < ? AND length > 0", row.offset + len(row.data)
         else:
-            # Where an empty datagram stands the next one begins: length and time tell it apart.
+            # An empty datagram has the same offset as the next one: length and time distinguish them.
             place, more = "offset = ? AND ts_ns = ? AND length = 0", row.ts_ns
         found = self._connection.execute(
             f"SELECT kind, id FROM temp.places WHERE stream_id = ? AND direction = ? AND {place}"
@@ -305,11 +313,11 @@ class _Comments:
         return comments + self._each(self._of_chunk.pop(row.id, []))
 
     def of_opening(self, stream_id: int) -> list[str]:
-        """What is wrong with a connection of which no bytes have come."""
+        """Return the diagnostics of a connection without bytes."""
         return self._each(self._of_opening.pop(stream_id, []))
 
-    def _place_by_time(self, session: tuple[int]) -> None:
-        """Find the packet for each diagnostic that is about no bytes."""
+    def _assign_by_time(self, session: tuple[int]) -> None:
+        """Assign each diagnostic without bytes to a packet."""
         waiting: defaultdict[tuple[int, str], deque[tuple[int, int]]] = defaultdict(deque)
         for number, stream_id, direction, ts_ns in self._connection.execute(
             "SELECT id, stream_id, direction, ts_ns FROM diagnostics WHERE message_id IS NULL AND length = 0"
@@ -339,10 +347,14 @@ class _Comments:
         ).fetchone()
         said = f"{name} {field_words(json.loads(fields))}".rstrip()
         if kind is not None:
-            # What people read first comes first: fields may be long.
+            # The sentence comes first, as fields may be long.
             said = f"{sentence(protocol, kind, json.loads(data))} · {said}"
         altered = self._altered.of(number)
-        return [said, *([_deed(altered)] if altered is not None else []), *self._flaws("message_id", number)]
+        return [
+            said,
+            *([_alteration_text(altered)] if altered is not None else []),
+            *self._flaws("message_id", number),
+        ]
 
     def _each(self, numbers: list[int]) -> list[str]:
         return [text for number in numbers for text in self._flaws("id", number)]

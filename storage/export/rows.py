@@ -1,6 +1,6 @@
-"""A session's messages as rows of one table, for CSV and Parquet: who said what, when, and what came of it.
+"""A session's messages as rows of one table, for CSV and Parquet, with sender, time and event.
 
-Streams, messages, events and games stand there by their numbers within the session.
+Streams, messages, events and games have their numbers within the session.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kiebitz.storage.database.schema import GREATEST_ID, OF_MESSAGE
+from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE, GREATEST_ID
 from kiebitz.storage.derived.selection import Selection
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.players import name_of_stream
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 
 class MessageRow(NamedTuple):
-    """A message as it is exported; the names are those of the columns.
+    """An exported message; the field names are those of the columns.
 
-    `time` is in seconds since the session began, `ts_ns` the same moment in nanoseconds since 1970 UTC;
-    `fields` and `data` are JSON text. From `event` to `data` it is about the event that the message tells of.
+    `time` is in seconds since the start of the session, `ts_ns` the same time in nanoseconds since 1970 UTC;
+    `fields` and `data` are JSON text. `event` to `data` describe the event that the message reports.
     """
 
     time: float
@@ -46,13 +46,13 @@ class MessageRow(NamedTuple):
 
 
 def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iterator[MessageRow]:
-    """The session's messages, or those of a part, in order."""
+    """Yield the session's messages, or those of a part, in order."""
     first, last = (0, GREATEST_ID) if selection is None else selection.messages.span
-    # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
+    # The plus keeps SQLite from starting with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, m.game_id,"
         " e.id, e.kind, e.actor, e.data, (SELECT count(*) FROM diagnostics WHERE message_id = m.id),"
-        f" (SELECT a.action FROM alterations AS a WHERE {OF_MESSAGE}), s.protocol"
+        f" (SELECT a.action FROM alterations AS a WHERE {ALTERATION_OF_MESSAGE}), s.protocol"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
         " LEFT JOIN events AS e ON e.id = m.event_id"
         " WHERE m.id BETWEEN ? AND ? AND +s.session_id = ? ORDER BY m.id",
@@ -60,7 +60,7 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
     )
     player = name_of_stream(timeline)
     number, if_any = timeline.numbers.number, timeline.numbers.number_if_any
-    for row in increasing(rows):
+    for row in check_ascending(rows):
         message, ts_ns, stream, client, server, direction, name, fields, game = row[:9]
         event, kind, actor, data, flaws, altered, protocol = row[9:]
         if selection is not None and message not in selection.messages:

@@ -1,1 +1,1 @@
-"""Display filters as conditions of SQL, for SQLite and DuckDB."""
+"""Display filters as SQL conditions, for SQLite and DuckDB."""

@@ -1,7 +1,7 @@
-"""SQL dialects of the two engines: a session's SQLite, and the DuckDB of a corpus.
+"""SQL dialects of the two engines: SQLite for a session database, DuckDB for a corpus.
 
-There rows of many captures stand in one table, and an id counts within its capture: so each step from one
-record to another also compares `capture`. Each capture is one session.
+A corpus table has rows of many captures, and an id is unique within its capture only: so each join also
+compares `capture`. Each capture is one session.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ from typing import NamedTuple
 import msgspec
 
 from kiebitz.dissectors.filters.rows import Owner, Target
-from kiebitz.storage.database.schema import OF_MESSAGE
+from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The SQL fragments of an engine's conditions.
+    """The SQL fragments of an engine's conditions, with `{}` as placeholder.
 
-    `ways`: from a row to what belongs to it; the condition on that goes into the braces. `started`: when the
-    session of a row began. `contains`: whether the text in the braces has another one in it. `called`: what
-    the client of a stream (alias s) calls itself.
+    Attributes:
+        ways: Target -> owner -> join from a row to its related records; the placeholder is the condition on
+            these.
+        started: Target -> start time of the row's session.
+        contains: Test whether the text in the placeholder contains another one.
+        called: The name of a stream's client (alias s).
     """
 
-    ways: Mapping[Target, Mapping[Owner, str]]
+    joins: Mapping[Target, Mapping[Owner, str]]
     started: Mapping[Target, str]
     contains: str
-    called: str
+    client_name: str
 
 
-class _Step(NamedTuple):
+class _Join(NamedTuple):
     """A join from a record (alias `origin`) to those whose `key` is its `reference`."""
 
     table: str
@@ -39,21 +42,21 @@ class _Step(NamedTuple):
     reference: str
 
 
-_To = Callable[[_Step], str]
+_To = Callable[[_Join], str]
 
-_SESSION_OF_STREAM = _Step("sessions", "x", "id", "s", "session_id")
-_MESSAGES_OF_EVENT = _Step("messages", "m", "event_id", "e", "id")
-_MESSAGE_OF_DIAGNOSTIC = _Step("messages", "m", "id", "d", "message_id")
+_SESSION_OF_STREAM = _Join("sessions", "x", "id", "s", "session_id")
+_MESSAGES_OF_EVENT = _Join("messages", "m", "event_id", "e", "id")
+_MESSAGE_OF_DIAGNOSTIC = _Join("messages", "m", "id", "d", "message_id")
 
 
-def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
-    """The ways from each kind of row; `alteration` is that from a message to what was done to it."""
-    stream = to(_Step("streams", "s", "id", "m", "stream_id"))
+def _joins(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
+    """Return the joins from each kind of row; `alteration` is that from a message to its alteration."""
+    stream = to(_Join("streams", "s", "id", "m", "stream_id"))
     session = stream.format(to(_SESSION_OF_STREAM))
-    event = to(_Step("events", "e", "id", "m", "event_id"))
-    diagnostics = to(_Step("diagnostics", "d", "message_id", "m", "id"))
+    event = to(_Join("events", "e", "id", "m", "event_id"))
+    diagnostics = to(_Join("diagnostics", "d", "message_id", "m", "id"))
     messages, message = to(_MESSAGES_OF_EVENT), to(_MESSAGE_OF_DIAGNOSTIC)
-    own_stream = to(_Step("streams", "s", "id", "d", "stream_id"))
+    own_stream = to(_Join("streams", "s", "id", "d", "stream_id"))
     return {
         "messages": {
             "message": "{}",
@@ -69,8 +72,8 @@ def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
             "diagnostic": messages.format(diagnostics),
             "alteration": messages.format(alteration),
             "stream": messages.format(stream),
-            "table": to(_Step("tables", "t", "id", "e", "table_id")),
-            "session": to(_Step("sessions", "x", "id", "e", "session_id")),
+            "table": to(_Join("tables", "t", "id", "e", "table_id")),
+            "session": to(_Join("sessions", "x", "id", "e", "session_id")),
         },
         "diagnostics": {
             "diagnostic": "{}",
@@ -83,15 +86,15 @@ def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
     }
 
 
-def _in_database(step: _Step) -> str:
+def _in_database(step: _Join) -> str:
     table, alias, key, origin, reference = step
     if table == "streams":
-        # There are few: SQLite finds them once, and not for each row.
+        # There are few streams: SQLite finds them once, not for each row.
         return f"{origin}.{reference} IN (SELECT {alias}.{key} FROM {table} AS {alias} WHERE {{}})"
     return f"EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{key} = {origin}.{reference} AND {{}})"
 
 
-def _in_capture(step: _Step) -> str:
+def _in_capture(step: _Join) -> str:
     table, alias, key, origin, reference = step
     return (
         f"EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{key} = {origin}.{reference}"
@@ -106,7 +109,7 @@ _STARTED_OF_STREAM = (
 _STARTED_OF_CAPTURE = "(SELECT x.started_ns FROM sessions AS x WHERE x.capture = {}.capture)"
 
 SQLITE = Dialect(
-    _ways(_in_database, f"EXISTS (SELECT 1 FROM alterations AS a WHERE {OF_MESSAGE} AND {{}})"),
+    _joins(_in_database, f"EXISTS (SELECT 1 FROM alterations AS a WHERE {ALTERATION_OF_MESSAGE} AND {{}})"),
     {
         "messages": _STARTED_OF_STREAM.format("m"),
         "events": "(SELECT x.started_ns FROM sessions AS x WHERE x.id = e.session_id)",
@@ -117,8 +120,8 @@ SQLITE = Dialect(
 )
 
 DUCKDB = Dialect(
-    # In a capture nothing is altered.
-    _ways(_in_capture, "EXISTS (SELECT 1 FROM (SELECT '' AS action WHERE FALSE) AS a WHERE {})"),
+    # A corpus has no alterations.
+    _joins(_in_capture, "EXISTS (SELECT 1 FROM (SELECT '' AS action WHERE FALSE) AS a WHERE {})"),
     {
         "messages": _STARTED_OF_CAPTURE.format("m"),
         "events": _STARTED_OF_CAPTURE.format("e"),

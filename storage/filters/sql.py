@@ -1,8 +1,8 @@
-"""The SQL back end of filters: one condition, in which every value is a parameter.
+"""The SQL back end of filters: one condition in which every value is a parameter.
 
 The row's table has the alias m (messages), e (events) or d (diagnostics). A condition may be NULL where a row
-has no such value; that counts as false, and a `not` is written `IS NOT TRUE`: NULL never passes for true.
-SQLite and DuckDB read the same conditions, but for what `dialects` has.
+has no such value; that counts as false, so `not` becomes `IS NOT TRUE`. SQLite and DuckDB use the same
+conditions, except for the fragments in `dialects`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from kiebitz.dissectors.filters import Filter
 from kiebitz.dissectors.filters.fields import AnyField, Column, MessageField, StateField
 from kiebitz.dissectors.filters.rows import JSON, Owner, Target, ValueLocation, locations
-from kiebitz.dissectors.filters.semantics import AllOf, AnyOf, Condition, Meaning, of_rows
+from kiebitz.dissectors.filters.semantics import AllOf, AnyOf, Condition, Meaning, with_row_ids
 from kiebitz.dissectors.filters.syntax import Passage, Step
 from kiebitz.dissectors.filters.values import Test, holds, holds_inside, texts_in
 from kiebitz.dissectors.grammar.grammar import to_json
@@ -45,23 +45,24 @@ def to_sql(
     """Return a filter as a condition for WHERE, with its parameters in order.
 
     `numbers` are those of the rows' session. The row's table must have the alias m (messages), e (events) or
-    d (diagnostics) and the connection the functions of `register_functions`; `reason_of` explains what one of
-    them has raised. NULL counts as false, so do not negate the whole.
+    d (diagnostics). The connection needs the functions of `register_functions`; `original_error` finds their
+    exceptions. NULL counts as false, so do not negate the whole.
     """
-    condition, parameters = _condition(of_rows(wanted.meaning, target, numbers), target, dialect)
+    condition, parameters = _condition(with_row_ids(wanted.meaning, target, numbers), target, dialect)
     return f"({condition})", parameters
 
 
 def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
     """Return a condition on one row of a target, not yet in parentheses, and its parameters in order."""
     if isinstance(meaning, Condition):
-        sql, parameters = _single(meaning, target, dialect)
+        sql, parameters = _condition_of(meaning, target, dialect)
         return (sql if meaning.wanted else f"({sql}) IS NOT TRUE"), parameters
     word, kept_together = (" AND ", (AllOf, AnyOf)) if isinstance(meaning, AllOf) else (" OR ", (AnyOf,))
     parts: list[str] = []
     parameters = []
-    # SQLite's parser has a small stack: no more parentheses than needed, and the deepest term first, so that
-    # it keeps one token a level and not three.
+    # SQLite's parser has a small stack: use no more parentheses than needed, and put the deepest term first,
+    # so that
+    # it keeps one token per level and not three.
     for term in sorted(meaning.terms, key=_depth, reverse=True):
         sql, of_term = _condition(term, target, dialect)
         parts.append(f"({sql})" if isinstance(term, kept_together) else sql)
@@ -72,42 +73,42 @@ def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str,
 def register_functions(
     connection: sqlite3.Connection, name_of: Callable[[int], str | None] = lambda stream: None
 ) -> None:
-    """Give a connection the functions that the conditions call. Raises sqlite3.Error.
+    """Register the functions that the conditions call. Raises sqlite3.Error.
 
-    `name_of` knows what the client of a stream calls itself. An error of such a function (FilterError) comes
-    out of SQLite as an OperationalError: see `reason_of`.
+    `name_of` returns the name of a stream's client. SQLite reports an exception of such a function
+    (FilterError) as an OperationalError: see `original_error`.
     """
     for name, function in FUNCTIONS.items():
-        connection.create_function(name, 2, _keeping_reasons(function), deterministic=True)
-    connection.create_function("kiebitz_name", 1, _keeping_reasons(name_of), deterministic=True)
+        connection.create_function(name, 2, _remember_error(function), deterministic=True)
+    connection.create_function("kiebitz_name", 1, _remember_error(name_of), deterministic=True)
 
 
 _RAISED = "user-defined function raised exception"
-"""SQLite's message for any exception that a Python function has raised."""
+"""SQLite's message for any exception in a Python function."""
 
 
-class _Reasons(threading.local):
-    """The last thing that a function has raised in this thread: SQLite does not pass it on."""
+class _LastError(threading.local):
+    """The last exception of a function in this thread, as SQLite does not pass it on."""
 
     last: BaseException | None = None
 
 
-_reasons = _Reasons()
+_last_error = _LastError()
 
 
-def reason_of(error: Exception) -> BaseException:
+def original_error(error: Exception) -> BaseException:
     """Return the exception of a registered function that caused `error` (FilterError, Ctrl-C), or `error`."""
-    if _reasons.last is not None and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
-        return _reasons.last
+    if _last_error.last is not None and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
+        return _last_error.last
     return error
 
 
-def _keeping_reasons(function: Callable[..., Any]) -> Callable[..., Any]:
+def _remember_error(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*values: Any) -> Any:
         try:
             return function(*values)
         except BaseException as error:
-            _reasons.last = error
+            _last_error.last = error
             raise
 
     return called
@@ -117,28 +118,30 @@ def _depth(meaning: Meaning) -> int:
     return 0 if isinstance(meaning, Condition) else 1 + max(map(_depth, meaning.terms))
 
 
-def _single(single: Condition, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
+def _condition_of(single: Condition, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
     subject, test = single.subject, single.test
     if isinstance(subject, Column):
-        ways = [
+        conditions = [
             _in_column(subject, test, where, target, dialect) for where in locations(subject.name, target)
         ]
-        if len(ways) == 1:
-            return ways[0]
-        return f"({' OR '.join(sql for sql, _ in ways)})", [one for _, several in ways for one in several]
+        if len(conditions) == 1:
+            return conditions[0]
+        return f"({' OR '.join(sql for sql, _ in conditions)})", [
+            one for _, several in conditions for one in several
+        ]
     if isinstance(subject, AnyField):
         where = JSON[target]
         sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path, dialect)
-        return dialect.ways[target][where.owner].format(sql), parameters
-    sql = "m.name = ? AND " + dialect.ways["messages"]["stream"].format("s.protocol = ?")
-    # No catalog for stored rows has a state.
+        return dialect.joins[target][where.owner].format(sql), parameters
+    sql = "m.name = ? AND " + dialect.joins["messages"]["stream"].format("s.protocol = ?")
+    # No catalog for stored rows contains a state.
     assert not isinstance(subject, StateField)
     message_parameters: Parameters = [subject.message, subject.protocol]
     if isinstance(subject, MessageField):
         inside, parameters = _inside("m.fields", test, subject.path, dialect)
         sql += f" AND {inside}"
         message_parameters += parameters
-    return dialect.ways[target]["message"].format(f"({sql})"), message_parameters
+    return dialect.joins[target]["message"].format(f"({sql})"), message_parameters
 
 
 def _in_column(
@@ -146,21 +149,23 @@ def _in_column(
 ) -> tuple[str, Parameters]:
     if where.reading == "texts":
         value = f"{_ALIASES[where.owner]}.{where.column}"
-        return dialect.ways[target][where.owner].format(f"kiebitz_texts({value}, ?)"), [_question(test)]
+        return dialect.joins[target][where.owner].format(f"kiebitz_texts({value}, ?)"), [
+            _encode_question(test)
+        ]
     sql, parameters = _compared(_value(column, where, target, dialect), test, dialect)
-    return dialect.ways[target][where.owner].format(sql), parameters
+    return dialect.joins[target][where.owner].format(sql), parameters
 
 
 def _inside(value: str, test: Test, path: tuple[Step, ...], dialect: Dialect) -> tuple[str, Parameters]:
-    """A condition on a JSON object. Most have no such name, which the engine sees sooner than Python."""
+    """Return a condition on a JSON object; most lack the name, which the engine tests faster than Python."""
     name = next(step for step in path if isinstance(step, str))
     has = dialect.contains.format(value)
-    return f"({has} AND kiebitz_field({value}, ?))", [to_json(name), _question(test, path)]
+    return f"({has} AND kiebitz_field({value}, ?))", [to_json(name), _encode_question(test, path)]
 
 
 def _value(column: Column, where: ValueLocation, target: Target, dialect: Dialect) -> str:
     if where.reading == "name":
-        return dialect.called
+        return dialect.client_name
     sql = f"{_ALIASES[where.owner]}.{where.column}"
     return f"{sql} - {dialect.started[target]}" if column.name == "time" else sql
 
@@ -172,20 +177,20 @@ def _compared(value: str, test: Test, dialect: Dialect) -> tuple[str, Parameters
     if test.question == "contains":
         return dialect.contains.format(value), parameters
     if test.question == "matches":
-        return f"kiebitz_matches({value}, ?)", [_question(test)]
+        return f"kiebitz_matches({value}, ?)", [_encode_question(test)]
     if test.question == "in" and len(parameters) != 1:
-        # DuckDB reads no empty list.
+        # DuckDB does not accept an empty list.
         return (f"{value} IN ({', '.join('?' * len(parameters))})" if parameters else "FALSE"), parameters
     return f"{value} {'=' if test.question == 'in' else test.question} ?", parameters
 
 
-def _question(test: Test, path: tuple[Step, ...] | None = None) -> str:
-    """A question about a JSON value, without a path about a scalar, as one parameter; `_asked` reads it."""
+def _encode_question(test: Test, path: tuple[Step, ...] | None = None) -> str:
+    """Encode a test of a JSON value, or without a path of a scalar, as a parameter for `_decode_question`."""
     return json.dumps([path, test.question, test.values, test.passage])
 
 
 @functools.lru_cache(maxsize=1000)
-def _asked(question: str) -> Callable[[object], bool]:
+def _decode_question(question: str) -> Callable[[object], bool]:
     path, kind, values, passage = json.loads(question)
     test = Test(kind, tuple(values), None if passage is None else Passage(*passage))
     return holds(test) if path is None else holds_inside(test, tuple(path))
@@ -197,9 +202,9 @@ def _field_holds(fields: str | None, question: str) -> bool:
     try:
         decoded = msgspec.json.decode(fields)
     except RecursionError:
-        # Nested so deeply that it is no field of a game; one such message must not end the whole query.
+        # No field of a game is nested so deeply; one such message must not end the whole query.
         return False
-    return _asked(question)(decoded)
+    return _decode_question(question)(decoded)
 
 
 def _texts_hold(data: str | None, question: str) -> bool:
@@ -209,13 +214,13 @@ def _texts_hold(data: str | None, question: str) -> bool:
         decoded = msgspec.json.decode(data)
     except RecursionError:
         return False
-    return any(map(_asked(question), texts_in(decoded)))
+    return any(map(_decode_question(question), texts_in(decoded)))
 
 
-# Names repeat: the cache answers for a million messages without running Python code for each.
+# Names repeat: with the cache, most rows of a million need no Python code.
 @functools.lru_cache(maxsize=1000)
 def _matches(text: str | None, question: str) -> bool:
-    return text is not None and _asked(question)(text)
+    return text is not None and _decode_question(question)(text)
 
 
 FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
@@ -223,4 +228,4 @@ FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
     "kiebitz_texts": _texts_hold,
     "kiebitz_matches": _matches,
 }
-"""The functions that conditions call, each with a text or NULL and a test of it. They raise FilterError."""
+"""Functions called by conditions, each with a text or NULL and an encoded test. They raise FilterError."""

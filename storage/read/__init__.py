@@ -1,1 +1,1 @@
-"""Reading a session: timeline, messages, positions and visibility."""
+"""Readers of a session: timeline, messages, positions and visibility."""

@@ -1,7 +1,7 @@
-"""What Kiebitz has done to a session's messages as they passed, as it is stored.
+"""Stored alterations of a session's messages by Kiebitz.
 
-A message of the listing is altered if it begins in the bytes that were passed on with an alteration. One that
-was kept from its receiver has no bytes, and so no message.
+A listed message counts as altered if it begins in bytes that were forwarded with an alteration. A dropped
+message has no forwarded bytes, and so no row among the messages.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Action, Altered, Message, Stream
-from kiebitz.storage.database.schema import OF_MESSAGE
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
-IN_WORDS: dict[Action, str] = {
+ACTION_WORDS: dict[Action, str] = {
     "drop": "dropped",
     "change": "changed",
-    "insert": "put in",
-    "double": "doubled",
+    "insert": "inserted",
+    "double": "duplicated",
     "hold": "held back",
     "delay": "delayed",
-    "reorder": "put behind others",
-    "cut": "cut into pieces",
+    "reorder": "reordered",
+    "cut": "split",
     "reset": "ended the connection at",
 }
-"""What was done, as it is said of a message."""
+"""Action -> past participle for a sentence about a message."""
 
 
 class StoredAlteration(Altered, eq=False, gc=False):
-    """An alteration as it is stored; `chunk_id` is the last row of bytes before it."""
+    """A stored alteration; `chunk_id` is the last row of bytes before it."""
 
     id: int
     chunk_id: int
 
     @property
     def fields(self) -> dict[str, Any] | None:
-        """What had been sent, as fields."""
+        """The fields of the original message."""
         return None if self.fields_json is None else msgspec.json.decode(self.fields_json)
 
     def item(self, stream: Stream) -> Altered:
-        """Return the item of the source that this row was made of."""
+        """Return the source's item from which this row was made."""
         return Altered(stream, *msgspec.structs.astuple(self)[1:-2])
 
 
@@ -59,43 +59,43 @@ def alterations(
     parameters: Sequence[str | int | float] = (),
     after: int = 0,
 ) -> Iterator[StoredAlteration]:
-    """The session's alterations above a number that meet an SQL condition (alias a), in order."""
-    # The plus keeps SQLite from taking the index by stream, and sorting all of it.
+    """Yield the session's alterations above an id that meet an SQL condition (alias a), in order."""
+    # The plus keeps SQLite from using the index by stream and sorting everything.
     rows = timeline.connection.execute(
         f"SELECT a.id, {_COLUMNS} FROM alterations AS a"
         f" WHERE a.id > ? AND +a.{_OF_SESSION} AND ({condition}) ORDER BY a.id",
         [after, timeline.session.id, *parameters],
     )
-    return (_alteration(timeline, *row) for _, *row in increasing(rows))
+    return (_alteration(timeline, *row) for _, *row in check_ascending(rows))
 
 
 def _alteration(timeline: Timeline, stream: int, *rest: Any) -> StoredAlteration:
     return StoredAlteration(timeline.stream(stream), *rest)
 
 
-def deed(row: StoredAlteration, said: str) -> str:
-    """What was done to a message, by which rule, and what had been sent, of which `said` are the fields."""
-    done = f"{IN_WORDS[row.action]} by {row.rule}"
+def alteration_text(row: StoredAlteration, said: str) -> str:
+    """Return a description of an alteration: action, rule, and original message; `said` are its fields."""
+    done = f"{ACTION_WORDS[row.action]} by {row.rule}"
     if row.original is None:
         return done
     return f"{done}; as it was sent: {row.name or UNREADABLE} {said}".rstrip()
 
 
 def count_alterations(timeline: Timeline) -> int:
-    """How often something was altered in a session."""
+    """Return the number of alterations in a session."""
     found: int = timeline.connection.execute(
         f"SELECT count(*) FROM alterations WHERE {_OF_SESSION}", (timeline.session.id,)
     ).fetchone()[0]
     return found
 
 
-def message_ids(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
-    """Alteration above a number to the first message that its receiver got for it; without one left out."""
+def altered_message_ids(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
+    """Return the first forwarded message of each alteration above an id that has one."""
     if not count_alterations(timeline):
         return {}
     return dict(
         timeline.connection.execute(
-            f"SELECT a.id, min(m.id) FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
+            f"SELECT a.id, min(m.id) FROM messages AS m JOIN alterations AS a ON {ALTERATION_OF_MESSAGE}"
             f" WHERE a.id > ? AND m.{_OF_SESSION} GROUP BY a.id",
             (after, timeline.session.id),
         ).fetchall()
@@ -103,27 +103,27 @@ def message_ids(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
 
 
 class AlteredMessages:
-    """Which messages of a session were altered, as it stands now."""
+    """The altered messages of a session."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        # Hardly any session has one, and then nothing more is asked.
+        # Hardly any session has one; then no further query is made.
         self._has_some = (
             timeline.connection.execute("SELECT 1 FROM alterations LIMIT 1").fetchone() is not None
         )
 
     def action(self, message_id: int) -> Action | None:
-        """What was done to a message; None if nothing was."""
+        """Return the alteration's action on a message; None if it was not altered."""
         found = self._found("a.action", message_id)
         return found[0] if found is not None else None
 
     def of(self, message_id: int) -> StoredAlteration | None:
-        """How a message was altered; None if it was not."""
+        """Return the alteration of a message; None if it was not altered."""
         found = self._found(_COLUMNS, message_id)
         return _alteration(self._timeline, *found) if found is not None else None
 
     def action_of_event(self, event_id: int) -> Action | None:
-        """What was done to the first message that tells of an event and was altered; None if none was."""
+        """Return the action on the first altered message that reports an event; None if none was altered."""
         found = self._found("a.action", event_id, "m.event_id")
         return found[0] if found is not None else None
 
@@ -131,15 +131,15 @@ class AlteredMessages:
         if not self._has_some:
             return None
         row: tuple[Any, ...] | None = self._timeline.connection.execute(
-            f"SELECT {columns} FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
+            f"SELECT {columns} FROM messages AS m JOIN alterations AS a ON {ALTERATION_OF_MESSAGE}"
             f" WHERE {of} = ? ORDER BY m.id LIMIT 1",
             (number,),
         ).fetchone()
         return row
 
 
-def as_message(altered: Altered) -> Message:
-    """What was sent as a message without a number, for a filter to be asked about it."""
+def original_message(altered: Altered) -> Message:
+    """Return the original message, without an id, to apply a filter to it."""
     fields_json = altered.fields_json or "{}"
     return Message(
         0,

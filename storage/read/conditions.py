@@ -1,4 +1,4 @@
-"""Filters for a session: compiled with what the installed grammars know, and as conditions of SQL."""
+"""Filters for a session: compiled with the installed grammars, and as SQL conditions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kiebitz.dissectors.registry import installed
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline
 
-# The filter language takes its time to load, and most sessions are asked without a filter.
+# The filter language loads slowly, and most sessions are read without a filter.
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import FieldCatalog, Filter, Target
     from kiebitz.storage.filters.sql import Parameters
 
 
 def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
-    """The messages and events of every protocol, or of those `spoken`, with the names of their fields."""
+    """Return the messages and events of all protocols, or of those `spoken`, with their field names."""
     from kiebitz.dissectors.filters import FieldCatalog
 
     messages: dict[str, dict[str, dict[str, str]]] = {}
@@ -33,8 +33,8 @@ def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
     return FieldCatalog(messages, events)
 
 
-def compile_wanted(text: str | None) -> Filter | None:
-    """A filter in the words of the filter language; None if there is none. Raises FilterError."""
+def compile_optional_filter(text: str | None) -> Filter | None:
+    """Compile an expression of the filter language; None stays None. Raises FilterError."""
     if text is None:
         return None
     from kiebitz.dissectors.filters import compile_filter
@@ -43,9 +43,9 @@ def compile_wanted(text: str | None) -> Filter | None:
 
 
 def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> tuple[str, Parameters]:
-    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true.
+    """Return a filter as an SQL condition with parameters; without a filter, an always true one.
 
-    The session's database gets the functions that the condition calls.
+    Registers the functions that the condition calls on the session's connection.
     """
     if wanted is None:
         return "1", []
@@ -55,8 +55,8 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     return to_sql(wanted, target, timeline.numbers)
 
 
-def names_at_end(text: str) -> tuple[str, list[str]]:
-    """What stands before the name at the end of a filter, and the names that it may become."""
+def complete_filter(text: str) -> tuple[str, list[str]]:
+    """Split off the name at the end of a filter; return the text before it and its completions."""
     from kiebitz.dissectors.filters import complete
 
     found = re.search(r"[\w.]*$", text)

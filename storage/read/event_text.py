@@ -1,7 +1,7 @@
-"""What a stored event says: asked of its protocol's grammar; to whom it was said, `visibility.py` knows.
+"""Sentences for stored events, from their protocol's grammar; `visibility.py` knows the receivers.
 
-A session may have been recorded with a plug-in that is not installed now. Its events are then shown as they
-are stored.
+A session may have been recorded with a plug-in that is not installed now. Its events are then shown as
+stored.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from kiebitz.storage.database.schema import StorageError
 
 
 def describe(protocol: str, event: Event) -> str:
-    """What happened, with all that was sent as it was sent: `printable` makes it fit for a terminal.
+    """Describe an event, with values as they were sent: escape it with `printable` for a terminal.
 
-    Raises StorageError where this Kiebitz knows the protocol, but no such events.
+    Raises StorageError if the installed version of the protocol lacks this kind of event.
     """
     dissector = dissector_of(protocol)
     if dissector is None:
         return f"{event.kind} {field_words(event.data)}".rstrip()
     if event.kind not in dissector.grammar.events:
         raise StorageError(
-            f"this Kiebitz knows no {protocol} event {event.kind}: make it anew with kiebitz redissect"
+            f"this Kiebitz has no {protocol} event {event.kind}: rebuild the session with kiebitz redissect"
         )
     return dissector.presentation.describe(event)
 
 
 def sentence(protocol: str, kind: str, data: dict[str, Any]) -> str:
-    """The same on one line, for an event of which no more is at hand. Raises StorageError as `describe`."""
+    """Describe an event on one line by its kind and data alone. Raises StorageError as `describe`."""
     return printable(describe(protocol, Event(0, 0, None, 0, 0, kind, None, data, [])))
 
 
 def game_title(protocol: str) -> str:
-    """What people call a game; the protocol's name, if that is all that is known."""
+    """Return the title of a game; the protocol's name if its grammar is not installed."""
     dissector = dissector_of(protocol)
     return protocol if dissector is None else dissector.grammar.title

@@ -1,4 +1,4 @@
-"""Where in a session's values a name stands: what a filter perhaps meant by it."""
+"""Field paths that a filter may have meant by an unknown name."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.read.timeline import Timeline
 
-_LOOKED_AT = 200
-"""So many messages, and events, that have such a name are looked into."""
+_MAX_ROWS = 200
+"""Number of messages, and of events, with such a name to search."""
 
-_BEST = 2
+_MAX_HINTS = 2
 
 
-def spoken(timeline: Timeline) -> list[str]:
-    """The protocols that are spoken in a session."""
+def session_protocols(timeline: Timeline) -> list[str]:
+    """Return the protocols of a session."""
     rows = timeline.connection.execute(
         "SELECT DISTINCT protocol FROM streams WHERE session_id = ? AND protocol IS NOT NULL",
         (timeline.session.id,),
@@ -26,10 +26,10 @@ def spoken(timeline: Timeline) -> list[str]:
     return sorted(protocol for (protocol,) in rows)
 
 
-def paths_to(timeline: Timeline, name: str) -> list[str]:
-    """Where below a field a session has a name, as filters write it, as in `resources.Holz`.
+def find_paths(timeline: Timeline, name: str) -> list[str]:
+    """Return paths below fields that end in a name, as filters write them, as in `resources.Holz`.
 
-    First in its events, then in its messages; of either the places where it is most often.
+    Paths in events come first, then those in messages; of each the most frequent ones.
     """
     from kiebitz.dissectors.filters.fields import written
 
@@ -37,19 +37,19 @@ def paths_to(timeline: Timeline, name: str) -> list[str]:
     streams = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
     found: list[str] = []
     for query in (
-        f"SELECT data FROM events WHERE session_id = ? AND instr(data, ?) LIMIT {_LOOKED_AT}",
-        f"SELECT fields FROM messages WHERE {streams} AND instr(fields, ?) LIMIT {_LOOKED_AT}",
+        f"SELECT data FROM events WHERE session_id = ? AND instr(data, ?) LIMIT {_MAX_ROWS}",
+        f"SELECT fields FROM messages WHERE {streams} AND instr(fields, ?) LIMIT {_MAX_ROWS}",
     ):
         count: Counter[str] = Counter()
         for (text,) in timeline.connection.execute(query, (number, to_json(name) + ":")):
             paths = _paths(msgspec.json.decode(text), name)
             count.update(".".join(map(written, path)) for path in paths if len(path) > 1)
-        found += [path for path, _ in count.most_common(_BEST) if path not in found]
+        found += [path for path, _ in count.most_common(_MAX_HINTS) if path not in found]
     return found
 
 
 def _paths(whole: Any, name: str) -> Iterator[tuple[str, ...]]:
-    """The paths that end in a name; a list stands for its elements."""
+    """Yield the paths that end in a name; lists add nothing to a path."""
     waiting: list[tuple[tuple[str, ...], Any]] = [((), whole)]
     while waiting:
         path, value = waiting.pop()

@@ -15,7 +15,7 @@ _BEFORE = "before"
 
 
 class RecordedIdentities(Identities):
-    """The players of a recorded session, which may grow: see `refresh`.
+    """The players of a recorded session, which may still grow: see `refresh`.
 
     `inherited` are the claims from the database that this one continues.
     """
@@ -39,7 +39,7 @@ class RecordedIdentities(Identities):
         self.add(chain(self._read_renamings(), self._read_messages()))
 
     def _read_messages(self) -> Iterator[Evidence]:
-        """Yield the new messages that tell a client alone of its own events."""
+        """Yield evidence from new messages that inform one client alone of its own events."""
         kinds = {
             (kind.kind, name): kind
             for dissector in self._dissectors()

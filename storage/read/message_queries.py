@@ -1,4 +1,4 @@
-"""The wire side of a stored session: its streams, messages and diagnostics.
+"""Queries for a session's streams, messages and diagnostics.
 
 The bytes themselves are in `storage/read/recorded_bytes.py`.
 """
@@ -14,29 +14,29 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Diagnostic, Direction, Group, Message, Severity, Stream
-from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 Parameters = Sequence[str | int | float]
 
-_OF_SESSION = OF_SESSION["messages"]
+_OF_SESSION = SESSION_CONDITIONS["messages"]
 
-SHOWN = 100
-"""So many bytes of a message without fields are shown."""
+MAX_SHOWN_BYTES = 100
+"""Maximum bytes shown of a message without fields."""
 
-FROM_ITS_BYTES: tuple[Group, ...] = ("malformed", "network")
-"""What can be said of a message from what its own connection shows."""
+VISIBLE_GROUPS: tuple[Group, ...] = ("malformed", "network")
+"""Groups of diagnostics that only depend on a message's own connection."""
 
 
-def groups_seen(player: str | None) -> tuple[Group, ...]:
-    """The groups of diagnostics that somebody may see: to a player the others tell what is hidden."""
-    return get_args(Group) if player is None else FROM_ITS_BYTES
+def visible_groups(player: str | None) -> tuple[Group, ...]:
+    """Return the visible groups of diagnostics: for a player without those that reveal hidden information."""
+    return get_args(Group) if player is None else VISIBLE_GROUPS
 
 
 class CountedStream(Stream, eq=False):
     """A stream with its bytes and, from `streams`, its numbers of messages and missing bytes.
 
-    Counting messages takes one pass over all of a session.
+    Counting messages takes one pass over the whole database.
     """
 
     bytes: int = 0
@@ -46,7 +46,7 @@ class CountedStream(Stream, eq=False):
 
 
 class StoredDiagnostic(Diagnostic, eq=False, gc=False):
-    """A diagnostic as it is stored, with name, place and event of the message it is about, if any."""
+    """A stored diagnostic, with name, position and event of its message, if any."""
 
     id: int = 0
     message: str | None = None
@@ -55,8 +55,8 @@ class StoredDiagnostic(Diagnostic, eq=False, gc=False):
     event_id: int | None = None
 
 
-class FlawOfMessage(msgspec.Struct, frozen=True):
-    """In short what is wrong with a message."""
+class MessageDiagnostic(msgspec.Struct, frozen=True):
+    """Summary of a message's diagnostic."""
 
     id: int
     severity: Severity
@@ -91,13 +91,14 @@ def streams(timeline: Timeline) -> list[CountedStream]:
         " ON told.stream_id = s.id WHERE s.session_id = ? ORDER BY s.id",
         (timeline.session.id,),
     )
-    return [CountedStream(*row) for row in increasing(rows)]
+    return [CountedStream(*row) for row in check_ascending(rows)]
 
 
 def streams_numbered(timeline: Timeline, numbers: Sequence[int]) -> list[CountedStream]:
     """Return the streams with these ids, without messages and losses."""
     rows = timeline.connection.execute(
-        f"SELECT {_STREAM} FROM streams AS s WHERE s.id IN ({marks(numbers)}) ORDER BY s.id", [*numbers]
+        f"SELECT {_STREAM} FROM streams AS s WHERE s.id IN ({placeholders(numbers)}) ORDER BY s.id",
+        [*numbers],
     )
     return [CountedStream(*row) for row in rows]
 
@@ -113,14 +114,16 @@ def messages(
 
     With `after` those above it, ascending; without it those below `before` (None: all), descending.
     """
-    which, number, order = _side(after, before)
-    # The plus keeps SQLite from taking the index by stream, and sorting all of it.
+    which, number, order = _id_range(after, before)
+    # The plus keeps SQLite from using the index by stream and sorting everything.
     rows = timeline.connection.execute(
         f"SELECT {_MESSAGE} FROM messages AS m"
         f" WHERE m.id {which} ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY m.id {order}",
         [number, timeline.session.id, *parameters],
     )
-    for number, stream, direction, ts_ns, name, fields, *rest in rows if after is None else increasing(rows):
+    for number, stream, direction, ts_ns, name, fields, *rest in (
+        rows if after is None else check_ascending(rows)
+    ):
         yield Message(
             number,
             timeline.stream(stream),
@@ -135,7 +138,7 @@ def messages(
 
 def messages_numbered(timeline: Timeline, numbers: Sequence[int]) -> Iterator[Message]:
     """Yield the messages with these ids that exist."""
-    return messages(timeline, f"m.id IN ({marks(numbers)})", numbers)
+    return messages(timeline, f"m.id IN ({placeholders(numbers)})", numbers)
 
 
 def diagnostics(
@@ -156,8 +159,8 @@ def diagnostics_by_id(
     after: int | None = 0,
     before: int | None = None,
 ) -> Iterator[StoredDiagnostic]:
-    """Yield the same by id, above `after` or below `before` as in `messages`."""
-    which, number, order = _side(after, before)
+    """Yield the diagnostics that meet a condition by id, above `after` or below `before` as in `messages`."""
+    which, number, order = _id_range(after, before)
     rows = timeline.connection.execute(
         f"SELECT {_DIAGNOSTIC} WHERE d.id {which} ? AND +d.{_OF_SESSION} AND ({condition})"
         f" ORDER BY d.id {order}",
@@ -168,40 +171,40 @@ def diagnostics_by_id(
 
 def diagnostics_numbered(timeline: Timeline, numbers: Sequence[int]) -> Iterator[StoredDiagnostic]:
     """Yield the diagnostics with these ids."""
-    return diagnostics_by_id(timeline, f"d.id IN ({marks(numbers)})", numbers)
+    return diagnostics_by_id(timeline, f"d.id IN ({placeholders(numbers)})", numbers)
 
 
-def _side(after: int | None, before: int | None) -> tuple[str, int, str]:
+def _id_range(after: int | None, before: int | None) -> tuple[str, int, str]:
     if after is not None:
         return ">", after, "ASC"
     return "<", GREATEST_ID if before is None else before, "DESC"
 
 
-def marks(values: Sequence[Any]) -> str:
+def placeholders(values: Sequence[Any]) -> str:
     """Return placeholders for an SQL list of values."""
     return ", ".join("?" * len(values))
 
 
-def flaws_of_messages(
+def diagnostics_of_messages(
     timeline: Timeline, messages: Sequence[int], groups: Sequence[Group] = get_args(Group)
-) -> dict[int, list[FlawOfMessage]]:
-    """What of these groups is wrong with each of these messages; those with which nothing is are left out."""
+) -> dict[int, list[MessageDiagnostic]]:
+    """Return the diagnostics of these groups by message, for those messages that have any."""
     rows = timeline.connection.execute(
         "SELECT message_id, id, severity, code, text FROM diagnostics"
-        f" WHERE message_id IN ({marks(messages)}) AND grp IN ({marks(groups)}) ORDER BY id",
+        f" WHERE message_id IN ({placeholders(messages)}) AND grp IN ({placeholders(groups)}) ORDER BY id",
         [*messages, *groups],
     )
-    flaws: dict[int, list[FlawOfMessage]] = {}
+    flaws: dict[int, list[MessageDiagnostic]] = {}
     for message, *flaw in rows:
-        flaws.setdefault(message, []).append(FlawOfMessage(*flaw))
+        flaws.setdefault(message, []).append(MessageDiagnostic(*flaw))
     return flaws
 
 
-class ReadingOn:
-    """Finds where parsing resumed after a flaw.
+class ResumptionFinder:
+    """Finds the message at which parsing resumed after a violation.
 
-    The first question makes one pass over the messages, of which it keeps 16 bytes each: they have no index
-    by stream.
+    The first call makes one pass over the messages and keeps 16 bytes for each, as they have no index by
+    stream.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -210,7 +213,7 @@ class ReadingOn:
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int]]] | None = None
 
     def after(self, flaw: StoredDiagnostic) -> tuple[int, str] | None:
-        """Offset and name of the next message of that direction that could be read; None if none came."""
+        """Return offset and name of the direction's next readable message; None if there is none."""
         if self._known is None:
             self._known = self._readable()
         ids, offsets = self._known.get((flaw.stream.id, flaw.direction), (array("q"), array("q")))
@@ -224,7 +227,7 @@ class ReadingOn:
         return offsets[place], row[0]
 
     def _readable(self) -> dict[tuple[int, Direction], tuple[array[int], array[int]]]:
-        """Numbers and offsets of the messages that could be read, in each direction of a flawed stream."""
+        """Return ids and offsets of the readable messages by direction of each stream with diagnostics."""
         known: dict[tuple[int, Direction], tuple[array[int], array[int]]] = {}
         rows = self._connection.execute(
             "SELECT stream_id, direction, id, offset FROM messages WHERE name != ? AND stream_id IN"

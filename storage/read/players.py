@@ -1,4 +1,4 @@
-"""What the clients of a session call themselves, stream by stream, as far as they have said it."""
+"""The names of a session's clients by stream, as far as they sent them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 from kiebitz.storage.read.visibility import Visibility
 
 
 def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
-    """Stream to what its client calls itself, in its messages numbered above `after`; the latest name counts.
+    """Return the clients' names by stream, from messages with ids above `after`; the latest name counts.
 
-    Clients who have not said it are not in it.
+    Clients that have not sent one are missing.
     """
     names: dict[int, str] = {}
     protocols = dict(
@@ -33,14 +33,14 @@ def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
     introductions = sorted(
         {name for dissector in dissectors.values() for name in dissector.identity.login_messages}
     )
-    # The plus keeps SQLite from reading all from there on.
+    # The plus keeps SQLite from reading everything from that id on.
     marks = ", ".join("?" * len(introductions))
     rows = timeline.connection.execute(
         "SELECT id, stream_id, name, fields FROM messages"
         f" WHERE name IN ({marks}) AND direction = 'c2s' AND +id > ? ORDER BY id",
         [*introductions, after],
     )
-    for _, stream, name, fields in increasing(rows):
+    for _, stream, name, fields in check_ascending(rows):
         dissector = dissectors.get(protocols.get(stream, ""))
         if dissector is not None:
             called = dissector.identity.introduced(name, "c2s", msgspec.json.decode(fields))
@@ -57,7 +57,7 @@ class StreamNames:
         self._upto = 0
 
     def learn(self, timeline: Timeline) -> None:
-        """Read the messages that came since the last time. Raises sqlite3.Error."""
+        """Read the messages that arrived since the last call. Raises sqlite3.Error."""
         last = timeline.last_id("messages")
         if last > self._upto:
             self.names |= names_of_streams(timeline, self._upto)
@@ -65,7 +65,7 @@ class StreamNames:
 
 
 def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
-    """The same as a function, which reads nothing before it is asked."""
+    """Return a function from streams to their clients' names, which reads nothing before its first call."""
     names: dict[int, str] | None = None
 
     def name(stream: int) -> str | None:
@@ -77,8 +77,8 @@ def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
     return name
 
 
-_LISTED = 8
-"""How many names a sentence gives at the most."""
+_MAX_LISTED = 8
+"""Maximum names listed in a sentence."""
 
 
 def check_player(timeline: Timeline, player: str) -> None:
@@ -89,7 +89,7 @@ def check_player(timeline: Timeline, player: str) -> None:
 
 
 def known_players(timeline: Timeline) -> set[str]:
-    """Everybody who acts in the session, or is there at its end."""
+    """Return all players that act in the session, or are present at its end."""
     known = timeline.actors() | {*Visibility(timeline).labels()}
     for table in timeline.tables():
         known |= timeline.state_at(table.id, sys.maxsize).get("players", {}).keys()
@@ -97,14 +97,14 @@ def known_players(timeline: Timeline) -> set[str]:
 
 
 def no_such_player(player: str, known: Collection[str]) -> StorageError:
-    """The error for a player whom a session does not have; it says who there is."""
+    """Return the error for an unknown player, with similar or all names."""
     actors = sorted(known)
     near = get_close_matches(player, actors, n=3)
     if near:
         hint = did_you_mean(*near)
     elif actors:
-        more = "" if len(actors) <= _LISTED else f" and {len(actors) - _LISTED} more"
-        hint = f"there are {', '.join(actors[:_LISTED])}{more}"
+        more = "" if len(actors) <= _MAX_LISTED else f" and {len(actors) - _MAX_LISTED} more"
+        hint = f"its players are {', '.join(actors[:_MAX_LISTED])}{more}"
     else:
-        hint = "nobody acts in it"
+        hint = "no player acts in it"
     return StorageError(f"there is no player {player} in this session; {hint}")

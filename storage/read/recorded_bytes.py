@@ -1,4 +1,4 @@
-"""The bytes of a stored session and the gaps in them: as they came, and those in a given place."""
+"""The recorded bytes and gaps of a session, in order or at a given position."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.model import Direction
-from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION
+from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS
 from kiebitz.storage.read.message_queries import StoredDiagnostic
-from kiebitz.storage.read.timeline import Timeline, increasing, sessions
+from kiebitz.storage.read.timeline import Timeline, check_ascending, sessions
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
-    """Bytes as they came, or a gap: then `data` is None, and so is `length` where nobody knows it."""
+    """Recorded bytes, or a gap: then `data` is None, and `length`, too, if it is unknown."""
 
     id: int
     stream_id: int
@@ -30,20 +30,20 @@ class ChunkRow(msgspec.Struct, frozen=True):
 
 
 def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]:
-    """A stream's bytes and gaps in both directions, as they came."""
+    """Yield a stream's bytes and gaps in both directions, in order."""
     rows = connection.execute(
         "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks"
         " WHERE stream_id = ? ORDER BY id",
         (stream_id,),
     )
-    return (ChunkRow(*row) for row in increasing(rows))
+    return (ChunkRow(*row) for row in check_ascending(rows))
 
 
 def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
-    """The session's bytes and gaps as they came, each with the bytes that the capture cut off it.
+    """Yield the session's bytes and gaps in order, each with the number of bytes that the capture truncated.
 
-    Where bytes were cut off a datagram, the row of the gap is told with the datagram, not by itself. In a
-    byte stream a gap is always told by itself.
+    The gap of a truncated datagram is yielded with the datagram, not by itself. In a byte stream every gap is
+    yielded by itself.
     """
     udp = {
         number
@@ -51,16 +51,16 @@ def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
             "SELECT id FROM streams WHERE session_id = ? AND transport = 'udp'", (timeline.session.id,)
         )
     }
-    # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
+    # The plus keeps SQLite from using the index by stream and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks AS c"
-        f" WHERE +c.{OF_SESSION['chunks']} ORDER BY id",
+        f" WHERE +c.{SESSION_CONDITIONS['chunks']} ORDER BY id",
         (timeline.session.id,),
     )
     held: ChunkRow | None = None
-    for row in (ChunkRow(*row) for row in increasing(rows)):
+    for row in (ChunkRow(*row) for row in check_ascending(rows)):
         if held is not None:
-            if row.stream_id in udp and _cut_off(held, row):
+            if row.stream_id in udp and _is_truncation(held, row):
                 yield held, row.length or 0
                 held = None
                 continue
@@ -70,8 +70,8 @@ def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
         yield held, 0
 
 
-def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
-    """Whether a gap is the rest of the datagram that was recorded right before it."""
+def _is_truncation(chunk: ChunkRow, gap: ChunkRow) -> bool:
+    """Return True if a gap is the rest of the datagram that was recorded right before it."""
     return (
         gap.data is None
         and chunk.data is not None
@@ -81,14 +81,14 @@ def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
     )
 
 
-def earlier_copy(connection: sqlite3.Connection, session_id: int) -> int | None:
-    """The first session before this one that has the same traffic; None if none has. Raises sqlite3.Error."""
+def find_duplicate_session(connection: sqlite3.Connection, session_id: int) -> int | None:
+    """Return the first earlier session with the same traffic; None if there is none. Raises sqlite3.Error."""
     rows = {row.id: row for row in sessions(connection)}
     this = rows[session_id]
     for row in rows.values():
         if row.id >= session_id:
             break
-        # All chunks are only compared where this much is the same.
+        # Only if this is equal are all chunks compared.
         if (row.started_ns, row.ended_ns) == (this.started_ns, this.ended_ns):
             pairs = zip_longest(_traffic(Timeline(connection, row)), _traffic(Timeline(connection, this)))
             if all(one == other for one, other in pairs):
@@ -97,8 +97,8 @@ def earlier_copy(connection: sqlite3.Connection, session_id: int) -> int | None:
 
 
 def _traffic(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
-    """A session's bytes and gaps as they came, each with who spoke with whom."""
-    # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
+    """Return a session's bytes and gaps in order, each with its addresses."""
+    # The plus keeps SQLite from using the index by stream and sorting the whole session by id.
     return timeline.connection.execute(
         "SELECT s.transport, s.client, s.server, c.direction, c.ts_ns, c.offset, c.length, c.data"
         " FROM chunks AS c JOIN streams AS s ON s.id = +c.stream_id WHERE s.session_id = ? ORDER BY c.id",
@@ -106,10 +106,10 @@ def _traffic(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
     )
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """Bytes of one direction that follow each other, or a gap among them.
+class ByteRange(msgspec.Struct, frozen=True):
+    """Contiguous bytes of one direction, or a gap among them.
 
-    Of a gap `data` is None, and so is `length` where nobody knows it.
+    In a gap `data` is None, and `length`, too, if it is unknown.
     """
 
     offset: int
@@ -117,10 +117,10 @@ class Stretch(msgspec.Struct, frozen=True):
     data: bytes | None
 
 
-class Bytes:
-    """Finds the bytes that a diagnostic points at.
+class RecordedBytes:
+    """Finds the bytes of diagnostics.
 
-    It keeps where a stream's chunks begin and when they came: 24 bytes for each.
+    It caches offsets and times of a stream's chunks: 24 bytes for each.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -128,15 +128,12 @@ class Bytes:
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
 
     def datagram(self, flaw: StoredDiagnostic) -> tuple[int, bytes] | None:
-        """The datagram that a diagnostic points into: its offset and its bytes.
-
-        None where no bytes belong to it.
-        """
+        """Return offset and bytes of the datagram with a diagnostic; None if it has no bytes."""
         ids, offsets, times = self._chunks(flaw.stream.id, flaw.direction)
         if flaw.message_offset is not None:
             place = bisect_right(offsets, flaw.message_offset) - 1
             return flaw.message_offset, self._data(ids[place]) if flaw.message_length else b""
-        # An offset alone does not tell: where a datagram ends the next one begins, and perhaps empty ones.
+        # An offset alone is ambiguous: the next datagram begins where one ends, and there may be empty ones.
         last = place = bisect_right(offsets, flaw.offset) - 1
         while place >= 0:
             if times[place] == flaw.ts_ns:
@@ -148,10 +145,11 @@ class Bytes:
             return offsets[last], self._data(ids[last])
         return None
 
-    def between(self, stream_id: int, direction: Direction, start: int, end: int) -> list[Stretch]:
-        """What a direction of a byte stream has from offset `start` to `end`; gaps are given whole."""
+    def between(self, stream_id: int, direction: Direction, start: int, end: int) -> list[ByteRange]:
+        """Return the bytes of a direction from offset `start` to `end`, with whole gaps."""
         ids, offsets, _ = self._chunks(stream_id, direction)
-        # The last chunk before `start` may reach beyond it. Gaps stand between the chunks beside them.
+        # The last chunk before `start` may reach beyond it. Gaps are recorded between their neighbouring
+        # chunks.
         before = bisect_left(offsets, start) - 2
         after = bisect_left(offsets, end)
         rows = self._connection.execute(
@@ -167,7 +165,7 @@ class Bytes:
         return _stretches(rows, start, end)
 
     def _chunks(self, stream_id: int, direction: Direction) -> tuple[array[int], array[int], array[int]]:
-        """Numbers, offsets and times of what came in one direction of a stream."""
+        """Return ids, offsets and times of the chunks in one direction of a stream."""
         known = self._known.get((stream_id, direction))
         if known is None:
             known = self._known[stream_id, direction] = (array("q"), array("q"), array("q"))
@@ -187,17 +185,17 @@ class Bytes:
         return data
 
 
-def sent_between(
+def bytes_between(
     connection: sqlite3.Connection, stream_id: int, direction: Direction, start: int, end: int
-) -> list[Stretch]:
-    """What a direction of a stream has from offset `start` to `end`, for whoever looks at one place only.
+) -> list[ByteRange]:
+    """Return the bytes of a direction from offset `start` to `end`, for a single look-up.
 
-    It keeps nothing, and in a stream of a million chunks it looks at some twenty.
+    It caches nothing, and in a stream of a million chunks it reads about twenty.
     """
     (first,) = connection.execute("SELECT min(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
     (last,) = connection.execute("SELECT max(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
     low, high = first or 0, last or 0
-    # The last chunk before `start` may reach beyond it. Their offsets grow with their numbers.
+    # The last chunk before `start` may reach beyond it. Offsets increase with ids.
     while low < high:
         middle = (low + high + 1) // 2
         row = connection.execute(
@@ -214,11 +212,11 @@ def sent_between(
         " WHERE stream_id = ? AND id >= ? AND direction = ? ORDER BY id",
         (stream_id, low, direction),
     )
-    return _stretches(_upto(end, rows), start, end)
+    return _stretches(_until(end, rows), start, end)
 
 
-def _upto(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """The chunks that begin before an offset; none is looked for once its bytes have come."""
+def _until(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the chunks that begin before an offset, up to the one that reaches it."""
     for row in rows:
         if row[0] >= end:
             return
@@ -227,9 +225,9 @@ def _upto(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
             return
 
 
-def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[Stretch]:
-    """Chunks, as offset, length and bytes, cut to what stands between two offsets; gaps are given whole."""
-    found: list[Stretch] = []
+def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[ByteRange]:
+    """Join chunks, given as offset, length and bytes, and cut them to two offsets; gaps stay whole."""
+    found: list[ByteRange] = []
     pieces: list[bytes] = []
     begin = start
     for offset, length, data in rows:
@@ -237,7 +235,7 @@ def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[St
             if start <= offset < end or offset < start < offset + (length or 0):
                 found += _joined(begin, pieces)
                 pieces = []
-                found.append(Stretch(offset, length, None))
+                found.append(ByteRange(offset, length, None))
             continue
         piece = data[max(0, start - offset) : end - offset]
         if piece:
@@ -247,6 +245,6 @@ def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[St
     return found + _joined(begin, pieces)
 
 
-def _joined(offset: int, pieces: list[bytes]) -> list[Stretch]:
+def _joined(offset: int, pieces: list[bytes]) -> list[ByteRange]:
     data = b"".join(pieces)
-    return [Stretch(offset, len(data), data)] if data else []
+    return [ByteRange(offset, len(data), data)] if data else []

@@ -1,8 +1,8 @@
-"""What the source of a stored session gave: its bytes, gaps, alterations, faults and ends, as items in order.
+"""The items of a stored session's source, in order: bytes, gaps, alterations, faults and ends.
 
-Whatever else is stored of a session follows from these. Bytes and gaps are numbered as they came, and an
-alteration knows the number that it came after. An end came after the last of its stream, and else when its
-time says: the clock may have been set back in between.
+All other rows of a session follow from these. Ids of bytes and gaps give their order, and an alteration
+stores the id of the row before it. An end comes after the last row of its stream, and otherwise by its time,
+as the clock may have been set back.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from kiebitz.storage.read.alterations import StoredAlteration, alterations
 from kiebitz.storage.read.recorded_bytes import datagrams
 from kiebitz.storage.read.timeline import Timeline
 
-# What a Fault comes to: all other findings about the network follow from the bytes.
+# The codes of a Fault: all other diagnostics about the network follow from the bytes.
 _FOLLOWS = ", ".join(map(repr, DERIVED_CODES))
 _IS_FAULT = f"(d.code = '{DIVERGENCE}' OR d.grp = 'network' AND d.code NOT IN ({_FOLLOWS}))"
 
-Spoken = tuple[str, str, str]
-"""Transport and address of a server, and the protocol it was taken to speak."""
+ServerProtocol = tuple[str, str, str]
+"""Transport and address of a server, and its protocol."""
 
 
-_BEYOND_ALL_ROWS = 1 << 63
+_MAX_ROW = 1 << 63
 
 
 class _End(NamedTuple):
-    """The end of a stream: not before `due_ns`; the source's own comes after all others of that moment."""
+    """The end of a stream, not before `due_ns`; at the same time, the source's own end comes last."""
 
     due_ns: int
     is_source: bool
@@ -42,34 +42,34 @@ class _End(NamedTuple):
 
 
 class _Alterations:
-    """A session's alterations, read one by one as the rows of bytes behind them come."""
+    """A session's alterations, read one by one as the following rows of bytes are read."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._rows = alterations(timeline)
         self._next = next(self._rows, None)
 
     def upto(self, row_id: int) -> Iterator[StoredAlteration]:
-        """Those before a row of bytes that have not been given."""
+        """Yield the next alterations before a row of bytes."""
         while self._next is not None and self._next.chunk_id < row_id:
             yield self._next
             self._next = next(self._rows, None)
 
 
 class RecordedItems:
-    """What is kept of a session; to be made while its diagnostics are still there.
+    """The source's items of a session; create it before the session's diagnostics are deleted.
 
-    `spoken` are its servers whose protocol is known, `chunks` is how many rows of bytes and gaps it has.
+    `server_protocols` has its servers with a known protocol, `chunks` the number of rows of bytes and gaps.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.spoken = spoken(timeline)
+        self.server_protocols = server_protocols(timeline)
         self.chunks: int = self._rows(
             "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
         ).fetchone()[0]
         self._streams: dict[int, Stream] = {}
         self._ends: deque[tuple[int, _End]] = deque()
-        """Ends, each with the last row of bytes before it, 0 if there is none, in order of these."""
+        """Ends, each with the last row of bytes before it (0 if there is none), sorted by that."""
         for number, transport, client, server, opened, closed, reason, last, altered_ns in self._rows(
             "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason,"
             " (SELECT coalesce(max(c.id), 0) FROM chunks AS c WHERE c.stream_id = s.id),"
@@ -94,43 +94,43 @@ class RecordedItems:
         )
 
     def items(self) -> Iterator[Item]:
-        """The items, once: an inspector that is fed with them changes their streams."""
+        """Yield the items, once: an inspector that is fed with them changes their streams."""
         alterations = _Alterations(self.timeline)
         for row, missing in datagrams(self.timeline):
             yield from self._between(alterations.upto(row.id), row.id)
-            yield from self._before(row.ts_ns)
+            yield from self._due_before(row.ts_ns)
             stream = self._streams[row.stream_id]
             if row.data is None:
                 yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
             else:
                 yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
-        yield from self._between(alterations.upto(_BEYOND_ALL_ROWS), _BEYOND_ALL_ROWS)
-        yield from self._before(None)
+        yield from self._between(alterations.upto(_MAX_ROW), _MAX_ROW)
+        yield from self._due_before(None)
 
     def renumber(self, ids: Iterator[int]) -> None:
-        """Give the streams other numbers, before there are any items."""
+        """Give the streams other ids, before any items are read."""
         for stream, number in zip(self._streams.values(), ids, strict=False):
             stream.id = number
 
     def open_streams(self) -> list[Stream]:
-        """The streams that have not ended, as the items have them."""
+        """Return the streams without an end, the same objects as in the items."""
         return [stream for stream in self._streams.values() if stream.closed_ns is None]
 
     def _between(self, alterations: Iterable[StoredAlteration], row_id: int) -> Iterator[Item]:
-        """What was altered before a row of bytes, each with what comes before it."""
+        """Yield the alterations before a row of bytes, with the items due before each."""
         for row in alterations:
             self._ended_by(row.chunk_id)
-            yield from self._before(row.ts_ns)
+            yield from self._due_before(row.ts_ns)
             yield row.item(self._streams[row.stream.id])
         self._ended_by(row_id - 1)
 
     def _ended_by(self, row_id: int) -> None:
-        """All up to a row of bytes has come: from here on, the ends behind it are told in their time."""
+        """Release the ends up to a row of bytes: from now on they are ordered by time."""
         while self._ends and self._ends[0][0] <= row_id:
             heappush(self._due, self._ends.popleft()[1])
 
-    def _before(self, ts_ns: int | None) -> Iterator[Item]:
-        """The faults and the due ends from before a moment that have not been given; all, if that is None."""
+    def _due_before(self, ts_ns: int | None) -> Iterator[Item]:
+        """Yield the faults and due ends before a time; all, if that is None."""
         while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
             yield self._faults.popleft()
         while self._due and (ts_ns is None or self._due[0][0] < ts_ns):
@@ -141,18 +141,18 @@ class RecordedItems:
         return self.timeline.connection.execute(query, (self.timeline.session.id,))
 
 
-def items_from_the_beginning(timeline: Timeline) -> RecordedItems:
-    """What is kept of a session, of which all else follows. Raises StorageError if it began elsewhere."""
+def complete_items(timeline: Timeline) -> RecordedItems:
+    """Return the source's items of a session. Raises StorageError if it began in another database."""
     if timeline.session.continues:
         raise StorageError(
-            f"session {timeline.session.id} began in the database before this one (kiebitz relay -b):"
-            " what was known of its games by then cannot be made again from the bytes that are here"
+            f"session {timeline.session.id} began in an earlier database (kiebitz relay -b):"
+            " the earlier state of its games cannot be derived from the bytes in this one"
         )
     return RecordedItems(timeline)
 
 
-def spoken(timeline: Timeline) -> set[Spoken]:
-    """The servers of a session whose protocol is known."""
+def server_protocols(timeline: Timeline) -> set[ServerProtocol]:
+    """Return the servers of a session whose protocol is known."""
     rows = timeline.connection.execute(
         "SELECT DISTINCT transport, server, protocol FROM streams"
         " WHERE session_id = ? AND protocol IS NOT NULL",

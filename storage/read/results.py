@@ -1,4 +1,4 @@
-"""How games ended, with the names of those who are told of by number."""
+"""Results of games, with names in place of players' numbers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kiebitz.storage.read.timeline import Timeline
 
 
 def named_result(timeline: Timeline, game: Game) -> dict[str, Any] | None:
-    """A game's result with players' names in place of their numbers, as far as the table knew them then."""
+    """Return a game's result with players' names for their numbers, as far as known to the table then."""
     result = game.result
     dissector = dissector_of(game.protocol)
     if not result or dissector is None:
         return result
     handles: IdentifierKinds = {**dissector.grammar.state_identifiers, **dissector.grammar.data_identifiers}
-    # Most games tell of players by name, and need no state.
+    # Most games identify players by name, and need no state.
     if not any(_has_number(value, handles.get(key)) for key, value in result.items()):
         return result
     span = timeline.span(game.id)
@@ -42,7 +42,7 @@ def _has_number(value: Any, handle: IdentifierKind | KeysOf | None) -> bool:
 
 
 def _names(players: Any) -> dict[str, str]:
-    """What the players of a state are called, by their numbers; many states have them by name anyway."""
+    """Return the names of a state's players by their numbers; many states identify them by name anyway."""
     if not isinstance(players, dict):
         return {}
     known = {number: player.get("name") for number, player in players.items() if isinstance(player, dict)}

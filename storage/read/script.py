@@ -1,4 +1,4 @@
-"""Makes a script of a stored session: its openings, messages and closings, each message with its bytes."""
+"""The replay script of a session: openings, messages with their bytes, and closings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kiebitz.dissectors.replay.script import (
     StreamOpening,
     StreamRole,
 )
-from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
 from kiebitz.storage.read.timeline import Timeline
 
 
 def script_of(timeline: Timeline) -> Script:
-    """The whole session, held in memory; streams whose protocol was not recognised are not in it."""
+    """Return the whole session, held in memory, without streams of unknown protocol."""
     rows = timeline.connection.execute(
         "SELECT id, protocol, transport, client, server, opened_ns, closed_ns FROM streams"
         " WHERE session_id = ? AND protocol IS NOT NULL ORDER BY id",
@@ -40,7 +40,7 @@ def script_of(timeline: Timeline) -> Script:
 
 
 def _is_before(mark: StreamOpening | StreamClosing, line: RecordedLine, last: dict[int, int]) -> bool:
-    """Whether a stream had begun or ended before a message; what its bytes say counts for more than times.
+    """Return True if a stream began or ended before a message; the order of bytes overrides times.
 
     `last` has each role's last message.
     """
@@ -50,8 +50,8 @@ def _is_before(mark: StreamOpening | StreamClosing, line: RecordedLine, last: di
 
 
 def _lines(timeline: Timeline, roles: dict[int, StreamRole]) -> Iterator[RecordedLine]:
-    """The messages in the order in which they were whole."""
-    recorded = Bytes(timeline.connection)
+    """Yield the messages in the order in which they were complete."""
+    recorded = RecordedBytes(timeline.connection)
     rows = timeline.connection.execute(
         "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.offset, m.length, m.event_id"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id WHERE s.session_id = ? ORDER BY m.id",

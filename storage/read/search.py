@@ -1,6 +1,6 @@
-"""Rows that meet a filter, looked for piece by piece, so that who asks can do something else in between.
+"""Incremental search for rows that pass a filter; it yields control to the caller between steps.
 
-Each piece is a range of numbers. It is made as long as takes a few milliseconds, whatever the filter asks.
+A step examines a range of ids, sized so that it takes a few milliseconds, whatever the filter.
 """
 
 from __future__ import annotations
@@ -18,57 +18,57 @@ from kiebitz.storage.read.timeline import Timeline
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_PIECE_S = 0.005
-"""A piece takes about this long."""
+_STEP_S = 0.005
+"""Target duration of a step in seconds."""
 
-_FIRST = 500
-_LONGEST = 100_000
-"""How many rows a piece looks through, at first and at the most."""
+_INITIAL_ROWS = 500
+_MAX_ROWS = 100_000
+"""Rows that a step examines: initial and maximum number."""
 
 Streams = Collection[int] | TableInfo | None
-"""These, those of a table's server, or all of the session."""
+"""The streams to search: these, those of a table's server, or all of the session."""
 
-Look = Callable[[int, int], Sequence[int]]
-"""Gives the numbers of the rows that meet, of those above the first number and up to the second."""
+Lookup = Callable[[int, int], Sequence[int]]
+"""Function that returns the matching ids above the first argument and up to the second."""
 
 
 class Search:
-    """Looks for rows; all up to number `reached` were looked at."""
+    """An incremental search; all rows up to id `reached` have been examined."""
 
-    def __init__(self, look: Look, reached: int) -> None:
+    def __init__(self, lookup: Lookup, reached: int) -> None:
         self._found = array("q")
         self.reached = reached
-        self._look = look
-        self._piece = _FIRST
+        self._lookup = lookup
+        self._step_rows = _INITIAL_ROWS
 
     @property
     def found(self) -> Sequence[int]:
-        """The numbers, ascending."""
+        """The matching ids, ascending."""
         return self._found
 
     def go_on(self, last: int, seconds: float) -> bool:
-        """Look at rows up to number `last`, for about so many seconds; whether some are left.
+        """Examine rows up to id `last` for about this many seconds; return True if some are left.
 
-        Raises sqlite3.Error; `storage.filters.reason_of` tells what a filter has raised in it.
+        Raises sqlite3.Error; `storage.filters.sql.original_error` returns a filter's own exception.
         """
         end = time.monotonic() + seconds
         while self.reached < last:
-            upto = min(self.reached + self._piece, last)
+            upto = min(self.reached + self._step_rows, last)
             begun = time.monotonic()
-            self._found.extend(self._look(self.reached, upto))
+            self._found.extend(self._lookup(self.reached, upto))
             self.reached = upto
             now = time.monotonic()
-            if now - begun < _PIECE_S / 2:
-                self._piece = min(2 * self._piece, _LONGEST)
-            elif now - begun > _PIECE_S:
-                self._piece = max(self._piece // 2, 1)
+            if now - begun < _STEP_S / 2:
+                self._step_rows = min(2 * self._step_rows, _MAX_ROWS)
+            elif now - begun > _STEP_S:
+                self._step_rows = max(self._step_rows // 2, 1)
             if now >= end:
                 break
         return self.reached < last
 
 
-class All(Search):
-    """Finds every row, without looking at any: where there is one session, they are numbered one by one."""
+class MatchAll(Search):
+    """A search that matches every row without reading any: the ids of a single session are contiguous."""
 
     def __init__(self, first: int) -> None:
         super().__init__(lambda after, upto: (), first - 1)
@@ -83,7 +83,7 @@ class All(Search):
         return False
 
 
-def events_of(
+def search_events(
     timeline: Timeline,
     table_id: int,
     wanted: Filter | None,
@@ -91,34 +91,31 @@ def events_of(
     between: tuple[int, int] | None,
     may_see: Callable[[Event], bool] | None,
 ) -> Search:
-    """Searches a table's events, by their number `seq`.
-
-    Of one game if one is named, with ids `between` two, both among them, and those that somebody may see.
-    """
+    """Search a table's events by `seq`, of a game, with ids `between` two (inclusive), that a viewer sees."""
     condition, parameters = sql_condition(timeline, wanted, "events")
     if game_id is not None:
         condition, parameters = f"e.game_id = ? AND {condition}", [game_id, *parameters]
     if between is not None:
         condition, parameters = f"e.id BETWEEN ? AND ? AND {condition}", [*between, *parameters]
 
-    def look(after: int, upto: int) -> Sequence[int]:
+    def lookup(after: int, upto: int) -> Sequence[int]:
         if may_see is None:
             return timeline.seqs(table_id, after, upto, condition, parameters)
         events = timeline.events_between(table_id, after, upto, condition, parameters)
         return [event.seq for event in events if may_see(event)]
 
-    return Search(look, timeline.first_seq(table_id))
+    return Search(lookup, timeline.first_seq(table_id))
 
 
-def messages_on(timeline: Timeline, streams: Streams, wanted: Filter | None) -> Search:
-    """Searches the session's messages, by their id."""
+def search_messages(timeline: Timeline, streams: Streams, wanted: Filter | None) -> Search:
+    """Search the session's messages by id."""
     return _on_streams(timeline, "messages", "m", streams, *sql_condition(timeline, wanted, "messages"))
 
 
-def diagnostics_on(
+def search_diagnostics(
     timeline: Timeline, streams: Streams, wanted: Filter | None, groups: Sequence[Group] = get_args(Group)
 ) -> Search:
-    """Searches the session's diagnostics, by their id, likewise: those of these groups."""
+    """Search the session's diagnostics of these groups by id."""
     condition, parameters = sql_condition(timeline, wanted, "diagnostics")
     condition = f"d.grp IN ({', '.join('?' * len(groups))}) AND ({condition})"
     return _on_streams(timeline, "diagnostics", "d", streams, condition, [*groups, *parameters])
@@ -138,19 +135,19 @@ def _on_streams(
         of, known = f"{of} AND server = ? AND protocol = ?", [*known, streams.server, streams.protocol]
     elif streams is not None:
         of, known = "SELECT value FROM json_each(?)", [to_json(sorted(streams))]
-    # The plus keeps SQLite from taking the index by stream, and so from reading all of it for each piece.
+    # The plus keeps SQLite from using the index by stream, and reading all of it in each step.
     query = (
         f"SELECT {alias}.id FROM {table} AS {alias} WHERE {alias}.id > ? AND {alias}.id <= ?"
         f" AND +{alias}.stream_id IN ({of}) AND ({condition}) ORDER BY {alias}.id"
     )
 
-    def look(after: int, upto: int) -> Sequence[int]:
+    def lookup(after: int, upto: int) -> Sequence[int]:
         rows = timeline.connection.execute(query, [after, upto, *known, *parameters])
         return [number for (number,) in rows]
 
     is_alone = timeline.connection.execute("SELECT count(*) FROM sessions").fetchone()[0] == 1
-    # What other sessions have before it is skipped in pieces, as nothing of it meets.
+    # Earlier sessions' rows are skipped in steps, as none of them matches.
     first = timeline.connection.execute(f"SELECT coalesce(min(id), 1) FROM {table}").fetchone()[0]
     if streams is None and condition == "1" and is_alone:
-        return All(first)
-    return Search(look, first - 1)
+        return MatchAll(first)
+    return Search(lookup, first - 1)

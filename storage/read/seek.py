@@ -1,7 +1,7 @@
-"""Moments of a session: how people write them, and what every table looked like then.
+"""Positions in a session: their notation, and the state of tables at a position.
 
-A moment is written `12.5s` or `12.5` (seconds since the session's start), `#EVENT` (just after that event) or
-`end`. A game that is over has left its table's state; asked for by its number, it is shown as it was at its
+A position is written `12.5s` or `12.5` (seconds since the session's start), `#EVENT` (just after that event)
+or `end`. A finished game is no longer part of its table's state; requested by number, it is shown as of its
 last event.
 """
 
@@ -23,31 +23,31 @@ from kiebitz.storage.read.visibility import Visibility
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
 _EVENT = re.compile(r"#(\d{1,18})", re.ASCII)
 
-UNDERSTOOD = "12.5s (seconds since the session's start), #7 (just after event 7) or end"
-"""The ways to write a moment, for help and errors."""
+POSITION_NOTATIONS = "12.5s (seconds since the session's start), #7 (just after event 7) or end"
+"""The notations of a position, for help and errors."""
 
 
-class MomentError(KiebitzError):
-    """A moment that cannot be read, or a game or moment that the session does not have; says which it has."""
+class PositionError(KiebitzError):
+    """An invalid position, or a game or position that the session lacks; the message says what it has."""
 
 
-class Moment(msgspec.Struct, frozen=True):
-    """A moment as it was asked for: after an event, or at a time (nanoseconds since the session's start).
+class Position(msgspec.Struct, frozen=True):
+    """A requested position: after an event, or at a time (nanoseconds since the session's start).
 
-    The event is named by its number in the session. With neither it is the end.
+    The event is given by its number in the session. With neither it is the end.
     """
 
     event: int | None = None
     elapsed_ns: int | None = None
 
 
-END = Moment()
+END = Position()
 
 
-class TableMoment(msgspec.Struct, eq=False):
+class TablePosition(msgspec.Struct, eq=False):
     """A table after its event number `seq`; `event` is that event, None before the first.
 
-    `state` is the table's; where one game was asked for, its `games` holds this game only.
+    `state` is the table's; if one game was requested, its `games` contains only that.
     """
 
     table: TableInfo
@@ -56,22 +56,22 @@ class TableMoment(msgspec.Struct, eq=False):
     state: State
 
 
-def parse_moment(text: str) -> Moment:
-    """Read a moment. Raises MomentError, which lists what is understood."""
+def parse_position(text: str) -> Position:
+    """Parse a position. Raises PositionError, which lists the notations."""
     written = text.strip()
     if written == "end":
         return END
     if (seconds := _SECONDS.fullmatch(written)) is not None:
-        return Moment(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
+        return Position(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
     if (event := _EVENT.fullmatch(written)) is not None:
-        return Moment(event=int(event[1]))
-    raise MomentError(f"{text!r} is no moment: write {UNDERSTOOD}")
+        return Position(event=int(event[1]))
+    raise PositionError(f"{text!r} is not a position: write {POSITION_NOTATIONS}")
 
 
-def last_event(timeline: Timeline, moment: Moment) -> int:
-    """The id of the session's last event that is not after a moment; 0 where nothing has happened yet.
+def last_event(timeline: Timeline, moment: Position) -> int:
+    """Return the id of the session's last event not after a position; 0 if there is none.
 
-    Raises MomentError for an event that the session does not have.
+    Raises PositionError for an event that the session does not have.
     """
     if moment.event is not None:
         return _event_id(timeline, moment.event)
@@ -80,10 +80,10 @@ def last_event(timeline: Timeline, moment: Moment) -> int:
     return timeline.last_event()
 
 
-def first_event(timeline: Timeline, moment: Moment) -> int:
-    """The id of the session's first event that is not before a moment; one past the last if there is none.
+def first_event(timeline: Timeline, moment: Position) -> int:
+    """Return the id of the session's first event not before a position; one past the last if there is none.
 
-    Raises MomentError for an event that the session does not have.
+    Raises PositionError for an event that the session does not have.
     """
     if moment.event is not None:
         return _event_id(timeline, moment.event)
@@ -92,66 +92,68 @@ def first_event(timeline: Timeline, moment: Moment) -> int:
     return timeline.last_event() + 1
 
 
-def tables_at(timeline: Timeline, moment: Moment) -> list[TableMoment]:
-    """Every table of the session at a moment. Raises MomentError for an event that is not the session's."""
+def tables_at(timeline: Timeline, moment: Position) -> list[TablePosition]:
+    """Return every table at a position. Raises PositionError for an event that the session does not have."""
     event_id = last_event(timeline, moment)
     return [
-        _table_moment(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
+        _table_position(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
     ]
 
 
-def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
-    """A game's table at a moment; at the game's last event if it is over by then.
+def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
+    """Return a game's table at a position, or at the game's last event if it is over by then.
 
-    Raises MomentError if the session has no such game, or if it has not begun by then.
+    Raises PositionError if the session has no such game, or if it has not begun by then.
     """
     game = find_game(timeline, number)
     table = timeline.table(game.table_id)
     span = timeline.span(game.id)
     before = timeline.first_seq(table.id)
     if _part(timeline.state_at(table.id, before), game) is not None:
-        # It was on when the database was begun.
+        # It was already running when the database was created.
         first_seq, last_seq = before, span[1].seq if span is not None else before
     elif span is not None:
         first_seq, last_seq = span[0].seq, span[1].seq
     else:
-        raise MomentError(f"nothing of game {number} was recorded")
+        raise PositionError(f"nothing of game {number} was recorded")
     seq = min(timeline.seq_upto(table.id, last_event(timeline, moment)), last_seq)
     if seq < first_seq:
         assert span is not None
         first, last = span
-        raise MomentError(
-            f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} to "
+        raise PositionError(
+            f"game {number} has not begun by then: it runs from {_elapsed(timeline, first)} to "
             f"{_elapsed(timeline, last)}"
         )
-    found = _table_moment(timeline, table, seq)
+    found = _table_position(timeline, table, seq)
     part = _part(found.state, game)
-    if part is None and (left := timeline.left_state(game.id, table.id, first_seq, seq)) is not None:
+    if part is None and (left := timeline.seq_of_removal(game.id, table.id, first_seq, seq)) is not None:
         part = _part(timeline.state_at(table.id, left - 1), game)
     return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
 
 
-def seen_state(hearers: Visibility, player: str, table_id: int, seq: int, game: int | None = None) -> State:
+def seen_state(
+    visibility: Visibility, player: str, table_id: int, seq: int, game: int | None = None
+) -> State:
     """Return a table's state after its event `seq` as a player sees it.
 
-    If the row of a `game` is given, only that game is in it, as it was last if it is over.
+    If the row of a `game` is given, the state contains only that game, in its last state if it is over.
     """
-    state = hearers.state(player, table_id, seq)
+    state = visibility.state(player, table_id, seq)
     if game is None:
         return state
     part = state.get("games", {}).get(str(game))
     if part is None:
-        timeline = hearers.timeline
-        left = timeline.left_state(game, table_id, timeline.first_seq(table_id), seq)
+        timeline = visibility.timeline
+        left = timeline.seq_of_removal(game, table_id, timeline.first_seq(table_id), seq)
         if left is not None:
-            part = hearers.state(player, table_id, left - 1).get("games", {}).get(str(game))
+            part = visibility.state(player, table_id, left - 1).get("games", {}).get(str(game))
     return {**state, "games": {str(game): part} if part is not None else {}}
 
 
 class Step(msgspec.Struct, eq=False):
-    """An event, its table's state after it, and when the next one comes (None after the last).
+    """An event, its table's state after it, and the time of the next event (None after the last).
 
-    `state` is as in `tables_at` and `game_at`, and only good until the next step is taken.
+    `state` is as in `tables_at` and `game_at`, and valid until the next step.
     """
 
     event: Event
@@ -160,7 +162,7 @@ class Step(msgspec.Struct, eq=False):
 
 
 class Steps:
-    """The events of a session step by step: those that are `wanted`, of one game if one is named."""
+    """The `wanted` events of a session one by one, of one game if given."""
 
     def __init__(self, timeline: Timeline, wanted: Callable[[Event], bool], game: Game | None = None) -> None:
         self._timeline = timeline
@@ -170,11 +172,11 @@ class Steps:
         self._part: Any = None
 
     def between(self, first_id: int, last_id: int) -> Iterator[Step]:
-        """The steps from the event `first_id` to `last_id`."""
+        """Yield the steps from the event `first_id` to `last_id`."""
         condition, parameters = "e.id BETWEEN ? AND ?", [first_id, last_id]
         if self._game is not None:
             condition, parameters = f"{condition} AND +e.table_id = ?", [*parameters, self._game.table_id]
-        # A step is only complete when the next one is known; what lies between them waits with it.
+        # A step is complete when the next one is known; events between them are held with it.
         waiting: list[Event] = []
         for event in self._timeline.events(condition, parameters):
             if self._shown(event):
@@ -205,13 +207,13 @@ class Steps:
 
 
 def find_game(timeline: Timeline, number: int) -> Game:
-    """A game by its number in the session. Raises MomentError, which says which games there are."""
+    """Return a game by its number in the session. Raises PositionError, which lists the existing games."""
     numbers = timeline.numbers
     game = timeline.game(numbers.row_id("games", number))
     if game is None:
         known = [numbers.number("games", game.id) for game in timeline.games()]
         having = f"games {known[0]} to {known[-1]}" if known else "no games"
-        raise MomentError(f"there is no game {number} in this session: it has {having}")
+        raise PositionError(f"there is no game {number} in this session: it has {having}")
     return game
 
 
@@ -224,13 +226,13 @@ def _event_id(timeline: Timeline, number: int) -> int:
         if first is not None:
             last = numbers.number("events", timeline.last_event())
             having = f"its events are #{numbers.number('events', first.id)} to #{last}"
-        raise MomentError(f"there is no event #{number} in this session: {having}")
+        raise PositionError(f"there is no event #{number} in this session: {having}")
     return event_id
 
 
-def _table_moment(timeline: Timeline, table: TableInfo, seq: int) -> TableMoment:
+def _table_position(timeline: Timeline, table: TableInfo, seq: int) -> TablePosition:
     event = next(iter(timeline.recent(table.id, seq, 1)), None)
-    return TableMoment(table, seq, event, timeline.state_at(table.id, seq))
+    return TablePosition(table, seq, event, timeline.state_at(table.id, seq))
 
 
 def _part(state: State, game: Game) -> Any:
@@ -238,7 +240,7 @@ def _part(state: State, game: Game) -> Any:
 
 
 def _with_game(state: State, game: Game, part: Any) -> State:
-    """A table's state with one game only, in it still or again."""
+    """Return a table's state with only one game, present or restored."""
     return {**state, "games": {str(game.id): part} if part is not None else {}}
 
 

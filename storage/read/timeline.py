@@ -1,6 +1,6 @@
-"""The timeline of a stored session: its events, and the state of a table at any moment.
+"""The timeline of a stored session: its events, and the state of a table at any position.
 
-State at a moment = the latest snapshot at or before it, plus the changes up to it.
+The state is the latest snapshot at or before the position, plus the changes since.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, 
 class SessionRow(msgspec.Struct, frozen=True):
     """A row of the table `sessions`; `continues` if it began in another database (`kiebitz relay -b`).
 
-    `before` are the last ids that were given before it.
+    `before` are the last ids assigned before it.
     """
 
     id: int
@@ -52,7 +52,7 @@ class CountedSession(SessionRow, frozen=True):
 
 
 class StoredEvent(NamedTuple):
-    """An event as it is stored, without its changes; `data` is JSON text."""
+    """A stored event without its changes; `data` is JSON text."""
 
     id: int
     table_id: int
@@ -73,16 +73,16 @@ class Timeline:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """Translates between row ids and what people call streams, games, messages and events."""
+        """The translation between row ids and displayed numbers."""
         return Numbers(self.session.before)
 
     @property
     def started_ns(self) -> int:
-        """The session's time zero; 0 where nothing was recorded."""
+        """The session's time zero; 0 if nothing was recorded."""
         return self.session.started_ns or 0
 
     def seconds(self, ts_ns: int) -> float:
-        """Return a time in seconds since the session began."""
+        """Convert a time to seconds since the start of the session."""
         return (ts_ns - self.started_ns) / 1e9
 
     def last_id(self, table: Literal["messages", "diagnostics"]) -> int:
@@ -92,14 +92,14 @@ class Timeline:
         return int(last)
 
     def tables(self) -> list[TableInfo]:
-        """The session's game tables, oldest first."""
+        """Return the session's game tables, oldest first."""
         rows = self.connection.execute(
             "SELECT id, protocol, server FROM tables WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [TableInfo(*row) for row in increasing(rows)]
+        return [TableInfo(*row) for row in check_ascending(rows)]
 
     def table(self, row_id: int) -> TableInfo:
-        """One of the tables; it may have begun after others were read."""
+        """Return a table by id; rereads all tables for an unknown id, as the session may grow."""
         if row_id not in self._tables:
             self._tables |= {table.id: table for table in self.tables()}
         return self._tables[row_id]
@@ -113,9 +113,9 @@ class Timeline:
 
     @contextmanager
     def as_of_now(self) -> Iterator[None]:
-        """Let a block of questions be answered as of one moment, while the session may be recorded on.
+        """Run a block's queries on one snapshot of the database, even if recording continues.
 
-        It is for answers that end: until then the log of the database only grows.
+        Use it only for short blocks, as the write-ahead log grows until the end.
         """
         if self.connection.in_transaction:
             yield
@@ -127,46 +127,46 @@ class Timeline:
             self.connection.rollback()
 
     def games(self) -> list[Game]:
-        """The session's games, oldest first."""
+        """Return the session's games, oldest first."""
         rows = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [_game(row) for row in increasing(rows)]
+        return [_game(row) for row in check_ascending(rows)]
 
     def game(self, number: int) -> Game | None:
-        """One game of the session, None if it has no such game."""
+        """Return one game of the session, None if it has no such game."""
         row = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND id = ?", (self.session.id, number)
         ).fetchone()
         return _game(row) if row is not None else None
 
     def actors(self) -> set[str]:
-        """Who acts in the session, by name."""
+        """Return the names of all players that act in the session."""
         rows = self.connection.execute(
             "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL", (self.session.id,)
         )
         return {name for (name,) in rows}
 
     def events(self, condition: str = "1", parameters: list[Any] | None = None) -> Iterator[Event]:
-        """The session's events that meet an SQL condition on the table `events` (alias e), in order."""
-        # The plus keeps SQLite from taking the index by time and sorting the whole session by id.
+        """Yield the session's events that meet an SQL condition on the table `events` (alias e), in order."""
+        # The plus keeps SQLite from using the index by time and sorting the whole session by id.
         rows = self.connection.execute(
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *(parameters or ())],
         )
-        return map(_event, increasing(rows))
+        return map(_event, check_ascending(rows))
 
     def stored_events(self, condition: str = "1", parameters: Sequence[Any] = ()) -> Iterator[StoredEvent]:
-        """The same events as they are stored, for whoever does not need all of each."""
+        """Yield the same events as stored, which is cheaper."""
         rows = self.connection.execute(
             "SELECT e.id, e.table_id, e.game_id, e.kind, e.actor, e.data FROM events e"
             f" WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *parameters],
         )
-        return map(StoredEvent._make, increasing(rows))
+        return map(StoredEvent._make, check_ascending(rows))
 
     def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
-        """The last `count` events of a table up to its number `seq`, oldest first."""
+        """Return the last `count` events of a table up to number `seq`, oldest first."""
         return list(self.events_between(table_id, seq - count, seq))
 
     def events_between(
@@ -191,7 +191,7 @@ class Timeline:
     def seqs(
         self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
     ) -> list[int]:
-        """The same events' numbers only."""
+        """Return only the numbers of such events."""
         rows = self.connection.execute(
             "SELECT e.seq FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
             f" AND ({condition}) ORDER BY e.seq",
@@ -200,20 +200,20 @@ class Timeline:
         return [number for (number,) in rows]
 
     def last_seq(self, table_id: int) -> int:
-        """The number of a table's last event; `first_seq` if it has none here."""
+        """Return the number of a table's last event; `first_seq` if it has none here."""
         row = self.connection.execute(
             "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
         ).fetchone()
         return row[0] if row[0] is not None else self.first_seq(table_id)
 
     def near(self, event: Event, side: Literal["before", "after"]) -> Iterator[Event]:
-        """The events of a table before one of them, latest first, or after it; read one by one."""
+        """Yield a table's events before one of them, latest first, or after it; they are read one by one."""
         if side == "before":
             return self.events_between(event.table_id, None, event.seq - 1)
         return self.events_between(event.table_id, event.seq, None)
 
     def state_at(self, table_id: int, seq: int) -> State:
-        """A table's state after its event number `seq`; `first_seq` is before the first."""
+        """Return a table's state after its event number `seq`; `first_seq` is before the first."""
         row = self.connection.execute(
             "SELECT seq, state FROM snapshots WHERE table_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
             (table_id, seq),
@@ -228,8 +228,8 @@ class Timeline:
         return state
 
     def last_event(self) -> int:
-        """The id of the session's last event; 0 if there is none."""
-        # Table by table: each answer stands at the end of an index, while the session's would be a search.
+        """Return the id of the session's last event; 0 if there is none."""
+        # Per table, the answer is at the end of an index; for the whole session it would take a search.
         row = self.connection.execute(
             "SELECT max((SELECT id FROM events WHERE table_id = t.id ORDER BY seq DESC LIMIT 1))"
             " FROM tables t WHERE t.session_id = ?",
@@ -238,18 +238,18 @@ class Timeline:
         return row[0] or 0
 
     def count_events(self) -> int:
-        """How many events the session has."""
+        """Return the number of the session's events."""
         query = "SELECT count(*) FROM events WHERE session_id = ?"
         (count,) = self.connection.execute(query, (self.session.id,)).fetchone()
         return int(count)
 
     def has_event(self, event_id: int) -> bool:
-        """Whether an event is one of this session's."""
+        """Return True if an event belongs to this session."""
         query = "SELECT 1 FROM events WHERE id = ? AND session_id = ?"
         return self.connection.execute(query, (event_id, self.session.id)).fetchone() is not None
 
     def event_at(self, ts_ns: int) -> int:
-        """The id of the session's last event at or before a time; 0 if there is none."""
+        """Return the id of the session's last event at or before a time; 0 if there is none."""
         row = self.connection.execute(
             "SELECT id FROM events WHERE session_id = ? AND ts_ns <= ? ORDER BY ts_ns DESC, id DESC LIMIT 1",
             (self.session.id, ts_ns),
@@ -257,7 +257,7 @@ class Timeline:
         return row[0] if row is not None else 0
 
     def seq_upto(self, table_id: int, event_id: int) -> int:
-        """The number of a table's last event that is not after the event `event_id`, at least `first_seq`."""
+        """Return the number of a table's last event not after the event `event_id`, at least `first_seq`."""
         found = self.connection.execute(
             "SELECT seq FROM events WHERE id = ? AND table_id = ?", (event_id, table_id)
         ).fetchone()
@@ -274,29 +274,29 @@ class Timeline:
             number: int = self.connection.execute(query, (table_id, seq)).fetchone()[0]
             return number
 
-        # Both numbers grow together, so a table that has long been silent costs no more than a busy one.
+        # Both numbers grow together, so a table that has long been idle costs no more than a busy one.
         return first + bisect_right(range(first + 1, (last or 0) + 1), event_id, key=event_with)
 
-    def seq_of_flaw(self, table_id: int, event_id: int | None, ts_ns: int) -> int:
-        """The event of a table at which a flaw stands: the one it is about, or the last up to its time."""
+    def seq_of_diagnostic(self, table_id: int, event_id: int | None, ts_ns: int) -> int:
+        """Return the number of a diagnostic's event, or of the table's last event up to its time."""
         return self.seq_upto(table_id, event_id if event_id is not None else self.event_at(ts_ns))
 
     def first_seq(self, table_id: int) -> int:
-        """The number of a table's last event before its first one here; 0 if that is its first at all."""
+        """Return the number of a table's last event before this database; 0 if the table began here."""
         first: int | None
         (first,) = self.connection.execute(
             "SELECT min(seq) FROM events WHERE table_id = ?", (table_id,)
         ).fetchone()
         if first is not None:
             return first - 1
-        # Nothing has happened here yet, but the state from before may be there.
+        # There are no events here yet, but the earlier state may be stored.
         (first,) = self.connection.execute(
             "SELECT max(seq) FROM snapshots WHERE table_id = ?", (table_id,)
         ).fetchone()
         return first or 0
 
     def span(self, game_id: int) -> tuple[Event, Event] | None:
-        """The first and the last event of a game, None if it has none."""
+        """Return the first and the last event of a game, None if it has none."""
         first, last = self.connection.execute(
             "SELECT min(id), max(id) FROM events WHERE game_id = ?", (game_id,)
         ).fetchone()
@@ -305,9 +305,9 @@ class Timeline:
         ends = list(self.events("e.id IN (?, ?)", [first, last]))
         return ends[0], ends[-1]
 
-    def left_state(self, game_id: int, table_id: int, first_seq: int, last_seq: int) -> int | None:
-        """The number of the event, between two of a table's, that took a game out of the table's state."""
-        # Compact JSON is the contract of the column, and inside a string the quotes would be escaped.
+    def seq_of_removal(self, game_id: int, table_id: int, first_seq: int, last_seq: int) -> int | None:
+        """Return the number of the event in a range that removed a game from the table's state, or None."""
+        # The column contains compact JSON, and quotes inside a string are escaped.
         row = self.connection.execute(
             "SELECT max(seq) FROM events WHERE table_id = ? AND seq BETWEEN ? AND ? AND instr(changes, ?)",
             (table_id, first_seq, last_seq, f'[["games","{game_id}"],null]'),
@@ -317,12 +317,12 @@ class Timeline:
 
 
 def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
-    """All sessions of a database, oldest first."""
+    """Return all sessions of a database, oldest first."""
     rows = connection.execute(
         "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, continues, note,"
         f" {_BEFORE} FROM sessions ORDER BY id"
     )
-    return [_session(row) for row in increasing(rows)]
+    return [_session(row) for row in check_ascending(rows)]
 
 
 _COUNTS = (
@@ -344,11 +344,11 @@ def counted_sessions(connection: sqlite3.Connection) -> list[CountedSession]:
     return [CountedSession(*msgspec.structs.astuple(row), *counts[row.id]) for row in sessions(connection)]
 
 
-def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """The rows, their numbers first, which only ever grow where they are asked for in this order.
+def check_ascending(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows as long as their ids, the first column, increase.
 
-    In a damaged file pages may refer to one another so that rows come again and again, without end or nearly:
-    raises StorageError at the first that does.
+    In a damaged file, pages that refer to one another may repeat rows almost endlessly: raises StorageError
+    at the first such row.
     """
     last: int | None = None
     for row in rows:

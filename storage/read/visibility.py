@@ -1,9 +1,9 @@
 """Visibility: which events a player could observe on its own connections, and the state they add up to.
 
-A player sees an event if a message on one of its own connections tells it, if it is its own doing, or if it
-follows from what it was told. Its state is made of the changes of these events alone. Nothing of this is
-known for a player without a connection, such as a server's own or, in a capture that begins in the middle,
-anyone: there only what is secret by its kind is hidden.
+A player sees an event if a message on one of its own connections reports it, if it is the actor, or if it
+follows from a reported one. Its state consists of the changes of these events alone. For a player without a
+known connection, such as a server's own player, or anyone in a capture that begins in the middle, only events
+that are secret by their kind are hidden.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
-from kiebitz.dissectors.game.visibility import initial_view, told_changes
+from kiebitz.dissectors.game.visibility import initial_view, revealed_changes
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.model import Change, Event
 from kiebitz.dissectors.presentation import said_to
@@ -28,18 +28,18 @@ from kiebitz.storage.read.event_text import describe
 from kiebitz.storage.read.identities import RecordedIdentities
 from kiebitz.storage.read.timeline import Timeline
 
-_NEAR = 64
+_MAX_SEARCHED = 64
 """Maximum number of events to search for the one that an event follows from."""
 
 _SIDES: tuple[ImpliedBy, ...] = ("before", "after")
 
-_COPY_NS = 3_000_000_000
-"""Age (ns) from which no message is expected any more that tells a player of an event."""
+_MAX_COPY_DELAY_NS = 3_000_000_000
+"""Age (ns) beyond which no further message is expected to report an event to a player."""
 
 _CHECKPOINT_EVENTS = 200
 """Events between two stored states of a player's view."""
 
-_MOST_CHECKPOINTS = 256
+_MAX_CHECKPOINTS = 256
 """Maximum number of stored states of a view; beyond it every second one is dropped."""
 
 
@@ -57,7 +57,7 @@ class Visibility:
 
     @property
     def claims(self) -> list[Claim]:
-        """Every player on every connection, for the database that continues this one."""
+        """The assignments of names to connections, for the database that continues this one."""
         return self._known().claims
 
     @property
@@ -65,37 +65,35 @@ class Visibility:
         """A number that grows whenever connections or names of players changed."""
         return self._known().version
 
-    def look_again(self, timeline: Timeline) -> None:
-        """Take into account what was recorded since; `timeline` is the session as it is now."""
+    def update_timeline(self, timeline: Timeline) -> None:
+        """Use `timeline`, the session in its present state, from now on."""
         self.timeline = self._identities.timeline = timeline
         self._upto = -1
 
-    # Players.
-
     def players(self) -> list[Player]:
-        """The players with a connection, in the order in which they were first named."""
+        """Return the players with a connection, in the order in which they were first named."""
         return [*self._known().players().values()]
 
     def labels(self) -> list[str]:
-        """Their labels, sorted."""
+        """Return the players' labels, sorted."""
         return sorted(self._known().players())
 
     def label_on(self, stream: int, label: str) -> str | None:
-        """The label today of the player on a stream that has or had this one."""
+        """Return the present label of the player on a stream that has or had this one."""
         player = self._known().on_stream(stream, label)
         return player.label if player is not None else None
 
     def player(self, label: str) -> Player | None:
-        """The player of this label, or the last one of this name; None if no connection of it is known."""
+        """Return the player of this label, or the last one of this name; None without a known connection."""
         return self._known().find(label)
 
     def streams_of(self, player: str) -> frozenset[int]:
-        """The streams of a player; none if no connection of it is known."""
+        """Return the streams of a player; none without a known connection."""
         found = self.player(player)
         return found.streams if found is not None else frozenset()
 
     def tables_of(self, player: str) -> set[int]:
-        """The tables with a connection of the player; all where no connection of it is known."""
+        """Return the tables with a connection of the player; all without a known connection."""
         streams = self.streams_of(player)
         servers = set(
             self.timeline.connection.execute(
@@ -110,7 +108,7 @@ class Visibility:
         }
 
     def games_of(self, player: str) -> set[int]:
-        """The games of which a message came on a connection of the player."""
+        """Return the games with a message on a connection of the player."""
         streams = self.streams_of(player)
         rows = self.timeline.connection.execute(
             "SELECT DISTINCT game_id FROM messages"
@@ -125,12 +123,10 @@ class Visibility:
             self._identities.refresh()
         return self._identities
 
-    # Events.
-
     def seen(self, event: Event, player: str) -> Event | None:
         """Return an event as a player could observe it, None if it could not.
 
-        Raises StorageError where its protocol is not installed.
+        Raises StorageError if its protocol is not installed.
         """
         dissector = self._dissector(event, player)
         if event.id > self._upto:
@@ -146,41 +142,39 @@ class Visibility:
         return seen
 
     def changes(self, event: Event, player: str) -> list[Change]:
-        """The changes of an event that the player sees, without what is private to others."""
+        """Return the changes of an event that the player sees, without those private to others."""
         names = self._names(event, player)
         seen = [seen_change(path, value, *names) for path, value in event.changes]
         return [change for change in seen if change is not None]
 
     def told(self, event: Event, player: str) -> list[Change]:
-        """The parts of the state that an event tells whole, without what is private to others."""
+        """Return the parts of the state that an event reports as a whole, without those private to others."""
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
         kind = dissector.grammar.events.get(event.kind) if dissector is not None else None
-        # The whole state is worked out only if it is needed.
+        # Compute the whole state only if needed.
         if dissector is None or kind is None or not kind.tells:
             return []
         whole = self.timeline.state_at(event.table_id, event.seq)
-        return told_changes(dissector, event, whole, self._names(event, player))
+        return revealed_changes(dissector, event, whole, self._names(event, player))
 
     def _names(self, event: Event, player: str) -> Collection[str]:
         found = self.player(player)
         return [player] if found is None else self._identities.names_at(found, event.table_id, event.id)
 
     def sentence(self, event: Event) -> str:
-        """What happened, and to whom it was said where that was one client of several."""
+        """Describe an event, with its receiver if only one of several clients was informed."""
         protocol = self.timeline.table(event.table_id).protocol
         sentence = describe(protocol, event)
-        hearer = self._only_hearer(protocol, event)
-        return sentence if hearer is None else said_to(hearer, sentence)
-
-    # States.
+        receiver = self._only_receiver(protocol, event)
+        return sentence if receiver is None else said_to(receiver, sentence)
 
     def state(self, player: str, table_id: int, seq: int) -> State:
         """Return a table's state after its event `seq` as the player sees it."""
-        state: State = msgspec.json.decode(msgspec.json.encode(self.passing_state(player, table_id, seq)))
+        state: State = msgspec.json.decode(msgspec.json.encode(self.shared_state(player, table_id, seq)))
         return state
 
-    def passing_state(self, player: str, table_id: int, seq: int) -> State:
-        """Return the same, good until the next question: to go through a table."""
+    def shared_state(self, player: str, table_id: int, seq: int) -> State:
+        """Return such a state without a copy, valid until the next call: for going through a table."""
         found = self.player(player)
         if found is None:
             state: State = seen_by(self.timeline.state_at(table_id, seq), player)
@@ -189,14 +183,14 @@ class Visibility:
         shape = [(claim.stream, tuple(claim.names)) for claim in found.claims]
         view = self._views.get(key)
         if view is None or view.shape != shape:
-            start, first = self._beginning(found, table_id)
+            start, first = self._initial_state(found, table_id)
             view = self._views[key] = _View(shape, first, start)
         whole = self.timeline.session.ended_ns is not None
-        final_ns = None if whole else time.time_ns() - _COPY_NS
+        final_ns = None if whole else time.time_ns() - _MAX_COPY_DELAY_NS
         return view.at(self, player, table_id, seq, final_ns)
 
-    def _beginning(self, player: Player, table_id: int) -> tuple[State, int]:
-        """The state before the first event here, if the player was there, and its number."""
+    def _initial_state(self, player: Player, table_id: int) -> tuple[State, int]:
+        """Return the state before this database, if the player was present then, and its event's number."""
         first = self.timeline.first_seq(table_id)
         if not first or not any(claim.table == table_id and not claim.names[0][0] for claim in player.claims):
             return {}, first
@@ -208,52 +202,50 @@ class Visibility:
         protocol = self.timeline.table(event.table_id).protocol
         dissector = dissector_of(protocol)
         if dissector is None:
-            raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
+            raise StorageError(f"the view of {player} cannot be determined: {not_installed(protocol)}")
         return dissector
 
-    # Messages.
-
-    def _told(self, event_id: int) -> set[int]:
-        """The streams with a message that tells an event."""
+    def _reporting_streams(self, event_id: int) -> set[int]:
+        """Return the streams with a message that reports an event."""
         rows = self.timeline.connection.execute(
             "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
         )
         return {stream for (stream,) in rows}
 
     def _knows(self, dissector: Dissector, event: Event, names: Set[str], streams: Set[int]) -> bool:
-        """True if the player of these names and streams was told an event, or what it follows from."""
-        told = self._told(event.id)
+        """Return True if a player with these names and streams received an event, or one it follows from."""
+        told = self._reporting_streams(event.id)
         if told & streams or (event.actor in names and not told):
             return True
         follows = dissector.identity.implied_by(event)
         if told and follows is None:
             return False
         if follows is None:
-            return self._is_beside_told(event, streams)
-        for near in islice(self.timeline.near(event, follows), _NEAR):
+            return self._accompanies_reported(event, streams)
+        for near in islice(self.timeline.near(event, follows), _MAX_SEARCHED):
             if near.game_id != event.game_id:
                 continue
-            told = self._told(near.id)
+            told = self._reporting_streams(near.id)
             if told & streams or (near.actor in names and not told):
                 return True
             if told and dissector.identity.implied_by(near) != follows:
                 return False
         return False
 
-    def _is_beside_told(self, event: Event, streams: Set[int]) -> bool:
-        """True if an event that no message tells came out of the same message as one that was told."""
+    def _accompanies_reported(self, event: Event, streams: Set[int]) -> bool:
+        """Return True if an unreported event came from the same message as a reported one."""
         for side in _SIDES:
             for near in takewhile(lambda near: near.ts_ns == event.ts_ns, self.timeline.near(event, side)):
-                if self._told(near.id) & streams:
+                if self._reporting_streams(near.id) & streams:
                     return True
         return False
 
-    def _only_hearer(self, protocol: str, event: Event) -> str | None:
-        """The client that the server said something to, where that was one of several."""
+    def _only_receiver(self, protocol: str, event: Event) -> str | None:
+        """Return the only receiver of a server's message if there were several clients, else None."""
         dissector = dissector_of(protocol)
         if dissector is None or event.actor is not None or not dissector.grammar.events[event.kind].directed:
             return None
-        told = self._told(event.id)
+        told = self._reporting_streams(event.id)
         if len(told) != 1:
             return None
         (stream,) = told
@@ -269,7 +261,7 @@ class Visibility:
 
 
 class _View:
-    """A table's state as one player sees it, folded from the events that it saw."""
+    """A table's state as one player sees it, accumulated from the events that it saw."""
 
     def __init__(self, shape: object, seq: int, state: State) -> None:
         self.shape = shape
@@ -278,12 +270,12 @@ class _View:
         self._every = _CHECKPOINT_EVENTS
         self._checkpoints = [(seq, msgspec.json.encode(state))]
         self._back: tuple[int, State] = (-1, {})
-        """The state that was asked for last of those before, as its successors are asked for next."""
+        """The last requested earlier state, as its successors are usually requested next."""
 
     def at(self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
-        """The state after event `seq`; an event younger than `final_ns` that is not seen may yet be told."""
+        """Return the state after event `seq`; an unseen event later than `final_ns` may still be reported."""
         if seq >= self._seq:
-            return self._go_on(visibility, player, table_id, seq, final_ns)
+            return self._advance(visibility, player, table_id, seq, final_ns)
         at, state = self._back
         place = bisect_right(self._checkpoints, seq, key=lambda checkpoint: checkpoint[0]) - 1
         first, stored = self._checkpoints[max(place, 0)]
@@ -291,11 +283,11 @@ class _View:
             at, state = first, msgspec.json.decode(stored)
         for event in visibility.timeline.events_between(table_id, at, seq):
             if visibility.seen(event, player) is not None:
-                _take(visibility, player, event, state)
+                _apply_event(visibility, player, event, state)
         self._back = seq, state
         return state
 
-    def _go_on(
+    def _advance(
         self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None
     ) -> State:
         state, is_kept = self._state, True
@@ -305,21 +297,21 @@ class _View:
             if not is_kept and state is self._state:
                 state = msgspec.json.decode(msgspec.json.encode(state))
             if is_seen:
-                _take(visibility, player, event, state)
+                _apply_event(visibility, player, event, state)
             if is_kept:
                 self._seq = event.seq
                 if event.seq >= self._checkpoints[-1][0] + self._every:
-                    self._keep()
+                    self._add_checkpoint()
         return state
 
-    def _keep(self) -> None:
+    def _add_checkpoint(self) -> None:
         self._checkpoints.append((self._seq, msgspec.json.encode(self._state)))
-        if len(self._checkpoints) > _MOST_CHECKPOINTS:
+        if len(self._checkpoints) > _MAX_CHECKPOINTS:
             del self._checkpoints[1::2]
             self._every *= 2
 
 
-def _take(visibility: Visibility, player: str, event: Event, state: State) -> None:
+def _apply_event(visibility: Visibility, player: str, event: Event, state: State) -> None:
     """Apply the changes of an event that a player sees to the player's state."""
     apply(state, visibility.changes(event, player))
     apply(state, visibility.told(event, player))

@@ -1,1 +1,1 @@
-"""Writing a session: recorder, rows, rotation and resuming."""
+"""The recorder of sessions, with rows, rotation and resuming."""

@@ -1,4 +1,4 @@
-"""Where a recorder's items become rows: here, or where else an `Inspection` has them made."""
+"""Inspection of a recorder's items, which turns them into rows, in this process or another."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from kiebitz.storage.recording.rows import Rows, gather
 
 
 class Inspection(Protocol):
-    """Takes the items of one session, and gives the rows of what was found."""
+    """An inspection of one session's items."""
 
     def feed(self, item: Item) -> None:
-        """Take the next item."""
+        """Process the next item."""
 
     def gather(self, rows: Rows) -> Findings:
-        """Append to `rows` what was found and is known by now; give what of it is in this process."""
+        """Append the rows of all known findings to `rows`; return the findings held in this process."""
 
     def finish(self) -> None:
-        """Nothing more comes: the next `gather` has all there is, or, while it `is_busy`, some more of it."""
+        """Signal the end of the items: `gather` returns the rest, or, while it `is_busy`, part of it."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether something that was fed is still being inspected elsewhere."""
+        """True while an item is still being inspected elsewhere."""
 
     def close(self) -> None:
-        """Give back whatever it holds."""
+        """Release its resources."""
 
 
-Inspect = Callable[[int, Ids, DecodeAs], Inspection]
-"""Makes an inspection: the session's number, the numbering that goes on, the protocols that are known."""
+InspectionFactory = Callable[[int, Ids, DecodeAs], Inspection]
+"""Factory of an inspection from the session's id, the last used ids, and forced protocols."""
 
 
-class InspectionHere:
-    """In this process: all that was found is there at once. `ids` carries on the database's numbering."""
+class LocalInspection:
+    """An inspection in this process, with findings available at once; `ids` are the last used ones."""
 
     def __init__(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> None:
         self._session_id = session_id
@@ -45,28 +45,28 @@ class InspectionHere:
         self.feed = self._inspector.feed
 
     def gather(self, rows: Rows) -> Findings:
-        """Append to `rows` what was found since the last time, and give it."""
+        """Append the rows of all findings since the last call to `rows`, and return the findings."""
         found = self._inspector.drain()
         gather(found, self._session_id, self._protocols, rows)
         return found
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that came is in what was found, so that nothing reaches over from here."""
+        """True if the findings include all items so far, so that nothing is pending."""
         return self._inspector.is_settled
 
-    def go_on_as(self, session_id: int) -> None:
-        """From here on, all being settled and gathered, make rows of the session that this one goes on as."""
+    def continue_as(self, session_id: int) -> None:
+        """Assign all further rows to another session; requires that everything is settled and gathered."""
         self._session_id = session_id
 
     def finish(self) -> None:
-        """Nothing more comes: decide what is undecided, and let the tables give their last verdicts."""
+        """Decide everything that is still undecided, and finish the tables."""
         self._inspector.finish()
 
     @property
     def is_busy(self) -> bool:
-        """Never: nothing is inspected elsewhere."""
+        """Always False, as items are inspected at once."""
         return False
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing, as there are no resources."""

@@ -1,47 +1,43 @@
-"""Keeping a database in order: its sessions are called otherwise, noted upon, and deleted for good."""
+"""Maintenance of a database: renaming, annotating and deleting sessions."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection
 
-from kiebitz.storage.database.opening import settle
-from kiebitz.storage.database.schema import OF_SESSION, StorageError
-from kiebitz.storage.database.write_access import changing
+from kiebitz.storage.database.opening import merge_wal
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError
+from kiebitz.storage.database.write_access import exclusive_connection
 
 
-def rename(path: str, number: int, name: str) -> None:
-    """Call a session something else. Raises StorageError."""
-    with changing(path) as connection, connection:
-        connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, number))
+def update(path: str, number: int, values: dict[str, str | None]) -> None:
+    """Set the `name` or the `note` of a session. Raises StorageError."""
+    from sqlite_utils import Database
+    from sqlite_utils.db import Table
 
-
-def annotate(path: str, number: int, note: str | None) -> None:
-    """Note something about a session, or with None take the note away. Raises StorageError."""
-    with changing(path) as connection, connection:
-        connection.execute("UPDATE sessions SET note = ? WHERE id = ?", (note, number))
+    with exclusive_connection(path) as connection:
+        Table(Database(connection), "sessions").update(number, values)
 
 
 def delete(path: str, numbers: Collection[int]) -> None:
-    """Delete sessions with all that was recorded of them. Raises StorageError.
+    """Delete sessions with all their rows. Raises StorageError.
 
-    Afterwards nothing of them is in the file, which is written anew for that, nor in any beside it.
+    Afterwards nothing of them is left in the file, which is rewritten for that, or in files beside it.
     """
-    with changing(path) as connection:
-        settle(connection)
+    with exclusive_connection(path) as connection:
+        merge_wal(connection)
         if connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
             raise StorageError(
-                f"{path}: another program reads it, and what is deleted would stay in its log: close that"
+                f"{path}: another program is reading it, and deleted data would stay in its log: close that"
             )
-        # Should there be no room to write it anew, the rows are blanked out at least.
+        # If there is no space for rewriting it, at least the deleted rows are overwritten.
         connection.execute("PRAGMA secure_delete = ON")
         with connection:
             for number in numbers:
-                for table, condition in OF_SESSION.items():
+                for table, condition in SESSION_CONDITIONS.items():
                     connection.execute(f"DELETE FROM {table} WHERE {condition}", (number,))
                 connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
-        # Rows that were deleted or changed before left their bytes in the file, too. SQLite writes into a
-        # database of its own that it attaches.
+        # Earlier deletions and updates left bytes in the file, too. VACUUM attaches a database of its own.
         before = connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
         try:
             connection.execute("VACUUM")

@@ -1,8 +1,8 @@
 """The recorder: items in, rows of one session out.
 
 Rows are gathered and written in batches, one transaction each. The caller commits at least every
-`COMMIT_EVERY_S`, and when the recorder is `full`; all that is committed survives the death of the process. If
-a batch cannot be written, it is kept, and the next `write` tries again.
+`COMMIT_EVERY_S`, and when the recorder is `full`; all that is committed survives the death of the process. A
+batch that cannot be written is kept for the next `write`.
 """
 
 from __future__ import annotations
@@ -20,47 +20,54 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Findings, Gap, Ids, Item
 from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.database.opening import open_for_writing, settle
+from kiebitz.storage.database.opening import merge_wal, open_for_writing
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import MEMORY, StorageError, create_indexes, sentence
 from kiebitz.storage.read.timeline import SessionRow, Timeline
-from kiebitz.storage.recording.inspection import Inspect, Inspection, InspectionHere
-from kiebitz.storage.recording.rows import INSERT_SESSION, SEVERITY, Row, insert, no_rows, session_row
+from kiebitz.storage.recording.inspection import Inspection, InspectionFactory, LocalInspection
+from kiebitz.storage.recording.rows import (
+    INSERT_SESSION,
+    SEVERITY_INDEX,
+    Row,
+    empty_rows,
+    insert,
+    session_row,
+)
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 
 COMMIT_EVERY_S = 0.2
-"""The most that a crash may cost (seconds of recording)."""
+"""Maximum seconds of recording lost in a crash."""
 
 BATCH = 5000
-"""Items after which rows are written, so that memory stays flat."""
+"""Number of items after which rows are written, so that memory stays flat."""
 
 _BATCH_BYTES = 4 << 20
-"""The same for the bytes in them."""
+"""The same in bytes of the items."""
 
-_INDEXES = 1.25
-"""What a database takes with its indexes, where they are made at the end, by what it takes without."""
+_INDEX_FACTOR = 1.25
+"""Ratio of a database's size with indexes to its size without."""
 
 
 ANONYMIZED = "anonymized"
-"""The source of a session that names nobody."""
+"""The source of an anonymized session."""
 
 SessionKind = Literal["relay", "sniff", "import", "replay", "collect"]
 
 
 class Recorder:
-    """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
+    """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError if that fails.
 
-    `name` is what people call the session, the source's file name if None. `started_ns` is its time zero;
-    None takes the time of the first item. `inspect` says where items are inspected. With an `anonymizer`
-    nothing else is recorded than it gives, and neither source nor name, which may be those of a file.
+    `name` is the name of the session, the source's file name if None. `started_ns` is its time zero; None
+    takes the time of the first item. `inspect` creates the inspection of the items. With an `anonymizer` only
+    its output is recorded, without source and name, which may reveal a file's name.
     """
 
     _inspection: Inspection
     _unwritten: SessionRow | None
     numbers: Numbers
-    """Those of the session."""
+    """The numbers of the session."""
 
     def __init__(
         self,
@@ -71,7 +78,7 @@ class Recorder:
         name: str | None = None,
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
-        inspect: Inspect = InspectionHere,
+        inspect: InspectionFactory = LocalInspection,
         anonymizer: Anonymizer | None = None,
     ) -> None:
         connection = open_for_writing(path)
@@ -82,7 +89,7 @@ class Recorder:
             self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
             self._anonymizer: Anonymizer | None = anonymizer
             self._inspection = inspect(self.session_id, self._ids, decode_as or {})
-            # Into a new file a capture is imported without indexes first: made at its end they cost half.
+            # An import into a new file creates its indexes at the end, which halves their cost.
             self._indexed = kind != "import" or any(last.values())
             if self._indexed:
                 self._create_indexes()
@@ -103,7 +110,7 @@ class Recorder:
             self.numbers = Timeline(connection, session).numbers
             self._unwritten = session
             if kind != "import":
-                # Others may look for a live session before anything is in it.
+                # Other programs may look for a live session before it has any rows.
                 self.write()
         except BaseException as error:
             connection.close()
@@ -122,7 +129,7 @@ class Recorder:
         started_ns: int | None,
         before: dict[str, int],
     ) -> None:
-        """Have nothing yet of a session; `before` are the last numbers of those before it, by table."""
+        """Initialize an empty session; `before` are the last used ids by table."""
         self.path = path
         self.connection = connection
         self._lock = held
@@ -132,15 +139,15 @@ class Recorder:
         self._chunk_id = before["chunks"]
         self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
         self._unwritten = None
-        """The row of the session if it is not written yet: an import that fails at once leaves none."""
-        self._rows = no_rows()
+        """The session's row until it is written: an import that fails at once leaves none."""
+        self._rows = empty_rows()
         self.counts: Counter[str] = Counter()
-        """How many streams, games, messages, events and diagnostics the session has so far.
+        """The session's numbers of streams, games, messages, events and diagnostics so far.
 
-        Of the last also by severity: `error`, `warning` and `note`; and how often a message was altered.
+        Diagnostics are also counted by severity (`error`, `warning` and `note`), and alterations of messages.
         """
         self.missing: Counter[tuple[int, Direction]] = Counter()
-        """Number of bytes that are known to be missing, by stream and direction."""
+        """Number of bytes known to be missing, by stream and direction."""
         self._before = before
         self._indexed = True
         self._pending = 0
@@ -152,19 +159,19 @@ class Recorder:
 
     @property
     def full(self) -> bool:
-        """Whether enough has been gathered that it should be committed, so that memory stays flat."""
+        """True if enough is gathered for a commit, so that memory stays flat."""
         return self._pending >= BATCH or self._pending_bytes >= _BATCH_BYTES
 
     @property
     def size(self) -> int:
-        """How big the database is (bytes), with what is to be committed and the indexes that are to come."""
+        """The size of the database in bytes, including uncommitted rows and later indexes."""
         (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
         (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
         written = pages * page_bytes + self._pending_bytes
-        return int(written if self._indexed else written * _INDEXES)
+        return int(written if self._indexed else written * _INDEX_FACTOR)
 
     def record(self, items: Iterable[Item]) -> None:
-        """Take items in order."""
+        """Record the next items, in order."""
         if self._anonymizer is not None:
             items = [other for item in items for other in self._anonymizer.feed(item)]
         self._record(items)
@@ -177,14 +184,14 @@ class Recorder:
             if isinstance(item, Chunk):
                 chunks.append(item)
                 if item.missing:
-                    self._take(chunks)
+                    self._append_chunks(chunks)
                     end = item.offset + len(item.data)
                     self._gap(Gap(item.stream, item.direction, item.ts_ns, end, item.missing))
             elif isinstance(item, Gap):
-                self._take(chunks)
+                self._append_chunks(chunks)
                 self._gap(item)
             elif isinstance(item, Altered):
-                self._take(chunks)
+                self._append_chunks(chunks)
                 self._altered(item)
             feed(item)
             if item.ts_ns > latest_ns:
@@ -192,11 +199,11 @@ class Recorder:
             if self.started_ns is None:
                 self.started_ns = min(item.ts_ns, item.stream.opened_ns)
             self._pending += 1
-        self._take(chunks)
+        self._append_chunks(chunks)
         self._latest_ns = latest_ns
 
-    def _take(self, chunks: list[Chunk]) -> None:
-        """Number chunks, and take their rows; none are left of them."""
+    def _append_chunks(self, chunks: list[Chunk]) -> None:
+        """Assign ids to chunks, append their rows, and clear the list."""
         lengths = [len(chunk.data) for chunk in chunks]
         first = self._chunk_id + 1
         self._chunk_id += len(chunks)
@@ -215,28 +222,28 @@ class Recorder:
         chunks.clear()
 
     def note(self, table: Literal["taps", "tapped"], row: Row) -> None:
-        """Have the next `write` commit what the source keeps of itself, together with its items."""
+        """Add a row of the source's own progress to the next commit, together with its items."""
         self._rows[table].append(row)
 
     def gather(self) -> Findings:
-        """What has been found since the last time; its rows are written by the next `write`."""
+        """Return the findings since the last call; the next `write` writes their rows."""
         return self._inspection.gather(self._rows)
 
     def finish(self) -> Findings:
-        """Nothing more comes: the last verdicts. The next `write` ends the session."""
+        """Finish the inspection, and return the last findings. The next `write` ends the session."""
         if self._anonymizer is not None:
             self._record(self._anonymizer.finish())
         self._inspection.finish()
         if self._inspection.is_busy:
-            self._use_the_time()
+            self._index_while_busy()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)
         return self.gather()
 
-    def _use_the_time(self) -> None:
-        """While the last items are inspected elsewhere, make the indexes; then write what comes back."""
+    def _index_while_busy(self) -> None:
+        """Create the indexes while the last items are inspected elsewhere, then write their rows."""
         if not self._indexed:
-            # Where there is no room for them, there may be for what comes back, and they are tried again.
+            # Without space for them there may be enough for the rows, and they are tried again.
             with suppress(sqlite3.Error):
                 self._create_indexes()
                 self._indexed = True
@@ -245,7 +252,7 @@ class Recorder:
             self.write()
 
     def write(self) -> None:
-        """Commit all that was gathered. Raises StorageError if that fails, and keeps it for another try."""
+        """Commit all gathered rows. Raises StorageError on failure, and keeps the rows for another try."""
         try:
             with self.connection:
                 if self._unwritten is not None:
@@ -267,7 +274,7 @@ class Recorder:
             else:
                 self.counts[table] += len(rows)
             if table == "diagnostics":
-                self.counts.update(rows.columns[SEVERITY])
+                self.counts.update(rows.columns[SEVERITY_INDEX])
             rows.clear()
         self._pending = 0
         self._pending_bytes = 0
@@ -285,14 +292,14 @@ class Recorder:
         return found
 
     def close(self) -> Findings:
-        """End the session, write it and let go of the file. Raises StorageError."""
+        """End the session, write it and close the file. Raises StorageError."""
         found = self.finish()
         self.write()
         self.release()
         return found
 
     def rename(self, name: str) -> None:
-        """Call the session something else from now on. Raises StorageError."""
+        """Rename the session. Raises StorageError."""
         try:
             with self.connection:
                 self.connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, self.session_id))
@@ -300,13 +307,13 @@ class Recorder:
             raise StorageError(sentence(self.path, error)) from error
 
     def release(self) -> None:
-        """Let go of the file. A database in memory stays open for whoever has its connection."""
+        """Close the file. A database in memory stays open for other users of its connection."""
         self._inspection.close()
         self._close_file()
 
     def _close_file(self) -> None:
         if self.path != MEMORY:
-            settle(self.connection)
+            merge_wal(self.connection)
             self.connection.close()
         if self._lock is not None:
             os.close(self._lock)
@@ -345,7 +352,7 @@ class Recorder:
 
 
 def last_ids(connection: sqlite3.Connection) -> dict[str, int]:
-    """The last number that is given in each table whose rows are numbered before they are written."""
+    """Return the last used id of each table whose ids are assigned before rows are written."""
     tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
     return {
         table: connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]

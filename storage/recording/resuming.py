@@ -1,8 +1,8 @@
-"""A session whose recorder has died, taken up by another one.
+"""Continuation of a session whose recorder has died.
 
-A recorder commits bytes together with all that was found in them. So an inspector that is fed with what is
-recorded stands where the dead one stood at its last commit. Whatever it finds on the way is there already and
-is thrown away; no row that was written is touched.
+A recorder commits bytes together with all findings from them. So an inspector that is fed with the recorded
+bytes reaches the state of the dead one at its last commit. Its findings up to there are already stored and
+discarded; no stored row is changed.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Stream, TableInfo
 from kiebitz.storage.database.opening import open_existing, open_to_change, recover
 from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import OF_SESSION, StorageError, sentence
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, sentence
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import BATCH, last_ids
 from kiebitz.storage.recording.rotation import RotatingRecorder
-from kiebitz.storage.recording.rows import no_rows
+from kiebitz.storage.recording.rows import empty_rows
 
 
 class ResumedRecorder(RotatingRecorder):
-    """Carries on session `number` of the last of the databases at `paths`, with the options of its beginning.
+    """Continues session `number` of the last of the databases at `paths`, with its original options.
 
-    The others have what came before in the same recording. Raises StorageError if one of them is gone, there
-    is no such session any more, another one has begun since, or its rows do not come out of its bytes again,
-    as after an update of Kiebitz.
+    The other databases are earlier parts of the same recording. Raises StorageError if one of them is
+    missing, the session does not exist or is not the last one, or its rows do not follow from its bytes, as
+    after an update of Kiebitz.
     """
 
     def __init__(self, paths: Sequence[str], number: int, decode_as: DecodeAs | None = None) -> None:
         path = paths[-1]
-        # Nothing is written here: a disk that is full, or another writer, is none of its business yet.
+        # Nothing is written here, so that a full disk or another writer does not matter yet.
         connection = open_to_change(path)
         try:
             held = lock(path)
@@ -43,20 +43,20 @@ class ResumedRecorder(RotatingRecorder):
             connection.close()
             raise
         self.items = 0
-        """How many items of its source are recorded."""
+        """Number of recorded items of its source."""
         self.tables: list[TableInfo] = []
         self.open_streams: list[Stream] = []
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             found = sessions(connection)
             if not found or found[-1].id != number:
-                raise StorageError(f"{path}: its session {number} cannot go on: it is not the last one")
+                raise StorageError(f"{path}: its session {number} cannot be continued: it is not the last")
             session = found[-1]
             self.is_over = session.ended_ns is not None
             before = _last_ids_before(connection, number)
             self._begin(path, connection, held, number, session.started_ns, before)
             self.numbers = Timeline(connection, session).numbers
-            self._inspection = InspectionHere(number, self._ids, decode_as or {})
+            self._inspection = LocalInspection(number, self._ids, decode_as or {})
             if not self.is_over:
                 self._catch_up(paths[:-1], Timeline(connection, session))
         except BaseException as error:
@@ -74,26 +74,26 @@ class ResumedRecorder(RotatingRecorder):
             recover(path)
             with closing(open_existing(path)) as connection:
                 self._feed(RecordedItems(Timeline(connection, sessions(connection)[-1])), streams)
-                # There may be no row yet in the last database to go on from.
+                # The last database may not have any rows yet.
                 last = {table: max(number, last_ids(connection)[table]) for table, number in last.items()}
         recorded = RecordedItems(timeline)
         self._feed(recorded, streams)
         self.open_streams = [streams.get(stream.id, stream) for stream in recorded.open_streams()]
         ids = self._ids
-        # Messages whose event is not decided yet have numbers, but no rows.
+        # Messages whose event is undecided have ids, but no rows.
         if (ids.table, ids.game, ids.event) != (last["tables"], last["games"], last["events"]) or (
             ids.message < last["messages"]
         ):
-            raise StorageError(f"{self.path}: what is recorded does not come out of its bytes again")
+            raise StorageError(f"{self.path}: its rows do not follow from its bytes")
         self._chunk_id = last["chunks"]
         for table in ("streams", "chunks", "alterations", "games", "messages", "events", "diagnostics"):
             (self.counts[table],) = self.connection.execute(
-                f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (self.session_id,)
+                f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (self.session_id,)
             ).fetchone()
         self.counts.update(
             dict(
                 self.connection.execute(
-                    f"SELECT severity, count(*) FROM diagnostics WHERE {OF_SESSION['diagnostics']}"
+                    f"SELECT severity, count(*) FROM diagnostics WHERE {SESSION_CONDITIONS['diagnostics']}"
                     " GROUP BY severity",
                     (self.session_id,),
                 ).fetchall()
@@ -109,22 +109,22 @@ class ResumedRecorder(RotatingRecorder):
             self._before[table] = last[table] - self.counts[table]
 
     def _feed(self, recorded: RecordedItems, streams: dict[int, Stream]) -> None:
-        """Feed the items of one database; a stream that goes on in the next one is the same in `streams`."""
+        """Feed the items of one database; `streams` keeps one object for a stream across databases."""
         for item in recorded.items():
             item.stream = streams.setdefault(item.stream.id, item.stream)
             self._inspection.feed(item)
             self._latest_ns = max(self._latest_ns, item.ts_ns)
             self.items += 1
             if self.items % BATCH == 0:
-                self.tables += self._inspection.gather(no_rows()).tables
-        self.tables += self._inspection.gather(no_rows()).tables
+                self.tables += self._inspection.gather(empty_rows()).tables
+        self.tables += self._inspection.gather(empty_rows()).tables
 
 
 def _last_ids_before(connection: sqlite3.Connection, number: int) -> dict[str, int]:
-    """The last numbers of the sessions before the last one, `number`, by table."""
+    """Return the last used ids before the last session, `number`, by table."""
     return {
         table: connection.execute(
-            f"SELECT coalesce(max(id), 0) FROM {table} WHERE NOT {OF_SESSION[table]}", (number,)
+            f"SELECT coalesce(max(id), 0) FROM {table} WHERE NOT {SESSION_CONDITIONS[table]}", (number,)
         ).fetchone()[0]
         for table in ("streams", "chunks", "tables", "games", "messages", "events")
     }

@@ -1,8 +1,8 @@
-"""A recording that goes on in another database, which begins with all that is not over in the one before.
+"""Rotation: continuing a recording in another database, which begins with all unfinished objects.
 
-These are the rows of streams that are open, of the tables, and of games that are on or still shown, and a
-snapshot of each table. With them each database can be asked for the state at any of its moments by itself.
-Rows keep their numbers, and those that come are numbered on.
+These are the rows of open streams, of the tables, and of games that are running or still shown, and a
+snapshot of each table. With them each database yields the state at any of its positions by itself. Rows keep
+their ids, and new ones continue the numbering.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from kiebitz.storage.database.opening import open_for_writing
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import StorageError, create_indexes, sentence
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.rows import INSERT_SESSION, INSERTS, session_row
 
 
 class RotatingRecorder(Recorder):
-    """A recorder that can go on in another database; it inspects in this process, and so knows when to."""
+    """A recorder that can continue in another database; it inspects in this process to know when."""
 
-    _inspection: InspectionHere
+    _inspection: LocalInspection
 
     @property
     def is_empty(self) -> bool:
-        """Whether no bytes have come since this database was begun."""
+        """True if no bytes have arrived since this database was created."""
         return self._chunk_id == self._before["chunks"]
 
     def record_until_settled(self, items: list[Item]) -> list[Item]:
-        """Take items up to where all that came is in what was found; give those that are left."""
+        """Record items until everything is settled, and return the remaining ones."""
         for place, item in enumerate(items):
             if self.is_settled:
                 return items[place:]
@@ -43,13 +43,13 @@ class RotatingRecorder(Recorder):
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that came is in what was found, so that nothing reaches over from here."""
+        """True if the findings include all items so far, so that nothing is pending."""
         return self._inspection.is_settled
 
-    def go_on_in(self, path: str) -> None:
-        """End the session, all of it being written, and carry it on in the new database at `path`.
+    def continue_in(self, path: str) -> None:
+        """End the session, which must be fully written, and continue it in the new database at `path`.
 
-        Raises StorageError, and then goes on where it was.
+        Raises StorageError, and then continues in the old database.
         """
         new = open_for_writing(path)
         held = None
@@ -79,14 +79,14 @@ class RotatingRecorder(Recorder):
         self._close_file()
         self.path, self.connection, self._lock = path, new, held
         self.session_id += 1
-        self._inspection.go_on_as(self.session_id)
+        self._inspection.continue_as(self.session_id)
         self.started_ns = self._latest_ns
 
 
 def _carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> None:
-    """Write into a `new` database what of a session, of which all is written, goes on there from `since_ns`.
+    """Write all unfinished rows of a fully written session into a `new` database, which begins at `since_ns`.
 
-    The session has the next number there. Raises sqlite3.Error.
+    The session has the next id there. Raises sqlite3.Error.
     """
     session = timeline.session
     number = session.id + 1

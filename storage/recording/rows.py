@@ -1,4 +1,4 @@
-"""What was found, as rows of the database."""
+"""Findings as rows of the database."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ INSERTS = {
     "items = excluded.items, origin_ns = excluded.origin_ns, sequence = excluded.sequence",
     "tapped": "INSERT INTO tapped VALUES (?,?,?)",
 }
-"""Table -> the statement that writes one of its rows."""
+"""Table -> the statement that inserts or updates one of its rows."""
 
 
 class Columns:
-    """Rows of one table that are to be written, in this order; kept column by column.
+    """Rows of one table to be written in this order, stored by column.
 
-    So as many rows are one list for each column, and no tuple for each row: what is made of a long capture
-    goes from process to process, and into the database, as it is.
+    Thus many rows are one list per column instead of one tuple per row: the findings of a long capture are
+    passed between processes and into the database in this form.
     """
 
     __slots__ = ("columns",)
@@ -53,17 +53,17 @@ class Columns:
         self.columns = columns
 
     def append(self, row: Row) -> None:
-        """Take one row."""
+        """Append one row."""
         for column, value in zip(self.columns, row, strict=True):
             column.append(value)
 
     def extend(self, columns: Iterable[Iterable[Any]]) -> None:
-        """Take many rows, as the values of each column."""
+        """Append many rows, given as the values of each column."""
         for column, values in zip(self.columns, columns, strict=True):
             column.extend(values)
 
     def clear(self) -> None:
-        """Have none."""
+        """Remove all rows."""
         for column in self.columns:
             column.clear()
 
@@ -75,51 +75,52 @@ class Columns:
 
 
 Rows = dict[str, Columns]
-"""Table -> rows that are to be written."""
+"""Table -> rows to be written."""
 
-_TOGETHER = 20
-"""So many rows are written by one statement: with ever more SQLite gains little."""
+_BATCH_ROWS = 20
+"""Rows per statement: beyond this SQLite gains little."""
 
-_INSERTS_TOGETHER = {
-    table: re.sub(r"VALUES (\([^)]*\))", lambda one: "VALUES " + ",".join([one[1]] * _TOGETHER), statement)
+_BATCH_INSERTS = {
+    table: re.sub(r"VALUES (\([^)]*\))", lambda one: "VALUES " + ",".join([one[1]] * _BATCH_ROWS), statement)
     for table, statement in INSERTS.items()
 }
 
-_MOST_SENTENCES = 1024
-"""So many are remembered, of events whose data is not too long."""
+_MAX_SENTENCES = 1024
+"""Maximum number of cached sentences."""
 
-_LONGEST_DATA = 512
-"""Characters."""
+_MAX_DATA_CHARS = 512
+"""Maximum characters of an event's data whose sentence is cached."""
 
 INSERT_SESSION = "INSERT INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
-SEVERITY = 4
-"""Where a row of `diagnostics` has it."""
+SEVERITY_INDEX = 4
+"""Index of the severity in a row of `diagnostics`."""
 
-DATA = 6
-"""Where a row of `chunks` has its bytes."""
+DATA_INDEX = 6
+"""Index of the bytes in a row of `chunks`."""
 
 
 _WIDTHS = {table: statement.count("?") for table, statement in INSERTS.items()}
-"""Table -> how many values a row of it has."""
+"""Table -> number of values in a row."""
 
 
-def no_rows() -> Rows:
-    """No row of any table."""
+def empty_rows() -> Rows:
+    """Return empty columns for every table."""
     return {table: Columns([[] for _ in range(width)]) for table, width in _WIDTHS.items()}
 
 
 def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
-    """Write rows of one table, as part of what is going on. Raises sqlite3.Error."""
+    """Write rows of one table in the current transaction. Raises sqlite3.Error."""
     width = _WIDTHS[table]
     columns = [*rows.columns]
     if table == "chunks":
-        # For each bytes object sqlite3 looks for an adapter, which takes half as long as the row; a bytearray
-        # it takes as it is.
-        columns[DATA] = [bytearray(data) if data else data for data in columns[DATA]]
+        # sqlite3 searches an adapter for each bytes object, which takes half as long as the row; it accepts a
+        # bytearray
+        # directly.
+        columns[DATA_INDEX] = [bytearray(data) if data else data for data in columns[DATA_INDEX]]
     values = chain.from_iterable(zip(*columns, strict=True))
-    together = [islice(values, len(rows) // _TOGETHER * _TOGETHER * width)] * (_TOGETHER * width)
-    connection.executemany(_INSERTS_TOGETHER[table], zip(*together, strict=True))
+    together = [islice(values, len(rows) // _BATCH_ROWS * _BATCH_ROWS * width)] * (_BATCH_ROWS * width)
+    connection.executemany(_BATCH_INSERTS[table], zip(*together, strict=True))
     connection.executemany(INSERTS[table], zip(*[values] * width, strict=True))
 
 
@@ -140,15 +141,15 @@ def session_row(session: SessionRow) -> Row:
 
 
 def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Rows) -> None:
-    """Append the rows of all findings. A stream or game that comes twice has two rows; the last counts.
+    """Append the rows of all findings. Repeated streams and games have a row each; the last one counts.
 
-    `protocols` is what is spoken at the tables that came before; those that come now are added to it.
+    `protocols` maps known tables to their protocols; new tables are added to it.
     """
     protocols.update({table.id: table.protocol for table in found.tables})
     for stream in found.streams:
         rows["streams"].append(_stream(stream, session_id))
-    # Behind those: the latest name that a client has called itself stays.
-    for stream, name in _introduced(found.messages):
+    # These follow, so that the latest name of a client remains.
+    for stream, name in _client_names(found.messages):
         rows["streams"].append(_stream(stream, session_id, name))
     for table in found.tables:
         rows["tables"].append((table.id, session_id, table.protocol, table.server))
@@ -182,7 +183,7 @@ def _events(
 ) -> tuple[Iterable[Any], ...]:
     data = [to_json(event.data) for event in events]
     sentences = [
-        (_remembered if len(text) <= _LONGEST_DATA else _sentence)(
+        (_cached_sentence if len(text) <= _MAX_DATA_CHARS else _sentence)(
             protocols[event.table_id], event.kind, text
         )
         for event, text in zip(events, data, strict=True)
@@ -234,7 +235,7 @@ def _diagnostic(diagnostic: Diagnostic) -> Row:
 
 
 def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
-    """A stream; without a player, the one that is known already stays."""
+    """Return the row of a stream; without a player, a stored one remains."""
     return (
         stream.id,
         session_id,
@@ -249,8 +250,8 @@ def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
     )
 
 
-def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
-    """The streams whose clients say in these messages what they call themselves, with the name."""
+def _client_names(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
+    """Yield the streams whose clients send their name in these messages, with the name."""
     for message in messages:
         if message.direction != "c2s":
             continue
@@ -263,9 +264,9 @@ def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
 
 
 def _sentence(protocol: str, kind: str, data: str) -> str:
-    """What an event says: of what is stored, so that it is the sentence that listings make of it."""
+    """Describe an event from its stored data, so that the sentence equals that of listings."""
     return sentence(protocol, kind, msgspec.json.decode(data))
 
 
-# Much of a game happens again and again.
-_remembered = lru_cache(_MOST_SENTENCES)(_sentence)
+# Many events of a game repeat.
+_cached_sentence = lru_cache(_MAX_SENTENCES)(_sentence)

@@ -1,7 +1,7 @@
-"""What is recorded of what taps have published: a run's items, streams and clock, and the place in JetStream.
+"""The progress of a collection: items, streams and clock of each run, and the JetStream position.
 
-It is committed together with the items. So a collector that was killed goes on behind the last item that is
-recorded, and one that is started on a database later takes nothing that is in it already.
+It is committed together with the items. So a killed collector continues after the last recorded item, and one
+that is started later on the same database records nothing twice.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _KIND: SessionKind = "collect"
 
 
 class RecordedRun(msgspec.Struct):
-    """A run of the tap `name`: how many of its items are recorded, and by how much its times are moved (ns).
+    """A run of the tap `name`: the number of its recorded items, and the shift of its times (ns).
 
-    `id` is its row in the session that goes on, None where a new one begins. `streams` are those that are
-    open there, by their number in the run, and `ends` how many bytes of a direction are recorded.
+    `id` is its row in the continued session, None in a new one. `streams` are those that are open there, by
+    their number in the run, and `ends` the numbers of recorded bytes by direction.
     """
 
     name: str
@@ -40,18 +40,19 @@ class RecordedRun(msgspec.Struct):
     ends: dict[tuple[int, Direction], int] = msgspec.field(default_factory=dict)
 
 
-class Collection:
-    """A session of what is collected from `source` into the database at `path`: `recorder` and `runs`.
+class CollectedSession:
+    """A session collected from `source` into the database at `path`, with its `recorder` and `runs`.
 
-    One whose collector was killed goes on; else a new one begins, called `name`. `position` is where to go on
-    reading: when the stream of JetStream was made, and the number of the last message in it that is recorded.
-    `stream_ids` numbers its streams, `tables` are there already. Raises StorageError.
+    A session whose collector was killed is continued; otherwise a new one begins, called `name`. `position`
+    is the next position to read: the creation time of the JetStream stream, and the sequence number of its
+    last recorded message. `stream_ids` numbers the streams, `tables` are those already recorded. Raises
+    StorageError.
     """
 
     def __init__(self, path: str, source: str, name: str, decode_as: DecodeAs) -> None:
         self._runs: dict[tuple[str, str], RecordedRun] = {}
         self.position: tuple[int, int] = (0, 0)
-        unfinished = self._look(path, source) if os.path.lexists(path) else None
+        unfinished = self._read_progress(path, source) if os.path.lexists(path) else None
         self.recorder: Recorder
         self.tables: list[TableInfo] = []
         if unfinished is None:
@@ -60,7 +61,7 @@ class Collection:
             recorder = ResumedRecorder((path,), unfinished, decode_as)
             self.recorder = recorder
             self.tables = recorder.tables
-            self._take_up({stream.id: stream for stream in recorder.open_streams})
+            self._restore_streams({stream.id: stream for stream in recorder.open_streams})
         self.is_new = unfinished is None
         self.stream_ids = count(self._last("streams") + 1)
         self._last_id = self._last("taps")
@@ -68,16 +69,16 @@ class Collection:
 
     @property
     def runs(self) -> list[RecordedRun]:
-        """What is recorded of each run, in the order in which they were first heard of."""
+        """The progress of each run, in the order of their first appearance."""
         return [*self._runs.values()]
 
     def note(self, name: str, run: str, items: int, clock_ns: int, origin_ns: int, sequence: int) -> None:
-        """Have it committed with the next items how far a run is recorded, and all up to which message."""
+        """Add a run's progress, and the position in JetStream, to the next commit."""
         row = self._id(name, run), self.recorder.session_id, name, run, items, clock_ns, origin_ns, sequence
         self.recorder.note("taps", row)
 
     def note_stream(self, name: str, run: str, number: int, stream: Stream) -> None:
-        """Have it committed with the next items which stream of a run one of the session's is."""
+        """Add the session's stream for a run's stream to the next commit."""
         self.recorder.note("tapped", (stream.id, self._id(name, run), number))
 
     def _last(self, table: Literal["streams", "taps"]) -> int:
@@ -92,8 +93,8 @@ class Collection:
             self._ids[key] = self._last_id
         return self._ids[key]
 
-    def _look(self, path: str, source: str) -> int | None:
-        """See what is recorded; gives the session that is to go on, if there is one. Raises StorageError."""
+    def _read_progress(self, path: str, source: str) -> int | None:
+        """Read the recorded progress, and return the session to continue, if any. Raises StorageError."""
         if not recover(path):
             return None
         with closing(open_existing(path)) as connection:
@@ -111,13 +112,13 @@ class Collection:
                 (_KIND, source),
             ):
                 here = row_id if session_id == goes_on else None
-                # One that comes again has gone on in a later session.
+                # A run that occurs again was continued in a later session.
                 self._runs[name, run] = RecordedRun(name, run, items, clock_ns, here)
                 self.position = max(self.position, tuple(position))
         return goes_on
 
-    def _take_up(self, open_streams: dict[int, Stream]) -> None:
-        """Find the streams of the session that goes on again. Raises sqlite3.Error."""
+    def _restore_streams(self, open_streams: dict[int, Stream]) -> None:
+        """Restore the open streams of the continued session. Raises sqlite3.Error."""
         by_id = {run.id: run for run in self._runs.values() if run.id is not None}
         connection = self.recorder.connection
         for stream_id, tap_id, number in connection.execute("SELECT id, tap_id, number FROM tapped"):
@@ -129,7 +130,7 @@ class Collection:
 
 
 def _ends(connection: sqlite3.Connection, stream_id: int) -> list[Any]:
-    """Each direction of a stream, and how many bytes of it are recorded."""
+    """Return the directions of a stream with their numbers of recorded bytes."""
     return connection.execute(
         "SELECT direction, max(offset + coalesce(length, 0)) FROM chunks WHERE stream_id = ?"
         " GROUP BY direction",

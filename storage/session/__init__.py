@@ -1,1 +1,1 @@
-"""The public view of a session: typed records and messages in detail."""
+"""The public interface to a session: typed records, and messages in detail."""

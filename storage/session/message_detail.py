@@ -1,4 +1,4 @@
-"""One message in full: its bytes and what took them, what is wrong with it, and what it tells of."""
+"""One message in detail: its annotated bytes, its diagnostics, its event and copies."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
-from kiebitz.storage.read.message_queries import diagnostics, groups_seen, marks, messages
+from kiebitz.storage.read.message_queries import diagnostics, messages, placeholders, visible_groups
 from kiebitz.storage.read.players import name_of_stream
-from kiebitz.storage.read.recorded_bytes import sent_between
+from kiebitz.storage.read.recorded_bytes import bytes_between
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Event, Message, event_record, message_record, project
 
-MOST_BYTES = 1 << 16
-"""So much of a message is read (bytes)."""
+MAX_BYTES = 1 << 16
+"""Maximum bytes of a message to read."""
 
-MOST_COPIES = 50
-"""So many of a message's copies are told one by one."""
+MAX_COPIES = 50
+"""Maximum number of a message's copies to list."""
 
 
-class RowInFull(msgspec.Struct, frozen=True):
-    """What the grammar says of a message: what it means, how it is written, and where that is specified.
+class GrammarDescription(msgspec.Struct, frozen=True):
+    """The grammar's description of a message: its meaning, notation, and clause of the specification.
 
-    `deviation` says how it differs from the specification, if it does.
+    `deviation` describes how it differs from the specification, if it does.
     """
 
     meaning: str
@@ -43,8 +43,8 @@ class RowInFull(msgspec.Struct, frozen=True):
     deviation: str | None
 
 
-class FlawInFull(msgspec.Struct, frozen=True):
-    """Something that is wrong with the message, or worth a note; `offset` counts from its first byte."""
+class DiagnosticDetail(msgspec.Struct, frozen=True):
+    """A diagnostic of the message; `offset` counts from its first byte."""
 
     id: int
     severity: Severity
@@ -59,10 +59,10 @@ class FlawInFull(msgspec.Struct, frozen=True):
     suggestion: str | None
 
 
-class ChangeInFull(msgspec.Struct, frozen=True):
-    """A step of the state: the value at a path, None where it was taken away, and what it was before.
+class ChangeDetail(msgspec.Struct, frozen=True):
+    """A change of the state: the new value at a path, None if it was removed, and the previous value.
 
-    JSON has no `before` where nothing was known.
+    JSON has no `before` if there was no previous value.
     """
 
     path: tuple[str, ...]
@@ -70,8 +70,8 @@ class ChangeInFull(msgspec.Struct, frozen=True):
     before: Any = msgspec.UNSET
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """The same told to another client, so many seconds later (earlier, below zero)."""
+class BroadcastCopy(msgspec.Struct, frozen=True):
+    """A copy of the message on another connection, `seconds` later (negative: earlier)."""
 
     number: int
     id: int
@@ -81,11 +81,11 @@ class Copy(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class AsSent(msgspec.Struct, frozen=True):
-    """What had been sent in place of a message that Kiebitz has altered, and by which rule.
+class OriginalMessage(msgspec.Struct, frozen=True):
+    """The original of a message that Kiebitz has altered, and the rule that altered it.
 
-    All but the rule is None if nothing was. Of its bytes `left_out` are not in `data`. `time` is in seconds
-    since the session began.
+    All but the rule is None if there was no original. `left_out` bytes are missing from `data`. `time` is in
+    seconds since the start of the session.
     """
 
     rule: str
@@ -96,42 +96,42 @@ class AsSent(msgspec.Struct, frozen=True):
     left_out: int
 
 
-class MessageInFull(msgspec.Struct, frozen=True):
-    """One message, and all that a session knows of it.
+class MessageDetail(msgspec.Struct, frozen=True):
+    """One message with everything that a session knows about it.
 
-    `protocol` is None where none was recognised, and `about` where it cannot be told which row of the grammar
-    this is. Of the message's bytes `left_out` are not in `data`: there are too many, or they were not
-    recorded. `changes` are those of its `event`. Of its copies, `copies_in_all`, the first are listed.
+    `protocol` is None if none was recognized, and `about` if the message matches no row of the grammar.
+    `left_out` bytes of the message are missing from `data`: there are too many, or they were not recorded.
+    `changes` are those of its `event`. Of `copies_in_all` copies the first are listed.
     """
 
     message: Message
     protocol: str | None
-    about: RowInFull | None
+    about: GrammarDescription | None
     data: bytes
     left_out: int
     pieces: tuple[Piece, ...]
-    flaws: tuple[FlawInFull, ...]
+    flaws: tuple[DiagnosticDetail, ...]
     event: Event | None
-    changes: tuple[ChangeInFull, ...]
-    copies: tuple[Copy, ...]
+    changes: tuple[ChangeDetail, ...]
+    copies: tuple[BroadcastCopy, ...]
     copies_in_all: int
-    as_sent: AsSent | None
+    as_sent: OriginalMessage | None
 
 
-class InFull:
-    """Tells the messages of one session in full. What it learns of the players it keeps."""
+class MessageDetails:
+    """Looks up messages of one session in detail. It caches players."""
 
-    def __init__(self, timeline: Timeline, hearers: Visibility | None = None) -> None:
+    def __init__(self, timeline: Timeline, visibility: Visibility | None = None) -> None:
         self.timeline = timeline
-        self._hearers = hearers or Visibility(timeline)
+        self._visibility = visibility or Visibility(timeline)
         self._player = name_of_stream(timeline)
 
-    def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:
-        """A message by its id; None if the session has none of that.
+    def message(self, message_id: int, as_player: str | None = None) -> MessageDetail | None:
+        """Return a message by its id; None if the session has no such message.
 
-        With `as_player` only what that player could know: None for a message on another's connection, and of
-        what is wrong only what the bytes show, as all else is judged from everybody's. Raises StorageError
-        where that cannot be told.
+        With `as_player` the result contains only what that player could know: None for a message on another's
+        connection, and only diagnostics that follow from the bytes, as others depend on all connections. If
+        that cannot be determined, it raises StorageError.
         """
         row = next(messages(self.timeline, "m.id = ?", [message_id]), None)
         if row is None:
@@ -139,19 +139,19 @@ class InFull:
         protocol = row.stream.protocol
         dissector = dissector_of(protocol)
         if as_player is not None and protocol is not None and dissector is None:
-            raise StorageError(f"what {as_player} could know cannot be told: {not_installed(protocol)}")
-        if as_player is not None and row.stream.id not in self._hearers.streams_of(as_player):
+            raise StorageError(f"the view of {as_player} cannot be determined: {not_installed(protocol)}")
+        if as_player is not None and row.stream.id not in self._visibility.streams_of(as_player):
             return None
         record = self._event(row.event_id)
-        seen = record if record is None or as_player is None else self._hearers.seen(record, as_player)
+        seen = record if record is None or as_player is None else self._visibility.seen(record, as_player)
         if seen is None:
             row = msgspec.structs.replace(row, event_id=None)
         data = self._data(row)
-        # A player knows what came, not what was done on the way.
+        # A player knows the received bytes, not the alterations.
         altered = AlteredMessages(self.timeline).of(row.id) if as_player is None else None
         done = None if altered is None else altered.action
         copies, in_all = self._copies(row, as_player)
-        return MessageInFull(
+        return MessageDetail(
             message_record(self.timeline, row, self._player(row.stream.id), done),
             protocol,
             _about(dissector, row, data),
@@ -159,7 +159,7 @@ class InFull:
             max(row.length - len(data), 0),
             _pieces(dissector, row.direction, data),
             tuple(self._flaws(row, as_player)),
-            None if seen is None else self._told(seen, as_player),
+            None if seen is None else self._event_record(seen, as_player),
             () if record is None or seen is None else tuple(self._changes(record, as_player)),
             copies,
             in_all,
@@ -167,81 +167,80 @@ class InFull:
         )
 
     def neighbours(self, message: Message, count: int) -> tuple[list[StoredMessage], list[StoredMessage]]:
-        """Up to so many messages before and after one on its stream, oldest first.
+        """Return up to `count` messages before and after one on its stream, oldest first.
 
-        A player who may see it may see these."""
+        If a player may see the message, it may see these, too.
+        """
         same = "m.stream_id = ?"
         stream = self.timeline.numbers.row_id("streams", message.stream)
         before = messages(self.timeline, same, [stream], None, message.id)
         after = messages(self.timeline, same, [stream], message.id)
         return [*islice(before, count)][::-1], [*islice(after, count)]
 
-    def _as_sent(self, row: StoredAlteration) -> AsSent:
+    def _as_sent(self, row: StoredAlteration) -> OriginalMessage:
         original = row.original
-        return AsSent(
+        return OriginalMessage(
             row.rule,
             None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
             row.name,
             row.fields,
-            None if original is None else original[:MOST_BYTES],
-            max(len(original or b"") - MOST_BYTES, 0),
+            None if original is None else original[:MAX_BYTES],
+            max(len(original or b"") - MAX_BYTES, 0),
         )
 
     def _data(self, row: StoredMessage) -> bytes:
-        """The message's first bytes, up to a gap."""
-        end = row.offset + min(row.length, MOST_BYTES)
+        """Return the message's first bytes, up to a gap."""
+        end = row.offset + min(row.length, MAX_BYTES)
         connection = self.timeline.connection
-        for stretch in sent_between(connection, row.stream.id, row.direction, row.offset, end):
+        for stretch in bytes_between(connection, row.stream.id, row.direction, row.offset, end):
             if stretch.offset == row.offset and stretch.data is not None:
                 return stretch.data
         return b""
 
-    def _flaws(self, row: StoredMessage, as_player: str | None) -> Iterator[FlawInFull]:
+    def _flaws(self, row: StoredMessage, as_player: str | None) -> Iterator[DiagnosticDetail]:
         for flaw in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
-            if flaw.group in groups_seen(as_player):
-                yield project(FlawInFull, flaw, offset=flaw.offset - row.offset)
-
-    # What it tells of.
+            if flaw.group in visible_groups(as_player):
+                yield project(DiagnosticDetail, flaw, offset=flaw.offset - row.offset)
 
     def _event(self, event_id: int | None) -> StoredEvent | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
 
-    def _told(self, event: StoredEvent, as_player: str | None) -> Event:
+    def _event_record(self, event: StoredEvent, as_player: str | None) -> Event:
         done = AlteredMessages(self.timeline).action_of_event(event.id) if as_player is None else None
-        return event_record(self.timeline, event, self._hearers.sentence(event), done)
+        return event_record(self.timeline, event, self._visibility.sentence(event), done)
 
-    def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeInFull]:
-        """What an event changed, as far as a player could know."""
+    def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeDetail]:
+        """Yield the changes of an event, as far as a player could know."""
         if not event.changes:
             return
         if as_player is None:
             changes, before = event.changes, self.timeline.state_at(event.table_id, event.seq - 1)
         else:
-            changes = self._hearers.changes(event, as_player)
-            before = self._hearers.state(as_player, event.table_id, event.seq - 1)
+            changes = self._visibility.changes(event, as_player)
+            before = self._visibility.state(as_player, event.table_id, event.seq - 1)
         for path, value in changes:
-            yield ChangeInFull(self.timeline.numbers.path(path), value, _at(before, path))
+            yield ChangeDetail(self.timeline.numbers.path(path), value, _value_at(before, path))
 
-    def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
-        """The first copies of a message, and how many there are in all; others' are not shown to a player."""
+    def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[BroadcastCopy, ...], int]:
+        """Return the first copies of a message and the number of all; a player sees only its own."""
         if row.event_id is None:
             return (), 0
         same = "m.event_id = ? AND +m.name = ? AND +m.direction = ? AND m.id != ?"
         given: list[Any] = [row.event_id, row.name, row.direction, row.id]
         if as_player is not None:
-            streams = sorted(self._hearers.streams_of(as_player))
-            same += f" AND +m.stream_id IN ({marks(streams)})"
+            streams = sorted(self._visibility.streams_of(as_player))
+            same += f" AND +m.stream_id IN ({placeholders(streams)})"
             given += streams
         connection = self.timeline.connection
         (in_all,) = connection.execute(f"SELECT count(*) FROM messages AS m WHERE {same}", given).fetchone()
         found = connection.execute(
             "SELECT m.id, m.stream_id, s.client, m.ts_ns FROM messages AS m"
-            f" JOIN streams AS s ON s.id = m.stream_id WHERE {same} ORDER BY m.id LIMIT {MOST_COPIES}",
+            f" JOIN streams AS s ON s.id = m.stream_id WHERE {same} ORDER BY m.id LIMIT {MAX_COPIES}",
             given,
         )
         numbers = self.timeline.numbers
         copies = (
-            Copy(
+            BroadcastCopy(
                 numbers.number("messages", copy),
                 copy,
                 numbers.number("streams", stream),
@@ -255,28 +254,30 @@ class InFull:
 
 
 def _pieces(dissector: Dissector | None, direction: Direction, data: bytes) -> tuple[Piece, ...]:
-    """What took the bytes; all of them are in one piece where the protocol is not installed."""
+    """Annotate the bytes; all of them are one piece if the protocol is not installed."""
     return whole(data, unreadable(), "") if dissector is None else dissector.codec.anatomy(data, direction)
 
 
-def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> RowInFull | None:
-    """What the grammar says of a message."""
+def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> GrammarDescription | None:
+    """Return the grammar's description of a message."""
     if dissector is None:
         return None
     read = dissector.codec.decode(data, row.direction).row
-    # Of one that is not read to its end the name must do.
+    # If it cannot be decoded to its end, use its name.
     found = read if read is not None and read.name == row.name else _row_of(dissector, row)
     if found is None:
         return None
-    return RowInFull(found.description, dissector.codec.notation(found), found.clause, found.deviation)
+    return GrammarDescription(
+        found.description, dissector.codec.notation(found), found.clause, found.deviation
+    )
 
 
 def _row_of(dissector: Dissector, row: StoredMessage) -> MessageType | None:
     return dissector.grammar.row_of(row.name, row.direction, row.fields)
 
 
-def _at(state: Any, path: Sequence[str]) -> Any:
-    """The value at a path of a state, UNSET if there is none."""
+def _value_at(state: Any, path: Sequence[str]) -> Any:
+    """Return the value at a path of a state, UNSET if there is none."""
     for step in path:
         if not isinstance(state, dict) or step not in state:
             return msgspec.UNSET

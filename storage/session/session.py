@@ -1,9 +1,8 @@
-"""A session as other programs read it: what was said and what happened, in records with types.
+"""A session as other programs read it: typed records of messages, events and diagnostics.
 
-Times are seconds since the session began; `ts_ns` is the same moment in nanoseconds since 1970 UTC. A
-`number` counts within the session, and a record names others by it; an `id` is that of the row in the
-database. Records have no open end: a list is a list, and what can be long is an iterator that reads as it is
-asked.
+Times are seconds since the start of the session; `ts_ns` is the same time in nanoseconds since 1970 UTC. A
+`number` counts within the session, and records refer to others by it; an `id` is that of the row in the
+database. Short collections are lists; those that may be long are iterators that read on demand.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from kiebitz.storage.read.alterations import (
     AlteredMessages,
     StoredAlteration,
     alterations,
-    as_message,
-    message_ids,
+    altered_message_ids,
+    original_message,
 )
-from kiebitz.storage.read.conditions import compile_wanted, sql_condition
+from kiebitz.storage.read.conditions import compile_optional_filter, sql_condition
 from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.message_queries import diagnostics as stored_diagnostics
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.results import named_result
-from kiebitz.storage.read.seek import find_game, game_at, parse_moment, seen_state, tables_at
+from kiebitz.storage.read.seek import find_game, game_at, parse_position, seen_state, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.read.times import between, utc
+from kiebitz.storage.read.times import seconds_between, utc
 from kiebitz.storage.read.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.statistics.results import TableStatistics
 
 POLL_S = 0.05
-"""How often a session that is being recorded is looked at."""
+"""Seconds between two polls of a session that is being recorded."""
 
 RESTART_S = 5.0
-"""So long nobody may record a session that goes on: a recorder that died is started again."""
+"""Timeout in seconds for a recorder to be restarted after it died."""
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """A TCP connection, or a pair of addresses that talk over UDP; `protocol` is None if none was found."""
+    """A TCP connection, or a pair of UDP addresses; `protocol` is None if none was recognized."""
 
     number: int
     id: int
@@ -70,14 +69,14 @@ class Stream(msgspec.Struct, frozen=True):
     bytes: int
     missing_c2s: int
     missing_s2c: int
-    """Bytes of this direction that are known to be missing."""
+    """Number of missing bytes in this direction, as far as known."""
 
 
 class Game(msgspec.Struct, frozen=True):
-    """A game; `ended` and `result` are None while it is on, or where its end was not seen.
+    """A game; `ended` and `result` are None while it is running, or if its end was not recorded.
 
-    `seconds` is how long it took, None also where the clock of a capture was set back meanwhile. `result`
-    tells of players as the server does, by number or by name; `named_result` by name.
+    `seconds` is its duration, None also if the clock of a capture was set back meanwhile. `result` identifies
+    players as the server does, by number or by name; `named_result` by name.
     """
 
     number: int
@@ -93,9 +92,9 @@ class Game(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message: which client said it, or was told it, by which name, and where its bytes are in the stream.
+    """A message with the client that sent or received it, and the position of its bytes in the stream.
 
-    `event` is the number of the event that it tells of, None where it tells of none.
+    `event` is the number of the event that it reports, None if it reports none.
     """
 
     number: int
@@ -115,15 +114,15 @@ class Message(msgspec.Struct, frozen=True):
     game: int | None
     event: int | None
     altered: Action | None
-    """What Kiebitz has done to it as it passed."""
+    """The action by which Kiebitz altered it."""
 
 
 class Alteration(msgspec.Struct, frozen=True):
-    """Something that Kiebitz has done to a message as it passed, by which `rule`, as that was written.
+    """An alteration of a message by Kiebitz; `rule` is the text of the rule that caused it.
 
-    `name`, `fields` and `original` are what had been sent, at `sent`; all None where nothing was. In its
-    place came `length` bytes at `offset`, none if it was kept back; `message` is the number of the message
-    there.
+    `name`, `fields` and `original` are those of the original message, sent at `sent`; all None if there was
+    none. It was replaced by `length` bytes at `offset`, 0 if it was dropped; `message` is the number of the
+    message there.
     """
 
     id: int
@@ -146,12 +145,12 @@ class Alteration(msgspec.Struct, frozen=True):
 
     @property
     def is_kept_back(self) -> bool:
-        """Whether something was sent and nothing of it passed on."""
+        """True if a message was sent and nothing of it was forwarded."""
         return self.original is not None and not self.length
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that happened at a table, however many messages tell of it; `actor` may be None."""
+    """Something that happened at a table, however many messages report it; `actor` may be None."""
 
     number: int
     id: int
@@ -166,11 +165,11 @@ class Event(msgspec.Struct, frozen=True):
     data: dict[str, Any]
     seq: int
     altered: Action | None
-    """What Kiebitz has done to a message that tells of it."""
+    """The action by which Kiebitz altered a message that reports it."""
 
 
 class Diagnostic(msgspec.Struct, frozen=True):
-    """Something that is wrong, or worth a note: where, what was expected there, and who is to blame.
+    """A violation or a note: its location, the expectation, and the blamed side.
 
     `offset` and `length` are bytes in the direction of the stream; `message` is the number of the message.
     """
@@ -195,7 +194,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A game table at a moment: `event` is the number of the last event there, None before the first."""
+    """A game table at a position: `event` is the number of its last event, None before the first."""
 
     id: int
     protocol: str
@@ -208,16 +207,16 @@ class Table(msgspec.Struct, frozen=True):
 class Session:
     """One recorded session; as a context manager it is closed at the end.
 
-    Filters are in the words of the filter language, and raise FilterError. `as_player` names somebody: then
-    only what that player could know is given; raises StorageError where a protocol is not installed.
+    Filters are expressions of the filter language, and raise FilterError. `as_player` restricts the result to
+    what this player could know; raises StorageError if a protocol is not installed.
     """
 
     def __init__(self, timeline: Timeline, path: str | None = None, lacks: str | None = None) -> None:
         self.timeline = timeline
         self.path = path
-        """Its database's file; None where it is in memory."""
+        """Path of its database; None if it is in memory."""
         self.lacks = lacks
-        """Parts and packets of its capture that could not be read, in clauses; None if there are none."""
+        """Unreadable parts and packets of its capture, in clauses; None if there are none."""
 
     def __enter__(self) -> Self:
         return self
@@ -233,23 +232,23 @@ class Session:
 
     @property
     def name(self) -> str:
-        """What it is called: the file or the address that it was recorded from."""
+        """The name: by default the file or the address that it was recorded from."""
         return self.timeline.session.name
 
     @property
     def started(self) -> datetime | None:
-        """When it began; None where nothing was recorded."""
+        """The start time; None if nothing was recorded."""
         started_ns = self.timeline.session.started_ns
         return None if started_ns is None else utc(started_ns)
 
     @property
     def ended(self) -> datetime | None:
-        """When it ended; None while it is being recorded, or where its recorder died."""
+        """The end time; None while it is being recorded, or if its recorder died."""
         ended_ns = self.timeline.session.ended_ns
         return None if ended_ns is None else utc(ended_ns)
 
     def streams(self) -> list[Stream]:
-        """The streams, oldest first."""
+        """Return the streams, oldest first."""
         player = name_of_stream(self.timeline)
         return [
             project(
@@ -264,7 +263,7 @@ class Session:
         ]
 
     def games(self) -> list[Game]:
-        """The games, oldest first."""
+        """Return the games, oldest first."""
         return [
             project(
                 Game,
@@ -273,14 +272,14 @@ class Session:
                 server=self.timeline.table(row.table_id).server,
                 started=self.timeline.seconds(row.started_ns),
                 ended=None if row.ended_ns is None else self.timeline.seconds(row.ended_ns),
-                seconds=between(row.started_ns, row.ended_ns),
+                seconds=seconds_between(row.started_ns, row.ended_ns),
                 named_result=named_result(self.timeline, row),
             )
             for row in self.timeline.games()
         ]
 
     def messages(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Message]:
-        """The messages numbered above `after` that a filter lets through, in order."""
+        """Yield the messages numbered above `after` that pass a filter, in order."""
         condition = sql_condition(self.timeline, _compiled(wanted), "messages")
         player = name_of_stream(self.timeline)
         altered = AlteredMessages(self.timeline)
@@ -289,15 +288,15 @@ class Session:
             yield message_record(self.timeline, row, player(row.stream.id), altered.action(row.id))
 
     def alterations(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Alteration]:
-        """What Kiebitz has altered, above the number `after`, in order.
+        """Yield the alterations with ids above `after`, in order.
 
-        A filter is asked about what was sent.
+        A filter applies to the original messages.
         """
         compiled = _compiled(wanted)
         passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
         player = name_of_stream(self.timeline)
         numbers = self.timeline.numbers
-        came = message_ids(self.timeline, after)
+        came = altered_message_ids(self.timeline, after)
         for row in alterations(self.timeline, after=after):
             if passes is not None and not passes(self._asked(row, player(row.stream.id))):
                 continue
@@ -318,45 +317,45 @@ class Session:
 
         names = {} if player is None else {row.stream.id: player}
         session = self.timeline.session.id
-        return Row(self.timeline.started_ns, [as_message(row)], session_id=session, names=names)
+        return Row(self.timeline.started_ns, [original_message(row)], session_id=session, names=names)
 
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
     ) -> Iterator[Event]:
-        """The events numbered above `after` that a filter lets through, in order."""
+        """Yield the events numbered above `after` that pass a filter, in order."""
         condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
-        hearers = Visibility(self.timeline)
+        visibility = Visibility(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("events", after)
         for event in self.timeline.events(f"e.id > ? AND ({condition})", [above, *parameters]):
-            seen = event if as_player is None else hearers.seen(event, as_player)
+            seen = event if as_player is None else visibility.seen(event, as_player)
             if seen is not None:
-                sentence = hearers.sentence(seen)
-                # No player can know what was done on the way.
+                sentence = visibility.sentence(seen)
+                # Players cannot know alterations.
                 done = altered.action_of_event(seen.id) if as_player is None else None
                 yield event_record(self.timeline, seen, sentence, done)
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
-        """The diagnostics that a filter lets through, in order of time."""
+        """Yield the diagnostics that pass a filter, in order of time."""
         condition = sql_condition(self.timeline, _compiled(wanted), "diagnostics")
         for row in stored_diagnostics(self.timeline, *condition):
             yield project(Diagnostic, row, **diagnostic_numbers(self.timeline, row))
 
     def state(self, at: str = "end", as_player: str | None = None, game: int | None = None) -> list[Table]:
-        """Every table at a moment ("12.5s", "#7" just after event 7, "end"), or that of one game.
+        """Return every table at a position ("12.5s", "#7" just after event 7, "end"), or that of one game.
 
-        Raises MomentError for a moment or a game that the session does not have.
+        Raises PositionError for a position or a game that the session does not have.
         """
         numbers = self.timeline.numbers
-        moment = parse_moment(at)
+        moment = parse_position(at)
         found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
         if as_player is not None:
-            hearers = Visibility(self.timeline)
+            visibility = Visibility(self.timeline)
             game_row = numbers.row_id_if_any("games", game)
-            known = hearers.tables_of(as_player)
+            known = visibility.tables_of(as_player)
             found = [
                 msgspec.structs.replace(
-                    table, state=seen_state(hearers, as_player, table.table.id, table.seq, game_row)
+                    table, state=seen_state(visibility, as_player, table.table.id, table.seq, game_row)
                 )
                 for table in found
                 if table.table.id in known
@@ -379,21 +378,21 @@ class Session:
         game: int | None = None,
         on_progress: Callable[[int], None] = lambda done: None,
     ) -> list[TableStatistics]:
-        """What there is to count at each table, of what meets a filter, of one game if one is named.
+        """Return the statistics of each table, limited to a filter and to one game if given.
 
-        `on_progress` is told now and then how many events are read. Raises MomentError for a game that the
-        session does not have.
+        `on_progress` is called now and then with the number of events read. Raises PositionError for a game
+        that the session does not have.
         """
-        from kiebitz.storage.statistics.counting import counted
+        from kiebitz.storage.statistics.session_statistics import session_statistics
 
         with self.timeline.as_of_now():
             row = find_game(self.timeline, game) if game is not None else None
-            return counted(self.timeline, _compiled(wanted), row, on_progress)
+            return session_statistics(self.timeline, _compiled(wanted), row, on_progress)
 
     def follow(self, wanted: str | Filter | None = None) -> Iterator[Event]:
-        """The events that are there, then those that come, until the session has ended or nobody records it.
+        """Yield the existing events, then new ones, until the session ends or its recorder disappears.
 
-        It waits between them; an event comes within 50 ms after it was stored.
+        The iterator waits for events and yields them within 50 ms after they were stored.
         """
         compiled = _compiled(wanted)
         latest = 0
@@ -405,16 +404,16 @@ class Session:
             latest = newest
 
     def looks(self) -> Iterator[None]:
-        """Once now, then again and again while it is recorded, up to 50 ms later; the last time it is over.
+        """Yield now, then about every 50 ms while the session is recorded, and once more after its end.
 
-        Between two of them what is to be known of the session is read anew.
+        The session's data is reread before each.
         """
         watch = RecorderWatch(self.path) if self.path and self.ended is None else None
         recorded_s = time.monotonic()
         while True:
             if watch is not None and watch.is_recording():
                 recorded_s = time.monotonic()
-            # The end first: what was written before it is then not missed.
+            # Read the end first, so that nothing written before it is missed.
             self.reread()
             is_over = self.ended is not None or watch is None
             is_abandoned = time.monotonic() - recorded_s > RESTART_S
@@ -424,7 +423,7 @@ class Session:
             time.sleep(POLL_S)
 
     def reread(self) -> None:
-        """Look at the session as it stands now: whether it has ended, say."""
+        """Reread the session's row, for example to see whether it has ended."""
         connection, number = self.timeline.connection, self.timeline.session.id
         row = next(row for row in sessions(connection) if row.id == number)
         self.timeline = Timeline(connection, row)
@@ -434,7 +433,7 @@ _Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
 def project(kind: type[_Record], record: msgspec.Struct, **other: Any) -> _Record:
-    """Return a `kind` with the values of `other`, and else those of the same fields of `record`."""
+    """Return a `kind` with the values of `other`, and the same fields of `record` otherwise."""
     return kind(*(other[name] if name in other else getattr(record, name) for name in kind.__struct_fields__))
 
 
@@ -482,7 +481,7 @@ def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: 
 
 
 def diagnostic_numbers(timeline: Timeline, row: StoredDiagnostic) -> dict[str, Any]:
-    """Return the fields of a `Diagnostic` for which a stored one has row ids or nanoseconds."""
+    """Return those fields of a `Diagnostic` for which a stored one has row ids or nanoseconds."""
     numbers = timeline.numbers
     return {
         "time": timeline.seconds(row.ts_ns),
@@ -494,4 +493,4 @@ def diagnostic_numbers(timeline: Timeline, row: StoredDiagnostic) -> dict[str, A
 
 
 def _compiled(wanted: str | Filter | None) -> Filter | None:
-    return compile_wanted(wanted) if isinstance(wanted, str) else wanted
+    return compile_optional_filter(wanted) if isinstance(wanted, str) else wanted

@@ -1,1 +1,1 @@
-"""What is counted of a session: what was said, and what happened at each table."""
+"""Statistics of a session's messages and events."""

@@ -1,4 +1,4 @@
-"""How much was said at a server, by which messages, and when: SQLite counts it, as nothing is remembered."""
+"""Counts of a server's messages by name and over time, made by SQLite as they need no state."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from kiebitz.storage.read.timeline import Timeline
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_MOST_NAMES = 200
-_STRETCHES = 60
-"""The time from the first message to the last is cut into so many stretches, of a second at the least."""
+_MAX_NAMES = 200
+_MAX_INTERVALS = 60
+"""Number of intervals between the first and the last message; an interval is at least a second."""
 
 _SECOND_NS = 1_000_000_000
 _DIRECTIONS = {"c2s": "by clients", "s2c": "by the server"}
 
 
 def messages_by_name(rows: Iterable[tuple[str, Direction, int]]) -> Counts | None:
-    """How often each message was sent, of rows of name, direction and number; None if there are none."""
+    """Return the counts by name, from rows of name, direction and count; None if there are none."""
     lines: dict[str, dict[str, int]] = {}
     left_out = 0
     for name, direction, count in rows:
-        if name not in lines and len(lines) >= _MOST_NAMES:
+        if name not in lines and len(lines) >= _MAX_NAMES:
             left_out += count
             continue
         lines.setdefault(name, dict.fromkeys(_DIRECTIONS.values(), 0))[_DIRECTIONS[direction]] = count
     return Counts("messages", "Messages", "message", lines, left_out) if lines else None
 
 
-class Said:
-    """Asks for the messages of a session that meet a filter, of one game if one is named."""
+class MessageCounts:
+    """Counts of a session's messages that pass a filter, of one game if given."""
 
     def __init__(self, timeline: Timeline, wanted: Filter | None, game: Game | None) -> None:
         self._timeline = timeline
@@ -46,13 +46,13 @@ class Said:
             self._parameters.append(game.id)
 
     def count(self, table: TableInfo) -> int:
-        """How many messages there are at a table."""
+        """Return the number of a table's messages."""
         ((count,),) = self._ask("count(*)", table)
         found: int = count
         return found
 
     def results(self, table: TableInfo) -> Iterator[Result]:
-        """The messages of a table by name, and by the time."""
+        """Yield the counts of a table's messages by name and over time."""
         rows = self._ask("m.name, m.direction, count(*)", table, "GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2")
         by_name = messages_by_name(rows)
         if by_name is not None:
@@ -63,7 +63,7 @@ class Said:
         ((first, last),) = self._ask("min(m.ts_ns), max(m.ts_ns)", table)
         if first is None:
             return
-        stretch = max(_SECOND_NS, -(-(last - first + 1) // _STRETCHES))
+        stretch = max(_SECOND_NS, -(-(last - first + 1) // _MAX_INTERVALS))
         counts = [0] * ((last - first) // stretch + 1)
         for place, count in self._ask("(m.ts_ns - ?) / ?, count(*)", table, "GROUP BY 1", first, stretch):
             counts[place] = count

@@ -27,7 +27,7 @@ from running import KIEBITZ, run
 from kiebitz.dissectors.filters import compile_filter
 from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
-from kiebitz.storage.corpus.layout import opened
+from kiebitz.storage.corpus.layout import open_corpus
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.filters.dialects import DUCKDB
 from kiebitz.storage.filters.sql import register_functions, to_sql
@@ -170,7 +170,7 @@ def asked(report: Report, messages: int) -> None:
             f"{copies:,} captures: {database.stat().st_size / 1e9:.2f} GB of SQLite without the bytes,"
             f" {size / 1e9:.2f} GB of Parquet"
         )
-        with closing(open_existing(str(database))) as connection, Engine(opened(str(corpus))) as engine:
+        with closing(open_existing(str(database))) as connection, Engine(open_corpus(str(corpus))) as engine:
             register_functions(connection)
             for text in FILTERS:
                 wanted = compile_filter(text, field_catalog())

@@ -24,7 +24,7 @@ from kiebitz.dissectors.filters import compile_filter
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.read.conditions import field_catalog, sql_condition
 from kiebitz.storage.read.message_queries import messages
-from kiebitz.storage.read.seek import game_at, parse_moment, tables_at
+from kiebitz.storage.read.seek import game_at, parse_position, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
 
 MESSAGES = 1_000_000
@@ -51,12 +51,12 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def state_at(moment: str) -> Callable[[Timeline], int]:
-    return lambda timeline: len(tables_at(timeline, parse_moment(moment)))
+    return lambda timeline: len(tables_at(timeline, parse_position(moment)))
 
 
 def game(number: int) -> Callable[[Timeline], int]:
     def ask(timeline: Timeline) -> int:
-        return len(game_at(timeline, number, parse_moment("end")).state)
+        return len(game_at(timeline, number, parse_position("end")).state)
 
     return ask
 

@@ -23,8 +23,8 @@ def test_messages_are_found_by_their_fields_and_have_a_gloss() -> None:
     (client, *told) = kiebitz(
         "messages", stored(TINY), "-Y", 'cgml.card[0] == "R10" && msg == "playcard"', "--json"
     ).json
-    assert (client["gloss"], client["dir"]) == ("to the desk: R10", "c2s")
-    assert {message["gloss"] for message in told} == {"1216 plays R10"}
+    assert (client["gloss"], client["dir"]) == ("to the desk: červené 10", "c2s")
+    assert {message["gloss"] for message in told} == {"player 1216 plays červené 10"}
     bids = kiebitz("messages", stored(TINY), "-Y", 'msg == "licite" && cgml.type == "answer"', "--json").json
     assert [bid["gloss"] for bid in bids][:2] == ["bids G", "bids YES"]
 

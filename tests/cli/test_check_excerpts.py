@@ -23,7 +23,7 @@ from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.services.evidence.excerpt import ROOM, looked_at, stream_excerpt
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.read.recorded_bytes import Bytes, Stretch
+from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes
 from kiebitz.storage.recording.recorder import Recorder
 
 Part = bytes | int | None
@@ -195,7 +195,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 24 | JA\n
 27 | JA\n
 30 | JA\n
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "the stream ends in a line": (
@@ -207,7 +207,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 19 | JA\n
 22 | NE
    |   ^
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "the stream ends between two lines": (
@@ -219,7 +219,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 19 | JA\n
 22 |
    | ^
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "a gap": (
@@ -247,7 +247,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 18 | 7\n
    | ^
 20 | !END\n
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "a big gap in the middle of a line": (
@@ -321,7 +321,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 29 | 11\n
    | ^^
 32 | !END\n
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
 }
@@ -455,7 +455,7 @@ def test_a_datagram_stays_on_one_line() -> None:
 
 def test_all_lines_of_a_whole_model_are_not_shown() -> None:
     data = paket("!MODEL !UPDATE " + CARDS)
-    lines = stream_excerpt([Stretch(0, len(data), data)], 0, len(data), 0)
+    lines = stream_excerpt([ByteRange(0, len(data), data)], 0, len(data), 0)
     assert [line.text for line in lines if line.offset is not None] == [
         "!MODEL",
         "!UPDATE",
@@ -472,12 +472,12 @@ def test_all_lines_of_a_whole_model_are_not_shown() -> None:
 def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
     model = paket("!MODEL !UPDATE " + CARDS)
     connection = closed_afterwards(open_existing(record(tmp_path / "x.db", [model] * 20, size=1)))
-    found = Bytes(connection)
-    assert found.between(1, "s2c", 0, 1) == [Stretch(0, 1, b"!")]
+    found = RecordedBytes(connection)
+    assert found.between(1, "s2c", 0, 1) == [ByteRange(0, 1, b"!")]
     asked: list[str] = []
     connection.set_trace_callback(asked.append)
     start = 3 * len(model)
-    assert found.between(1, "s2c", start, start + len(model)) == [Stretch(start, len(model), model)]
+    assert found.between(1, "s2c", start, start + len(model)) == [ByteRange(start, len(model), model)]
     assert len(asked) == 1
 
 
@@ -486,17 +486,17 @@ def test_bytes_and_gaps_between_two_places(tmp_path: Path, size: int | None) -> 
     connection = closed_afterwards(
         open_existing(record(tmp_path / "x.db", [None, b"abcdef", 4, b"gh", 2], size))
     )
-    found = Bytes(connection)
+    found = RecordedBytes(connection)
     everything = [
-        Stretch(0, None, None),
-        Stretch(0, 6, b"abcdef"),
-        Stretch(6, 4, None),
-        Stretch(10, 2, b"gh"),
-        Stretch(12, 2, None),
+        ByteRange(0, None, None),
+        ByteRange(0, 6, b"abcdef"),
+        ByteRange(6, 4, None),
+        ByteRange(10, 2, b"gh"),
+        ByteRange(12, 2, None),
     ]
     assert found.between(1, "s2c", 0, 100) == everything
-    assert found.between(1, "s2c", 1, 12) == [Stretch(1, 5, b"bcdef"), *everything[2:4]]
-    assert found.between(1, "s2c", 2, 4) == [Stretch(2, 2, b"cd")]
+    assert found.between(1, "s2c", 1, 12) == [ByteRange(1, 5, b"bcdef"), *everything[2:4]]
+    assert found.between(1, "s2c", 2, 4) == [ByteRange(2, 2, b"cd")]
     assert found.between(1, "s2c", 8, 9) == everything[2:3]
     assert found.between(1, "s2c", 13, 20) == everything[4:]
     assert found.between(1, "s2c", 14, 20) == []
@@ -516,11 +516,11 @@ def test_any_part_of_any_stream_can_be_shown(parts: list[bytes | int], offset: i
     for part in parts:
         size = part if isinstance(part, int) else len(part)
         if size:
-            stretches.append(Stretch(at, size, part if isinstance(part, bytes) else None))
+            stretches.append(ByteRange(at, size, part if isinstance(part, bytes) else None))
         at += size
     offset = min(offset, at)
     seen = [
-        Stretch(
+        ByteRange(
             max(stretch.offset, start),
             min(stretch.offset + stretch.length, end) - max(stretch.offset, start),
             stretch.data[max(0, start - stretch.offset) : end - stretch.offset],

@@ -17,8 +17,8 @@ SUMMARY = [
     '1 error bad-field client Falsch 11.752960 118 KARTE: "BLAU" is not known here',
     "1 error suit-not-followed client Falsch 11.753246 119 Falsch plays GRAS OBER on EICHEL UNTER and does"
     " not follow EICHEL",
-    "3 note dialect 127.0.0.1:35555 2.005285 11 KONTO tells the stock, too; the specification has a message"
-    " STOCK for that",
+    "3 note dialect 127.0.0.1:35555 2.005285 11 KONTO contains the stock, too; the specification has a"
+    " message STOCK for that",
     "2 note truncated 127.0.0.1:35555 12.107436 132 the stream ends in the middle of BEENDEN",
     "2 errors, no warnings, 5 notes",
 ]
@@ -71,7 +71,7 @@ def test_the_status_is_the_same_in_every_form(form: str) -> None:
 def test_a_summary_of_nothing_says_so() -> None:
     done = kiebitz("check", TINY, "--summary", "-Y", 'diag.severity == "error"')
     assert done.status == 0
-    assert done.err == "kiebitz: no diagnostics match\n"
+    assert done.err == "kiebitz: no matching diagnostics\n"
     assert done.out.endswith("no errors, no warnings, no notes\n")
 
 
@@ -92,14 +92,14 @@ def test_of_a_message_without_flaws_it_is_said_how_things_stand() -> None:
     done = kiebitz("check", BADCARD, "--at", "117")
     assert (done.status, done.err) == (0, "")
     assert done.out == (
-        "nothing is wrong with message #117, MODEL: A plays Eichel-Unter (event #46)\n"
-        "in the whole session: 2 errors, no warnings, 5 notes; the nearest is error[bad-field] with message"
+        "no diagnostics for message #117, MODEL: A plays Eichel-Unter (event #46)\n"
+        "in the whole session: 2 errors, no warnings, 5 notes; the nearest is error[bad-field] in message"
         " #118\n"
     )
     done = kiebitz("check", TINY, "--at", "#1")
     assert done.out == (
-        "nothing is wrong with message #1, REGISTER\n"
-        "in the whole session: no errors, no warnings, 3 notes; the nearest is note[dialect] with message"
+        "no diagnostics for message #1, REGISTER\n"
+        "in the whole session: no errors, no warnings, 3 notes; the nearest is note[dialect] in message"
         " #9\n"
     )
 
@@ -116,16 +116,16 @@ def test_each_message_has_the_flaws_that_are_told_of_it(protocol: str) -> None:
 def test_a_filter_goes_with_it() -> None:
     done = kiebitz("check", BADCARD, "--at", "#118", "-Y", 'diag.severity == "note"')
     assert done.status == 0
-    assert done.out.startswith("nothing that matches is wrong with message #118, KARTE\n")
+    assert done.out.startswith("no matching diagnostics for message #118, KARTE\n")
     done = kiebitz("check", BADCARD, "--at", "#118", "-Y", 'diag.severity == "note"', "--json")
-    assert (done.json, done.err) == ([], "kiebitz: nothing that matches is wrong with message #118\n")
+    assert (done.json, done.err) == ([], "kiebitz: no matching diagnostics for message #118\n")
 
 
 @pytest.mark.parametrize(
     ("number", "status", "sentence"),
     [
-        ("#136", 1, "#136: there is no such message in this session; there are 1 to 135"),
-        ("12.5s", 2, "'12.5s' is no message's number, as in '#31' or 31"),
+        ("#136", 1, "#136: no such message in this session; there are 1 to 135"),
+        ("12.5s", 2, "'12.5s' is not a message number, as in '#31' or 31"),
     ],
 )
 def test_what_is_no_message_is_refused(number: str, status: int, sentence: str) -> None:
@@ -141,6 +141,6 @@ def test_a_terminal_is_told_how_to_look_closer() -> None:
     with OnTerminal("check", ODD, columns=100) as terminal:
         assert terminal.ended() == 3
     assert terminal.lines[-2:] == [
-        f"To sum them up: kiebitz check {ODD} --summary",
-        f"To see the message in full: kiebitz show {ODD} '#1'",
+        f"For a summary: kiebitz check {ODD} --summary",
+        f"For the message in full: kiebitz show {ODD} '#1'",
     ]

@@ -20,7 +20,7 @@ from in_shells import Bash, Zsh, completed_by_fish
 from processes_and_rows import until
 from strength import a_few
 
-from kiebitz.cli.completion.bash_line import typed
+from kiebitz.cli.completion.bash_line import parse_line
 from kiebitz.cli.main import run
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
@@ -157,12 +157,12 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
     lines, meant = [], []
     for kept, rest, quote, is_begun in cases:
         # As somebody has begun it: the whole word in quotation marks, or each letter behind a backslash.
-        begun = typed("kiebitz " + quote, "").going_on(kept) or ""
+        begun = parse_line("kiebitz " + quote, "").completion(kept) or ""
         line = f"x {quote}{begun}"
-        at = typed(line, "" if is_begun else begun)
+        at = parse_line(line, "" if is_begun else begun)
         assert (at.words, at.word, at.quote) == (["x"], kept, quote)
         assert at.kept == (kept if is_begun else "")
-        going_on = at.going_on(kept + rest)
+        going_on = at.completion(kept + rest)
         assert going_on is not None
         if kept + rest:
             lines.append(f"{quote}{begun if is_begun else ''}{going_on}{quote}")

@@ -19,7 +19,7 @@ from terminals import OnTerminal
 
 from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.configuration.reading import understood
+from kiebitz.cli.configuration.reading import parse_configuration
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 NAMES = '[names]\n"127.0.0.1" = "table 3"\n"127.0.0.1:9000" = "the server"\n'
@@ -51,64 +51,65 @@ def alone(*arguments: str, cwd: Path, **environment: str) -> Done:
 MISTAKES = {
     "an unknown key": (
         "# mine\ndatabse = 'a.db'\n",
-        "line 2: there is no key databse; did you mean database?",
+        "line 2: unknown key databse; did you mean database?",
         ["databse = 'a.db'", "^^^^^^^"],
     ),
-    "American": ('color = "never"', "line 1: there is no key color; did you mean colour?", None),
-    "nothing near": ("x = 1", "line 1: there is no key x; there are database, colour, names", None),
+    "American": ('color = "never"', "line 1: unknown key color; did you mean colour?", None),
+    "nothing near": ("x = 1", "line 1: unknown key x; valid keys are database, colour, names", None),
     "an unknown table": (
         "[nams]\na = 1",
-        "line 1: there is no key nams; did you mean names?",
+        "line 1: unknown key nams; did you mean names?",
         ["[nams]", " ^^^^"],
     ),
     "no text": (
         "database = 5 # five",
-        'line 1: database is the path of a file, as in "~/class.db"',
+        'line 1: database must be the path of a file, as in "~/class.db"',
         ["database = 5 # five", "           ^"],
     ),
     "a table for a text": (
         "[database]",
-        'line 1: database is the path of a file, as in "~/class.db"',
+        'line 1: database must be the path of a file, as in "~/class.db"',
         ["[database]", " ^^^^^^^^"],
     ),
     "a value of several lines": (
         "colour = [\n'never',\n]",
-        'line 1: colour is "always", "never" or "auto"',
+        'line 1: colour must be "always", "never" or "auto"',
         ["colour = [", "         ^"],
     ),
     "a wrong word": (
         'colour = "red"',
-        'line 1: colour is "always", "never" or "auto"',
+        'line 1: colour must be "always", "never" or "auto"',
         ['colour = "red"', "         ^^^^^"],
     ),
     "no table": (
         "names = 3",
-        'line 1: names is a table: [names], and below it "10.0.0.7" = "table 3"',
+        'line 1: names must be a table: [names], and below it "10.0.0.7" = "table 3"',
         ["names = 3", "        ^"],
     ),
     "no quotation marks": (
         "[names]\n10.0.0.7 = 'x'",
-        'line 2: 10 is no IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
+        'line 2: 10 is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
         ["10.0.0.7 = 'x'", "^^"],
     ),
     "no address": (
         "[names]\n'localhost' = 'x'",
-        'line 2: localhost is no IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
+        'line 2: localhost is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
         ["'localhost' = 'x'", "^^^^^^^^^^^"],
     ),
     "no port": (
         '[names]\n"10.0.0.7:99999" = "x"',
-        'line 2: 10.0.0.7:99999 is no IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
+        'line 2: 10.0.0.7:99999 is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation '
+        "marks",
         ['"10.0.0.7:99999" = "x"', "^^^^^^^^^^^^^^^^"],
     ),
     "a name that is a number, in one line with others": (
         'names = {"10.0.0.7"=5, "10.0.0.8"="x"}',
-        'line 1: the name of 10.0.0.7 is a text, as in "table 3"',
+        'line 1: the name of 10.0.0.7 must be a text, as in "table 3"',
         ['names = {"10.0.0.7"=5, "10.0.0.8"="x"}', "                    ^"],
     ),
     "a name that drives a terminal": (
         '[names]\n"10.0.0.7" = "a\\u001b[2J" # red',
-        "line 2: the name of 10.0.0.7 has a character that does not print",
+        "line 2: the name of 10.0.0.7 has a non-printable character",
         ['"10.0.0.7" = "a\\u001b[2J" # red', "             ^^^^^^^^^^^^"],
     ),
     "a name that fills the line": (
@@ -116,19 +117,19 @@ MISTAKES = {
         "line 2: the name of ::1 is longer than 40 characters",
         None,
     ),
-    "no name": ('[names]\n"::1" = " "', 'line 2: the name of ::1 is a text, as in "table 3"', None),
+    "no name": ('[names]\n"::1" = " "', 'line 2: the name of ::1 must be a text, as in "table 3"', None),
     "no TOML": (
         'colour "x"',
-        "line 1: this is no TOML: expected '=' after a key in a key/value pair",
+        "line 1: invalid TOML: expected '=' after a key in a key/value pair",
         ['colour "x"', "       ^"],
     ),
-    "no end": ("colour = [\n", "line 1: this is no TOML: invalid value", ["colour = [", "          ^"]),
+    "no end": ("colour = [\n", "line 1: invalid TOML: invalid value", ["colour = [", "          ^"]),
     "a key twice": (
         "colour = 'auto'\ncolour = 'auto'",
-        "line 2: this is no TOML: cannot overwrite a value",
+        "line 2: invalid TOML: cannot overwrite a value",
         None,
     ),
-    "nested": (f"colour = {'[' * 5000}", ": this is nested too deeply", None),
+    "nested": (f"colour = {'[' * 5000}", ": nested too deeply", None),
 }
 
 
@@ -151,26 +152,26 @@ def test_what_is_no_file_of_ones_own_is_told(file: Path, monkeypatch: pytest.Mon
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
         return done.err.removeprefix("kiebitz: ").strip()
 
-    assert told() == f"{file}: there is no such file, and KIEBITZ_CONFIG names it"
+    assert told() == f"{file}: no such file, set by KIEBITZ_CONFIG"
     file.write_bytes(b"# \n# \xff\n")
     assert told() == f"{file}: line 2 is not UTF-8"
     # Another path: a file is read once.
     large = file.with_name("large.toml")
     monkeypatch.setenv("KIEBITZ_CONFIG", str(large))
     large.write_text("#" * (64 * 1024 + 1))
-    assert told() == f"{large}: a configuration has at most 64 KiB"
+    assert told() == f"{large}: larger than 64 KiB"
     monkeypatch.setenv("KIEBITZ_CONFIG", str(file.parent))
-    assert told() == f"{file.parent}: this is no file"
+    assert told() == f"{file.parent}: not a regular file"
     pipe = file.with_name("pipe")
     os.mkfifo(pipe)
     monkeypatch.setenv("KIEBITZ_CONFIG", str(pipe))
-    assert told() == f"{pipe}: this is no file"
+    assert told() == f"{pipe}: not a regular file"
     monkeypatch.setenv("KIEBITZ_CONFIG", "config.toml")
-    assert told() == "config.toml: KIEBITZ_CONFIG takes a whole path, which begins with /"
+    assert told() == "config.toml: KIEBITZ_CONFIG must be an absolute path"
     if os.geteuid() != 0:
         large.chmod(0)
         monkeypatch.setenv("KIEBITZ_CONFIG", str(large))
-        assert told() == f"{large}: it cannot be read: Permission denied"
+        assert told() == f"{large}: cannot be read: Permission denied"
 
 
 def test_help_is_there_whatever_is_wrong(file: Path) -> None:
@@ -186,7 +187,7 @@ TOML = st.text(st.sampled_from("[]{}.=\"'\n #,019abdt\\:") | st.characters(), ma
 @given(TOML, st.sampled_from(["", "[names]\n", "names = ", '[names]\n"10.0.0.7" = ', "colour = "]))
 def test_any_file_is_understood_or_told(text: str, before: str) -> None:
     try:
-        found = understood("/c", f"{before}{text}".encode("utf-8", "surrogatepass"))
+        found = parse_configuration("/c", f"{before}{text}".encode("utf-8", "surrogatepass"))
     except ConfigurationError as error:
         told = [str(error), *error.excerpt()]
     else:
@@ -208,12 +209,12 @@ def test_it_is_looked_for_at_home(tmp_path: Path, home: str, monkeypatch: pytest
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv(home, str(tmp_path))
     file = tmp_path / ("kiebitz" if home == "XDG_CONFIG_HOME" else ".config/kiebitz") / "config.toml"
-    assert kiebitz("-h").out.endswith(f"Configuration file:\n  {file} (there is none)\n")
+    assert kiebitz("-h").out.endswith(f"Configuration file:\n  {file} (not found)\n")
     file.parent.mkdir(parents=True)
     file.write_text("x = 1")
     assert kiebitz("-h").out.endswith(f"Configuration file:\n  {file}\n")
     done = kiebitz("streams", TINY)
-    assert (done.status, done.err.splitlines()[0].partition(": there is")[0]) == (
+    assert (done.status, done.err.splitlines()[0].partition(": unknown")[0]) == (
         2,
         f"kiebitz: {file}, line 1",
     )

@@ -35,8 +35,8 @@ def test_the_first_difference_stands_in_its_context(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, changed("rolled", 0, "4,3", "6,1"))
     assert (done.status, done.err) == (3, "")
     assert lines(done)[1] == "665 events the same; 1 changed"
-    assert block(done, "The first difference") == [
-        "The first difference: Mäxchen 127.0.0.1:4711, game 1 (round 1), rolled: other dice",
+    assert block(done, "First difference") == [
+        "First difference: Mäxchen 127.0.0.1:4711, game 1 (round 1), rolled: other dice",
         "A #7 B #7 0.288s dora joins the round",
         "A #10 B #10 0.538s round 1 starts with carl, dora, alice",
         "A #11 B #11 0.538s it is carl's turn",
@@ -45,7 +45,7 @@ def test_the_first_difference_stands_in_its_context(tmp_path: Path) -> None:
         "B #13 0.540s carl has rolled 6,1",
         'dice: A "4,3" B "6,1"',
     ]
-    assert "The rest" not in done.out
+    assert "Other differences" not in done.out
 
 
 def test_both_pictures_are_drawn_and_then_where_the_states_differ(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_both_pictures_are_drawn_and_then_where_the_states_differ(tmp_path: Path
 
 def test_what_one_side_lacks_is_said_with_what_comes_next(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, lost("rolled", 1))
-    told = block(done, "The first difference")
+    told = block(done, "First difference")
     assert told[0].endswith("game 1 (round 1), rolled only in A")
     assert told[-2] == "A #17 0.542s dora has rolled 5,5"
     assert re.fullmatch(r"B nothing; next is #17 0\.5\d\ds dora announces 5,5", told[-1])
@@ -71,15 +71,15 @@ def test_what_comes_after_the_end_of_the_other_is_said(tmp_path: Path) -> None:
     known = recorded("maexchen-head-tiny.pcap")
     shorter = known.with_said(known.said[:-2]).write(tmp_path / "shorter.db")
     done = kiebitz("diff", TINY, shorter)
-    told = block(done, "The first difference")
+    told = block(done, "First difference")
     assert told[-2] == "A #25 1.403s dora joins the round"
-    assert told[-1] == "B nothing, and nothing comes after it"
+    assert told[-1] == "B nothing, and no later event"
 
 
 def test_two_neighbours_that_are_swapped_are_one_difference(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, swapped("joined", 1))
     assert lines(done)[1].endswith("; 1 in another order")
-    assert block(done, "The first difference")[0].endswith("joined in another order")
+    assert block(done, "First difference")[0].endswith("joined in another order")
 
 
 def test_a_game_that_only_one_side_has_is_where_they_part(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_game_that_only_one_side_has_is_where_they_part(tmp_path: Path) -> Non
 
 def test_the_rest_is_grouped_by_game_and_sort(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, replaced({"4,3": "6,1"}))
-    rest = block(done, "The rest")
-    assert rest[0] == "The rest"
+    rest = block(done, "Other differences")
+    assert rest[0] == "Other differences"
     assert rest[1] == "Mäxchen 127.0.0.1:4711, game 1 (round 1)"
     assert rest[2] == "announced: other dice"
     assert rest[3:5] == ["A #14 0.540s carl announces 4,3", "B #14 0.540s carl announces 6,1"]
@@ -117,7 +117,7 @@ def test_messages_without_an_event_are_counted(tmp_path: Path) -> None:
     done = compared(tmp_path, CATAN, unasked("Handel anbieten", 0))
     assert lines(done)[1].endswith(" events the same; 1 message without an event")
     assert re.fullmatch(
-        r"1 × c2s Handel anbieten: only in A \(A #\d+\)", block(done, "Messages that made no event")[1]
+        r"1 × c2s Handel anbieten: only in A \(A #\d+\)", block(done, "Messages without an event")[1]
     )
 
 
@@ -284,7 +284,7 @@ def test_a_file_may_have_an_at_in_its_name(tmp_path: Path) -> None:
 
 # What is written wrong, the exit status, and what is said.
 WRONG = {
-    "a moment without --state": ((f"{TINY}@12s", TINY), 2, "a moment only goes with --state"),
+    "a moment without --state": ((f"{TINY}@12s", TINY), 2, "a moment requires --state"),
     "no moment": (("--state", f"{TINY}@noon", TINY), 2, "'noon' is no moment: write 12.5s"),
     "no such event": (("--state", f"{TINY}@#99", TINY), 1, "there is no event #99 in this session"),
     "no such file": ((f"{TINY}x", TINY), 1, "there is no such file; did you mean"),
@@ -293,7 +293,7 @@ WRONG = {
     "a filter of states": (
         ("--state", "-Y", "game == 1", TINY, TINY),
         2,
-        "--state and -Y do not go together",
+        "--state and -Y exclude each other",
     ),
     "a filter that is none": (("-Y", "gaem == 1", TINY, TINY), 2, 'no field "gaem"'),
     "one session only": ((TINY,), 2, "Missing argument 'B'"),

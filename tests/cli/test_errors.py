@@ -10,7 +10,7 @@ from command import ROOT, TINY, kiebitz
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.proxy.journal.reader import JournalError
-from kiebitz.storage.recording.disk_space import DiskLow
+from kiebitz.storage.recording.disk_space import DiskNearlyFullError
 
 ROOMS = ("cli", "dissectors", "proxy", "storage")
 
@@ -33,7 +33,7 @@ def test_each_error_has_the_one_base() -> None:
     ("error", "status"),
     [
         (KiebitzError("it is so"), 1),
-        (DiskLow("it is so"), 1),
+        (DiskNearlyFullError("it is so"), 1),
         (JournalError("it is so"), 1),
         (FilterError("it is so", "a == 1", 0), 2),
     ],

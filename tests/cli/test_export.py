@@ -69,7 +69,7 @@ def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
     for (comment, malformed), message in zip(rows, messages, strict=True):
         assert message["name"] in comment
         assert malformed == ""
-    assert rows[0][0] == "unreadable,error[empty-datagram]: an empty datagram says nothing"
+    assert rows[0][0] == "unreadable,error[empty-datagram]: an empty datagram has no message"
     assert any(comment == "odd announces 6,5 · ANNOUNCED dice=6,5 name=odd" for comment, _ in rows)
 
 

@@ -54,7 +54,7 @@ def test_help_as_a_command() -> None:
     assert kiebitz("help", "state").out == kiebitz("state", "-h").out
     done = kiebitz("help", "stat")
     assert (done.status, done.out) == (2, "")
-    assert "there is no help on stat; did you mean stats or state?" in done.err
+    assert "no help on stat; did you mean stats or state?" in done.err
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
@@ -141,10 +141,34 @@ def test_the_reference_of_a_protocol_names_its_messages_and_events() -> None:
         "answers YOUR TURN",
         "dialect: REGISTERED carries points",
         "see: Reason-Codes",
-        "name: player (text; another player in another game)",
+        "name: player (text; player, differs between games)",
         "rolled{name, dice}: {name} has rolled {dice} (known to the actor alone)",
         "maexchen.dice",
     ):
         assert text in done.out
     assert "did you mean maexchen?" in kiebitz("protocols", "mexchen").err
     assert re.search(r"maexchen +Mäxchen +udp +9000", kiebitz("protocols").out)
+
+
+@pytest.mark.parametrize(
+    ("command", "former", "name"),
+    [
+        ("relay", "--double", "--duplicate"),
+        ("relay", "--at-end", "--held-at-exit"),
+        ("export", "--replaced", "--mapping-file"),
+        ("import", "--replaced", "--mapping-file"),
+        ("probe", "--wait", "--timeout"),
+        ("probe", "--time", "--max-time"),
+        ("probe", "--most", "--max-cases"),
+        ("probe", "--again", "--last-verdict"),
+        ("probe", "--like", "--via-session"),
+        ("replay", "--patience", "--timeout"),
+    ],
+)
+def test_former_option_names_are_accepted_but_hidden(command: str, former: str, name: str) -> None:
+    found = _command(command)
+    parser = found.make_parser(click.Context(found))
+    assert parser._long_opt[former].obj is parser._long_opt[name].obj
+    shown = found.get_help(click.Context(found))
+    assert name in shown
+    assert f"{former} " not in shown

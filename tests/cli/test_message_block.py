@@ -16,13 +16,13 @@ import kiebitz
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.message_block import NARROWEST, message_lines
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.session.message_detail import FlawInFull, InFull, MessageInFull
+from kiebitz.storage.session.message_detail import DiagnosticDetail, MessageDetail, MessageDetails
 
 WIDTHS = (NARROWEST, 40, 63, 80, 100, 200)
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 
-def shown(told: MessageInFull, columns: int) -> str:
+def shown(told: MessageDetail, columns: int) -> str:
     """The lines as text, after a look at what holds of all of them."""
     lines = message_lines(told, columns)
     for line in lines:
@@ -53,8 +53,8 @@ dice: not understood · two dice 1 to
         higher first, such as 5,3
       clause: Ablauf einer Spielrunde
       blame: client (malformed)
-not read: what stands before it is
-  wrong
+not read, because of the error before
+  it
 12  3b 61 64 33 38 33 62 37  ;ad383b7
 20  32 2d 39 38 31 37 2d 34  2-9817-4
 28  62 30 34 2d 38 36 34 62  b04-864b
@@ -75,14 +75,14 @@ clause: Ablauf einer Spielrunde
       expected: two dice 1 to 6, higher first, such as 5,3
       clause: Ablauf einer Spielrunde
       blame: client (malformed)
-12  3b 61 64 33 38 33 62 37  ;ad383b7  not read: what stands before it is wrong
+12  3b 61 64 33 38 33 62 37  ;ad383b7  not read, because of the error before it
 20  32 2d 39 38 31 37 2d 34  2-9817-4
 28  62 30 34 2d 38 36 34 62  b04-864b
 36  2d 33 33 31 39 65 36 32  -3319e62
 44  64 38 30 65 34           d80e4
 """,
     ("maexchen-head-tiny.pcap", 40, 80): """\
-#40 PLAYER ROLLS: somebody rolls
+#40 PLAYER ROLLS: a player rolls
 1.387224 s, stream 1, from byte 177, game 1
 127.0.0.1:9000 → alice (127.0.0.1:40176) (s2c)
 clause: Ablauf einer Spielrunde
@@ -93,7 +93,7 @@ clause: Ablauf einer Spielrunde
 13  61 6c 69 63 65           alice     name = alice · text
 
 event #17, 1.387224 s: alice rolls
-  games.1.private: {"carl":{"dice":"3,3","bluff":false}} → (taken away)
+  games.1.private: {"carl":{"dice":"3,3","bluff":false}} → (removed)
   games.1.rolling: alice
 
 4 other copies
@@ -117,8 +117,8 @@ clause: Server-seitig: Daten
       expected: Farbe = "§" | "EICHEL" | "GRAS" | "HERZ" | "SCHELLEN"
       clause: Server-seitig: Daten
       blame: client (malformed)
-12  53 41 55 0a              SAU.      not read: what stands before it is
-                                         wrong
+12  53 41 55 0a              SAU.      not read, because of the error before
+                                         it
 16  21 45 4e 44 0a           !END.     "!END"
 """,
     ("catan-niedlichepixel-framing.pcap.gz", 27, 80): """\
@@ -133,7 +133,7 @@ Jürgen (127.0.0.1:48142) → 127.0.0.1:8080 (c2s)
 25  22 4e 61 63 68 72 69 63  "Nachric  not understood
 33  68 74 22 3a 22 67 72 fc  ht":"gr.
                          ^^         ^
-    error[charset]: fc is no UTF-8
+    error[charset]: fc is not UTF-8
       expected: UTF-8
       clause: 2 Grundlagen
       blame: client (malformed)
@@ -163,7 +163,7 @@ line end
  8  0d 0a                    ..
 """,
     ("cgml-malformed.pcap.gz", 38, 80): """\
-#38 playcard: somebody has played
+#38 playcard: announces a played card
 0.126883 s, stream 8, from byte 36
 127.0.0.1:7002 → 127.0.0.1:51222 (s2c)
 clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě
@@ -202,7 +202,7 @@ clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě
 @pytest.mark.parametrize(("name", "message", "columns"), BLOCKS)
 def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
-        told = InFull(session.timeline).message(message)
+        told = MessageDetails(session.timeline).message(message)
         assert told is not None
         assert shown(told, columns) == BLOCKS[name, message, columns]
 
@@ -210,7 +210,7 @@ def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
 @pytest.mark.parametrize("name", few_captures(GAMES))
 def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
-        full = InFull(session.timeline)
+        full = MessageDetails(session.timeline)
         flawed = {flaw.message for flaw in session.diagnostics()}
         every = 97 if times(2) < 2 else 29
         for said in session.messages():
@@ -234,7 +234,7 @@ def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[dissector]))
     place = st.integers(-5, len(case.data) + 20)
     flaws = [
-        FlawInFull(
+        DiagnosticDetail(
             number,
             "warning",
             "rule",
@@ -288,7 +288,7 @@ def test_anything_that_is_sent_is_shown_in_its_place(said: bytes, tmp_path: Path
     items = Conversation().says(said).hears(b"REGISTERED;0").says(b"REGISTER;alice").items
     with kiebitz.open(record(tmp_path / "hostile.db", items)) as session:
         for number in (1, 3):
-            told = InFull(session.timeline).message(number)
+            told = MessageDetails(session.timeline).message(number)
             assert told is not None
             for columns in WIDTHS:
                 block = shown(told, columns)
@@ -298,7 +298,7 @@ def test_anything_that_is_sent_is_shown_in_its_place(said: bytes, tmp_path: Path
 def test_letters_that_run_leftwards_do_not_turn_a_row_round(tmp_path: Path) -> None:
     items = Conversation().says("REGISTER;سx".encode()).items
     with kiebitz.open(record(tmp_path / "leftwards.db", items)) as session:
-        told = InFull(session.timeline).message(1)
+        told = MessageDetails(session.timeline).message(1)
         assert told is not None
         assert "\n 9  d8 b3 78                 ..x\n" in shown(told, 40)
 
@@ -307,7 +307,7 @@ def test_wide_letters_take_their_own_cells(tmp_path: Path) -> None:
     """In the text a letter stands at its first byte, so carets are under what they mean."""
     items = Conversation().says("REGISTER;日ö\N{GAME DIE}x".encode()).says(b"JOIN").items
     with kiebitz.open(record(tmp_path / "wide.db", items)) as session:
-        told = InFull(session.timeline).message(1)
+        told = MessageDetails(session.timeline).message(1)
         assert told is not None
         assert " 9  e6 97 a5 c3 b6 f0 9f 8e  日.ö.\N{GAME DIE}.\n17  b2 78  " in shown(told, 40)
         assert " 9  e6 97 a5 c3 b6 f0 9f 8e b2 78" in shown(told, 120)

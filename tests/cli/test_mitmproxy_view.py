@@ -112,8 +112,8 @@ def test_a_message_in_several_pieces_is_shown_where_it_ends() -> None:
         "tcp", [("s2c", hello[:20]), ("s2c", hello[20:] + b'{"Willkommen":{"id":4'), ("s2c", b"2}}\n")]
     )
     assert [shown(of, message)[1] for message in of.messages] == [
-        "(20 bytes of Hallo, which ends later)",
-        "Hallo  (x)\n  Version: x\n  Protokoll: 1.0\n(21 bytes of Willkommen, which ends later)",
+        "(20 bytes of Hallo, continued later)",
+        "Hallo  (x)\n  Version: x\n  Protokoll: 1.0\n(21 bytes of Willkommen, continued later)",
         "Willkommen  (player 42)\n  id: 42\n  » player 42 joins",
     ]
 
@@ -158,7 +158,7 @@ OTHERS = [
 def test_what_is_no_game_is_left_to_others(of: Flow) -> None:
     for message in of.messages:
         assert not is_ours(shown(of, message)[0])
-        assert shown(of, message, "kiebitz")[1] == "Kiebitz has not recognised a game in this conversation."
+        assert shown(of, message, "kiebitz")[1] == "Kiebitz recognised no game in this conversation."
 
 
 @pytest.mark.parametrize("body", [b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n', b"REGISTER;alice", b""])
@@ -224,7 +224,7 @@ def test_of_a_flow_that_is_kept_short_what_is_there_is_read() -> None:
 
 def test_the_end_of_a_connection_in_a_message_is_told() -> None:
     of = flow_of("tcp", [("s2c", b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'), ("s2c", b'{"Willk')])
-    assert shown(of, of.messages[1])[1] == "(7 bytes of a message, which ends later)"
+    assert shown(of, of.messages[1])[1] == "(7 bytes of a message, continued later)"
     of.live = False
     assert "error[truncated]" in shown(of, of.messages[1])[1]
 

@@ -39,7 +39,7 @@ from kiebitz.services.probing.results import (
     group_of,
     unread_bytes,
 )
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.message_detail import MessageDetails
 
 EVIL = "<script>alert(1)</script>\x1b[2J\u202e</pre><img src=x onerror=alert(2)>"
 OPEN = StatedExpectation("open", ANY_REACTION, None, None)
@@ -74,7 +74,7 @@ def told(capture: str, numbers: Sequence[int]) -> tuple[ReportedMessage, ...]:
     """Messages of a recorded session."""
     found = []
     with library.open(str(CAPTURES / capture)) as session:
-        in_full = InFull(session.timeline)
+        in_full = MessageDetails(session.timeline)
         for number in numbers:
             shown = in_full.message(number)
             assert shown is not None
@@ -167,7 +167,7 @@ def test_a_picture_counts_what_is_left_by_message() -> None:
 @pytest.mark.full
 def test_on_a_terminal_it_is_seen_as_it_runs_and_told_in_the_end() -> None:
     port = free_port("udp")
-    words = ["--restart", server(port, "dies-on-an-unknown-word"), "--wait", "0.4"]
+    words = ["--restart", server(port, "dies-on-an-unknown-word"), "--timeout", "0.4"]
     only = ["--only", "maexchen/unknown-message", "--only", "maexchen/JOIN"]
     with Filled("probe", "server", str(port), "-d", "maexchen", *words, *only) as command:
         command.until("FAILED maexchen/unknown-message: it has ended")

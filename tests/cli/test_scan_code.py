@@ -78,9 +78,9 @@ def test_the_code_of_the_page_is_its_address(environment: dict[str, str], are_da
     ("size", "environment", "why"),
     a_few(
         [
-            ((80, 12), {}, r"it takes a terminal of \d\d columns and \d\d rows"),
-            ((30, 60), {}, r"it takes a terminal of \d\d columns and \d\d rows"),
-            ((80, 40), ASCII, "it takes a terminal with UTF-8"),
+            ((80, 12), {}, r"it requires \d\d columns and \d\d rows"),
+            ((30, 60), {}, r"it requires \d\d columns and \d\d rows"),
+            ((80, 40), ASCII, "it requires a terminal with UTF-8"),
         ],
         lambda row: row[1] == ASCII,
     ),
@@ -92,7 +92,7 @@ def test_why_there_is_no_code_is_said(size: tuple[int, int], environment: dict[s
         serve.signal(signal.SIGINT)
         serve.ended()
     said = " ".join(" ".join(serve.lines).split())
-    assert re.search(f"the code to scan is left out: {why}", said)
+    assert re.search(f"QR code not shown: {why}", said)
     assert not {"▀", "▄", "█"} & {*said}
 
 

@@ -15,12 +15,12 @@ from terminals import OnTerminal
 
 import kiebitz as library
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.message_detail import MessageDetails
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 
 ANNOUNCED = """\
-#33 ANNOUNCED: somebody announces
+#33 ANNOUNCED: a player announces
 1.385355 s, stream 1, from byte 113, game 1
 127.0.0.1:9000 → alice (127.0.0.1:40176) (s2c)
 clause: Ablauf einer Spielrunde
@@ -34,7 +34,7 @@ clause: Ablauf einer Spielrunde
                                          first, such as 5,3
 
 event #15, 1.385355 s: carl announces 3,3
-  games.1.rolling: carl → (taken away)
+  games.1.rolling: carl → (removed)
   games.1.turn: carl → alice
   games.1.inferred: turn
   games.1.announced: {"dice":"3,3","name":"carl"}
@@ -102,12 +102,12 @@ def test_a_player_sees_what_that_player_could_know() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["#33", "--as", "bob"], "#33: this message is on a connection that is not bob's"),
-        (["#33", "#34", "--as", "alice"], "#34: this message is on a connection that is not alice's"),
+        (["#33", "--as", "bob"], "#33: this message is not on a connection of bob"),
+        (["#33", "#34", "--as", "alice"], "#34: this message is not on a connection of alice"),
         (["#33", "--as", "alise"], "there is no player alise in this session; did you mean alice?"),
-        (["#70"], "#70: there is no such message in this session; there are 1 to 69"),
-        (["#0"], "#0: there is no such message in this session; there are 1 to 69"),
-        (["#33", "#999999999999999999"], "#999999999999999999: there is no such message in this session"),
+        (["#70"], "#70: no such message in this session; there are 1 to 69"),
+        (["#0"], "#0: no such message in this session; there are 1 to 69"),
+        (["#33", "#999999999999999999"], "#999999999999999999: no such message in this session"),
     ],
 )
 def test_what_cannot_be_shown_is_said_and_nothing_is_shown(arguments: list[str], sentence: str) -> None:
@@ -120,7 +120,7 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_shown(arguments: list[str],
 def test_what_is_no_number_is_wrong_usage(text: str) -> None:
     done = kiebitz("show", TINY, text)
     assert (done.status, done.out) == (2, "")
-    assert "is no message's number, as in '#31' or 31" in done.err
+    assert "is not a message number, as in '#31' or 31" in done.err
 
 
 def test_without_a_number_it_is_wrong_usage() -> None:
@@ -135,7 +135,7 @@ def test_json_is_what_the_page_gets(protocol: str) -> None:
     path = stored(GAMES[protocol])
     done = kiebitz("show", path, "#2", "#9", "--json")
     with library.open(path) as session:
-        told = [InFull(session.timeline).message(number) for number in (2, 9)]
+        told = [MessageDetails(session.timeline).message(number) for number in (2, 9)]
     assert done.json == json.loads(msgspec.json.encode(told))
 
 
@@ -159,7 +159,7 @@ def test_the_second_session_of_a_database_has_numbers_of_its_own(tmp_path: Path)
     assert kiebitz("import", BADCARD, TINY, "-w", path).status == 0
     assert shown(f"{path}:2", "#33") == ANNOUNCED
     done = kiebitz("show", f"{path}:2", "#70")
-    assert "#70: there is no such message in this session; there are 1 to 69" in done.err
+    assert "#70: no such message in this session; there are 1 to 69" in done.err
     summary = kiebitz("check", f"{path}:2", "--summary", "--json").json
     assert [row["message"] for row in summary] == [
         row["message"] for row in kiebitz("check", TINY, "--summary", "--json").json

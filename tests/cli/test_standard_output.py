@@ -77,7 +77,7 @@ ELSEWHERE = {
 UNWRITABLE = {
     "a full disk": (
         "> /dev/full",
-        "kiebitz: standard output: the disk is full: make room, or write to another disk",
+        "kiebitz: standard output: the disk is full: free some space, or write to another disk",
     ),
     "closed": (">&-", "kiebitz: standard output: it is closed"),
 }
@@ -188,7 +188,7 @@ def test_a_file_does_not_take_the_place_of_a_closed_stream(folder: Path) -> None
 def test_a_recording_goes_on_when_its_view_cannot_be_written(folder: Path) -> None:
     done = in_shell(folder, ("sniff", "-i", "-", "-w", "live.db"), f"< {TINY} > /dev/full")
     assert UNWRITABLE["a full disk"][1] in done.stderr
-    assert "nothing more is shown, and all is recorded" in done.stderr
+    assert "output stopped; everything is still recorded" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
     assert kiebitz("events", str(folder / "live.db")).out == kiebitz("events", TINY).out
@@ -239,7 +239,7 @@ def options() -> Iterator[tuple[tuple[str, ...], str]]:
     return below((), program)
 
 
-OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--replaced"}
+OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--mapping-file"}
 TO_OUTPUT = {("export", "-o"), ("state", "--svg"), ("stats", "--svg")}
 
 

@@ -68,10 +68,10 @@ def test_time_and_event_name_the_same_moment(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [
-        (["--at", "noon"], 2, "'noon' is no moment"),
+        (["--at", "noon"], 2, "'noon' is not a position"),
         (["--at", "#99"], 1, "its events are #1 to #26"),
         (["--game", "9"], 1, "it has games 1 to 2"),
-        (["--game", "2", "--at", "0.5s"], 1, "it is on from 1.401s (#22)"),
+        (["--game", "2", "--at", "0.5s"], 1, "it runs from 1.401s (#22)"),
     ],
 )
 def test_moment_that_is_not_there(capsys: Capture, arguments: list[str], status: int, told: str) -> None:
@@ -86,7 +86,7 @@ def test_session_without_a_game_is_a_sentence(capsys: Capture, tmp_path: Path) -
     Recorder(database, "relay", "nothing").close()
     assert run(["state", database]) == 0
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "kiebitz: no game was recognised in this session\n")
+    assert (captured.out, captured.err) == ("", "kiebitz: no game recognised in this session\n")
     assert states(capsys, database) == []
 
 

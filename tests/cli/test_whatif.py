@@ -21,7 +21,7 @@ from tables import commands_of
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.editing.item_edits import Splice
 from kiebitz.dissectors.model import Chunk, Direction, Message, Stream
-from kiebitz.storage.derived.derived_session import derived
+from kiebitz.storage.derived.derived_session import derive_session
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.timeline import Timeline
@@ -273,10 +273,8 @@ def test_a_dropped_message_takes_its_event_away(capture: str, number: int, kind:
 def test_what_the_report_says() -> None:
     done = whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=5,4", "--drop", "25")
     assert done.status == 3
-    assert done.out.startswith(
-        "A as it was   B without #25, #31 with dice=5,4\n25 events the same; 1 changed"
-    )
-    assert "The first difference: Mäxchen 127.0.0.1:9000, game 1 (round 1), rolled: other dice" in done.out
+    assert done.out.startswith("A original   B without #25, #31 with dice=5,4\n25 events the same; 1 changed")
+    assert "First difference: Mäxchen 127.0.0.1:9000, game 1 (round 1), rolled: other dice" in done.out
     assert "  A #14                     1.384s  carl has rolled 3,3\n" in done.out
     assert "             B #14          1.384s  carl has rolled 5,4\n" in done.out
 
@@ -286,9 +284,9 @@ def test_what_the_report_says() -> None:
 
 def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
     done = whatif("maexchen-head-tiny.pcap", "--drop", "#52")
-    assert (done.status, done.out) == (0, "A as it was and B without #52 are the same: 26 events\n")
+    assert (done.status, done.out) == (0, "A original and B without #52 are the same: 26 events\n")
     sentence, command = done.err.splitlines()
-    assert sentence == "kiebitz: 4 other messages tell of the same event: #53, #54, #55, #56; drop them, too:"
+    assert sentence == "kiebitz: 4 other messages report the same event: #53, #54, #55, #56; drop them, too:"
     all_of_them = kiebitz(*shlex.split(command)[1:], "--json")
     assert (all_of_them.status, all_of_them.err) == (3, "")
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("only a", "lost")]
@@ -313,7 +311,7 @@ def test_what_may_be_left_out_can_be_put_in() -> None:
 def test_a_heartbeat_less_is_no_difference() -> None:
     done = whatif(OKEY_CHAT, "--drop", "2")
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("A as it was and B without #2 are the same: ")
+    assert done.out.startswith("A original and B without #2 are the same: ")
 
 
 def test_the_same_values_again_change_nothing() -> None:
@@ -409,8 +407,8 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
     ("status", "arguments", "sentence"),
     [
         *commands_of("""
-2 => what is to be another? Say --drop '#7'
-2 --drop x => 'x' does not begin with a message's number: --drop '#7'
+2 => no edits: give --drop '#7'
+2 --drop x => 'x' does not begin with a message number: --drop '#7'
 2 --drop '7 dice=1,1' => is not of the form --drop '#7'
 2 --edit 31 => is not of the form --edit '#7 FIELD=VALUE'
 2 --edit '31 dice' => dice is no FIELD=VALUE, such as dice=5,4
@@ -421,8 +419,8 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
 2 --edit '31 !dice=5,4' => !dice is no name of a field
 2 --edit '31 dice[=5,4' => dice[=5,4 is no FIELD=VALUE
 2 --insert '31 token=x' => is not of the form --insert '#7 NAME FIELD=VALUE'
-1 --drop 70 => --drop #70: there is no such message in this session; there are 1 to 69
-1 --drop 31 --edit '31 dice=5,4' => this message is dropped or edited already
+1 --drop 70 => --drop #70: no such message in this session; there are 1 to 69
+1 --drop 31 --edit '31 dice=5,4' => this message is already dropped or edited
 1 --edit '31 dise=5,4' => ROLLED has no field dise; did you mean dice? Now it has dice=3,3
 1 --edit '31 x=1' => ROLLED has no field x; it has dice, token. Now it has dice=3,3
 1 --edit '2 x=1' => REGISTERED has no field x; it has points.
@@ -442,7 +440,7 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
 1 --insert '31 ROLLED dice=9,9 token=x' => dice=9,9 does not fit: a die does not show 9
 1 --insert '31 ROLLED dice[0]=9' => ROLLED has no dice yet: give all of it
         """),
-        ("2", ["--edit", "31 dice=\udcff"], "this is not UTF-8"),
+        ("2", ["--edit", "31 dice=\udcff"], "not UTF-8"),
     ],
 )
 def test_what_cannot_be_is_told(status: str, arguments: list[str], sentence: str) -> None:
@@ -455,12 +453,12 @@ def test_what_cannot_be_is_told(status: str, arguments: list[str], sentence: str
     ("capture", "wish", "sentence"),
     [
         (YAKS, "87 Wurf[0]=7", "7 is not from 1 to 6; expected pips from 1 to 6; it is Wurf[0]=3 now"),
-        (YAKS, "87 Wurf=6,6", '"6,6" is no list; expected two dice; it is Wurf=[3,5] now'),
+        (YAKS, "87 Wurf=6,6", '"6,6" is not a list; expected two dice; it is Wurf=[3,5] now'),
         (YAKS, "9 Spieler.Status=Warte", '"Warte" is not known here: did you mean "Warten"? Expected one of'),
         (YAKS, "9 Spieler.Statu=Warten", "Spieler has no attribute Statu; did you mean Status? Expected {"),
         (YAKS, "9 Spieler.Quatsch.x=1", "Spieler has no attribute Quatsch; it has Farbe, Name, Status, id"),
         (YAKS, "9 Spieler.Quatsch=1", 'Quatsch; it has Farbe, Name, Status, id. Expected {"id":…,"Farbe":…'),
-        (STYLES, "113 card[0]=B11", '"B11" is no card; expected a card: R, B, G or A and 07'),
+        (STYLES, "113 card[0]=B11", '"B11" is not a card; expected a card: R, B, G or A and 07'),
         (STYLES, "48 licite=GG", "licite=GG does not fit"),
         (OKEY_CHAT, '78 msg="a\\nb"', "CATS cannot have these values together"),
         (HUMANS, "13 spielerhand[0]='GRAS SU'", 'did you mean SAU? Expected Wert = "§" | "OBER"'),
@@ -496,7 +494,7 @@ def _messages(capture: str) -> list[Message]:
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_without_an_alteration_nothing_differs(capture: str) -> None:
     timeline = _session(capture)
-    other = derived(timeline, [], lambda _done, _all: None)
+    other = derive_session(timeline, [], lambda _done, _all: None)
     closed_afterwards(other.connection)
     assert compare(timeline, other).equal
 
@@ -513,7 +511,7 @@ def said(rows: Iterable[Message]) -> list[tuple[object, ...]]:
 def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(_messages(capture)))
     gone = Splice(row.stream.id, row.direction, row.offset, row.length, row.ts_ns, b"")
-    other = derived(_session(capture), [gone], lambda _done, _all: None)
+    other = derive_session(_session(capture), [gone], lambda _done, _all: None)
     closed_afterwards(other.connection)
     # Of each conversation: a message whose end was in the one that is gone is known to be whole later.
     assert said(messages(other)) == said(one for one in _messages(capture) if one.id != row.id)

@@ -25,7 +25,7 @@ class Listening:
 
     def _hear(self, stream: int, key: str) -> int:
         self.now += MS
-        event = self.log.witness(stream, key, self.now)
+        event = self.log.match_copy(stream, key, self.now)
         if event is None:
             self.told.append(key)
             event = Event(len(self.told), 1, None, len(self.told), self.now, key, None, {}, [])

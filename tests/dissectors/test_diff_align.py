@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kiebitz.dissectors.diff.align import Pair, align
-from kiebitz.dissectors.diff.games import Span, in_another_order, match_games
-from kiebitz.dissectors.diff.pairing import pair_up
+from kiebitz.dissectors.diff.games import Span, match_games, reordered_games
+from kiebitz.dissectors.diff.pairing import pair_events
 
 SEQUENCES = st.lists(st.integers(0, 6), max_size=40)
 
@@ -112,7 +112,7 @@ PAIRED: dict[str, tuple[str, str, str, str, str, str, str]] = {
 def test_what_is_not_the_same_is_moved_or_changed_or_alone(
     a: str, b: str, same: str, moved: str, changed: str, only_a: str, only_b: str
 ) -> None:
-    paired = pair_up([*map(ord, a)], [*map(ord, b)], [([*map(ord, a.lower())], [*map(ord, b.lower())])])
+    paired = pair_events([*map(ord, a)], [*map(ord, b)], [([*map(ord, a.lower())], [*map(ord, b.lower())])])
     assert "".join(a[i] for i, _ in paired.same) == same
     assert "".join(a[i] for i, _ in paired.moved) == moved
     assert "".join(a[i] + b[j] for i, j in paired.changed) == changed
@@ -122,7 +122,7 @@ def test_what_is_not_the_same_is_moved_or_changed_or_alone(
 
 @given(SEQUENCES, SEQUENCES)
 def test_every_element_has_one_place(a: list[int], b: list[int]) -> None:
-    paired = pair_up(a, b, [([x % 3 for x in a], [x % 3 for x in b]), ([0] * len(a), [0] * len(b))])
+    paired = pair_events(a, b, [([x % 3 for x in a], [x % 3 for x in b]), ([0] * len(a), [0] * len(b))])
     pairs = [*paired.same, *paired.moved, *paired.changed]
     assert sorted([*(i for i, _ in pairs), *paired.only_a]) == [*range(len(a))]
     assert sorted([*(j for _, j in pairs), *paired.only_b]) == [*range(len(b))]
@@ -173,7 +173,7 @@ ORDERS: dict[str, tuple[list[tuple[Span, Span]], list[int]]] = {
 def test_games_that_were_played_in_another_order(
     games: list[tuple[Span, Span]], elsewhere: list[int]
 ) -> None:
-    found = in_another_order(games)
+    found = reordered_games(games)
     assert len(found) == len(elsewhere)
     # Of two that were exchanged it may be either.
     assert found == elsewhere or len(games) == 2

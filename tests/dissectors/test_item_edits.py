@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from inspected_captures import bytewise
 from strength import times
 
-from kiebitz.dissectors.editing.item_edits import Splice, spliced
+from kiebitz.dissectors.editing.item_edits import Splice, apply_splices
 from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, End, Fault, Gap, Item, Stream, Transport
 
 OTHER = Stream(2, "tcp", "127.0.0.1:5", "127.0.0.1:9", 0)
@@ -105,10 +105,10 @@ def _recut(items: Sequence[Item], data: st.DataObject) -> list[Item]:
 
 @given(st.one_of(talks("tcp", True), talks("udp", True)))
 def test_without_a_splice_the_items_are_the_same(talk: Talk) -> None:
-    assert _told(spliced(talk.items, [])) == _told(talk.items)
+    assert _told(apply_splices(talk.items, [])) == _told(talk.items)
     # And with splices that change nothing.
     idle = [msgspec.structs.replace(splice, instead=None, added=()) for splice in talk.splices]
-    assert _told(spliced(talk.items, idle)) == _told(talk.items)
+    assert _told(apply_splices(talk.items, idle)) == _told(talk.items)
 
 
 @given(st.data(), st.sampled_from(["tcp", "udp"]))
@@ -117,7 +117,7 @@ def test_each_message_becomes_what_it_should(data: st.DataObject, transport: Tra
     items = [item for item in talk.items if item.stream is not OTHER]
     if transport == "tcp":
         items = _recut(items, data)
-    found = [*spliced(items, talk.splices)]
+    found = [*apply_splices(items, talk.splices)]
     for direction in DIRECTIONS:
         expected = b"".join(said.becomes for said in talk.said if said.direction == direction)
         assert _bytes(found, direction) == expected
@@ -135,7 +135,7 @@ def test_datagrams_come_one_by_one(talk: Talk) -> None:
         expected += [(number * 10, *added) for added in (splice.added if splice is not None else ())]
     found = [
         (item.ts_ns, item.direction, item.data)
-        for item in spliced(talk.items, talk.splices)
+        for item in apply_splices(talk.items, talk.splices)
         if isinstance(item, Chunk) and item.stream is not OTHER
     ]
     assert found == expected
@@ -145,8 +145,8 @@ def test_datagrams_come_one_by_one(talk: Talk) -> None:
 @given(talks("tcp", both_ways=True), st.data())
 def test_any_cut_gives_the_same_bytes(talk: Talk, data: st.DataObject) -> None:
     items = [item for item in talk.items if item.stream is not OTHER]
-    whole = [*spliced(items, talk.splices)]
-    cut = [*spliced(bytewise(_recut(items, data)), talk.splices)]
+    whole = [*apply_splices(items, talk.splices)]
+    cut = [*apply_splices(bytewise(_recut(items, data)), talk.splices)]
     for direction in DIRECTIONS:
         assert _bytes(cut, direction) == _bytes(whole, direction)
 
@@ -154,7 +154,7 @@ def test_any_cut_gives_the_same_bytes(talk: Talk, data: st.DataObject) -> None:
 @given(talks("tcp", both_ways=True))
 def test_other_streams_are_left_alone(talk: Talk) -> None:
     before = [item for item in talk.items if item.stream is OTHER]
-    assert [item for item in spliced(talk.items, talk.splices) if item.stream is OTHER] == before
+    assert [item for item in apply_splices(talk.items, talk.splices) if item.stream is OTHER] == before
 
 
 def test_what_follows_moves_and_keeps_its_time() -> None:
@@ -173,7 +173,7 @@ def test_what_follows_moves_and_keeps_its_time() -> None:
     splices = [Splice(1, "c2s", 2, 4, 4, b"bbb", (("s2c", b"!!!"), ("c2s", b"?")))]
     told = [
         (item.direction, item.ts_ns, item.offset, item.data if isinstance(item, Chunk) else item.length)
-        for item in spliced(items, splices)
+        for item in apply_splices(items, splices)
         if not isinstance(item, End)
     ]
     assert told == [
@@ -199,14 +199,14 @@ def test_what_the_capture_cut_off_still_counts() -> None:
         Chunk(stream, "c2s", 2, 2, b"cd", missing=7),
         Chunk(stream, "c2s", 3, 11, b"ef"),
     ]
-    found = [*spliced(items, [Splice(1, "c2s", 0, 2, 1, b"")])]
+    found = [*apply_splices(items, [Splice(1, "c2s", 0, 2, 1, b"")])]
     assert [(item.offset, item.data) for item in found if isinstance(item, Chunk)] == [(0, b"cd"), (9, b"ef")]
 
 
 def test_an_empty_datagram_is_told_from_the_one_behind_it() -> None:
     stream = Stream(1, "udp", "127.0.0.1:4", "127.0.0.1:9", 0)
     items = [Chunk(stream, "c2s", 1, 0, b""), Chunk(stream, "c2s", 1, 0, b"a")]
-    found = [*spliced(items, [Splice(1, "c2s", 0, 1, 1, b"")])]
+    found = [*apply_splices(items, [Splice(1, "c2s", 0, 1, 1, b"")])]
     assert [item.data for item in found if isinstance(item, Chunk)] == [b""]
-    found = [*spliced(items, [Splice(1, "c2s", 0, 0, 1, b"")])]
+    found = [*apply_splices(items, [Splice(1, "c2s", 0, 0, 1, b"")])]
     assert [item.data for item in found if isinstance(item, Chunk)] == [b"a"]

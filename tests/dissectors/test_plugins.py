@@ -207,7 +207,7 @@ def test_events_are_told_as_they_are_stored(orphan: str) -> None:
     done = kiebitz("events", orphan, "--json")
     assert done.status == 0
     assert [row["sentence"] for row in done.json] == ["registered name=alice", 'score scores={"alice":1}']
-    assert done.err == f"kiebitz: {NOT_INSTALLED}; what happened is shown as it is stored\n"
+    assert done.err == f"kiebitz: {NOT_INSTALLED}; events are shown as stored\n"
 
 
 @pytest.mark.parametrize(
@@ -238,9 +238,9 @@ def test_its_flaws_can_be_shown(orphan: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["events", "DB", "--as", "alice"], 1, f"what alice could know cannot be told: {NOT_INSTALLED}"),
-        (["state", "DB", "--as", "alice"], 1, f"what alice could know cannot be told: {NOT_INSTALLED}"),
-        (["redissect", "DB"], 1, f"what is stored would be lost: {NOT_INSTALLED}"),
+        (["events", "DB", "--as", "alice"], 1, f"the view of alice cannot be determined: {NOT_INSTALLED}"),
+        (["state", "DB", "--as", "alice"], 1, f"the view of alice cannot be determined: {NOT_INSTALLED}"),
+        (["redissect", "DB"], 1, f"stored rows would be lost: {NOT_INSTALLED}"),
         (
             ["messages", "DB", "-Y", "knobeln.zahl == 6"],
             2,

@@ -82,13 +82,13 @@ cgml result {"game": "7", "winners": [1, 2], "losers": [3], "money": {"1": 4, "2
     "called": TRIO}
     => 7 is over; Ann, Bob won; money: Ann 4, Bob 4, Cy -8, player 9 0
 cgml renonc {"player": 1, "card": "A10", "should": ["G0A", "G10"], "called": TRIO}
-    => Ann revokes: žaludy 10, when it should be zelené eso, zelené 10
+    => Ann revokes with žaludy 10 instead of zelené eso, zelené 10
 cgml renonc {"player": 1, "card": null, "should": null, "called": TRIO} => Ann revokes
 cgml paused {"player": 1, "message": "pivo", "called": TRIO} => Ann pauses: pivo
 cgml paused {"player": 1, "message": null, "called": TRIO} => Ann pauses
 cgml resumed {"player": 1, "called": TRIO} => Ann ends the pause
 cgml cancelled {"why": "pass"} => the hand is cancelled: pass
-cgml aborted {"player": 1, "why": "x", "called": TRIO} => the hand is broken off because of Ann: x
+cgml aborted {"player": 1, "why": "x", "called": TRIO} => the hand is aborted because of Ann: x
 cgml load {"load": 3} => a server of bots has a load of 3
 cgml left {"player": 1, "why": "closed", "called": TRIO} => Ann is gone: connection closed
 cgml left {"player": 1, "why": "end of group", "called": TRIO} => Ann is gone: end of group
@@ -195,8 +195,8 @@ catan played_card {"name": "Ann", "card": "Straßenbau", "roads": [[X, Y], [Y]]}
 catan played_card {"name": "Ann", "card": "Erfindung", "resources": {"Erz": 5}} => Ann plays Erfindung
 catan trade_offered {"name": "Ann", "offer": {"Erz": 1}, "demand": {"Holz": 2}, "trade": 3}
     => Ann offers 1 Erz for 2 Holz (trade 3)
-catan trade_accepted {"name": "Ann", "trade": 3} => Ann would take trade 3
-catan trade_declined {"name": "Ann", "trade": 3} => Ann does not take trade 3
+catan trade_accepted {"name": "Ann", "trade": 3} => Ann accepts trade 3
+catan trade_declined {"name": "Ann", "trade": 3} => Ann rejects trade 3
 catan trade_done {"name": "Ann", "partner_name": "Bob", "trade": 3} => Ann and Bob trade (trade 3)
 catan trade_cancelled {"name": "Ann", "trade": 3} => Ann withdraws from trade 3
 catan sea_trade {"name": "Ann", "paid": {"Erz": 4}, "gained": {"Holz": 1}}

@@ -9,24 +9,24 @@ from hypothesis import strategies as st
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.suggestions import did_you_mean, suggested, suggesting
+from kiebitz.dissectors.suggestions import did_you_mean, suggestion_in, with_suggestion
 
 WORDS = st.text(st.characters(exclude_characters='"?'), min_size=1)
 
 
 @given(st.text(), WORDS)
 def test_what_is_said_can_be_read(problem: str, meant: str) -> None:
-    text = suggesting(f'"{problem}" is not known', meant)
-    assert suggested("malformed", text) == meant
-    assert suggested("malformed", suggesting(f'"{problem}" is not known', f'"{meant}"')) == meant
+    text = with_suggestion(f'"{problem}" is not known', meant)
+    assert suggestion_in("malformed", text) == meant
+    assert suggestion_in("malformed", with_suggestion(f'"{problem}" is not known', f'"{meant}"')) == meant
 
 
 @given(st.text())
 def test_what_was_sent_passes_for_none(sent: str) -> None:
     text = f'"{sent}: {did_you_mean("me")}" is not known'
-    assert suggesting(text, None) == text
-    assert suggested("malformed", text) is None
-    assert suggested("rule", suggesting("it is not allowed", "me")) is None
+    assert with_suggestion(text, None) == text
+    assert suggestion_in("malformed", text) is None
+    assert suggestion_in("rule", with_suggestion("it is not allowed", "me")) is None
 
 
 @pytest.mark.parametrize(

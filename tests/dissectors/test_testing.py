@@ -25,8 +25,8 @@ from kiebitz.dissectors.testing import (
     any_cut_gives_the_same,
     decode_after_encode_is_the_identity,
     every_byte_is_accounted_for,
-    every_flaw_lies_inside,
-    findings_are_sound,
+    every_violation_lies_inside,
+    findings_are_consistent,
 )
 
 SAID = [case.data for case in SOUND]
@@ -100,9 +100,9 @@ def other(**parts: Any) -> Dissector:
     [
         (any_cut_gives_the_same, other(framer=SegmentFramer)),
         (every_byte_is_accounted_for, other(framer=ForgetfulFramer)),
-        (findings_are_sound, other(table=SecretiveTable)),
-        (findings_are_sound, other(codec=RaisingCodec(GRAMMAR, "Lines", line_end="\n"))),
-        (every_flaw_lies_inside, other(codec=WideCodec(GRAMMAR, "Lines", line_end="\n"))),
+        (findings_are_consistent, other(table=SecretiveTable)),
+        (findings_are_consistent, other(codec=RaisingCodec(GRAMMAR, "Lines", line_end="\n"))),
+        (every_violation_lies_inside, other(codec=WideCodec(GRAMMAR, "Lines", line_end="\n"))),
     ],
     ids=["cut", "lost", "state", "raises", "outside"],
 )

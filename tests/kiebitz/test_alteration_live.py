@@ -18,7 +18,7 @@ def _alike() -> list[Case]:
             data = conversation(protocol)[at].data
             cases += [
                 Case(protocol, at, "--drop", ()),
-                Case(protocol, at, "--double", (data, data)),
+                Case(protocol, at, "--duplicate", (data, data)),
                 Case(protocol, at, "--delay 20ms"),
             ]
     return cases

@@ -33,7 +33,7 @@ CASES = [
     Case("okey", 7, "--change gamestatus=r", (b"LGAM r\r\n",)),
     Case("okey", 7, "--drop", ()),
     Case("okey", 8, "--drop", ()),
-    Case("okey", 7, "--double", (LGAM, LGAM)),
+    Case("okey", 7, "--duplicate", (LGAM, LGAM)),
     Case("okey", 4, "--delay 100ms"),
     Case("okey", 3, "--delay 100ms"),
     Case("okey", 3, "--insert PING", (LPLA, b"PING\r\n")),
@@ -47,7 +47,7 @@ DATAGRAMS = [
     Case("maexchen", 8, "--change dice=2,1", (b"ROLLED;2,1;" + TOKEN,)),
     Case("maexchen", 9, "--drop", ()),
     Case("maexchen", 8, "--delay 100ms"),
-    Case("maexchen", 9, "--double", (b"ANNOUNCE;3,3;" + TOKEN, b"ANNOUNCE;3,3;" + TOKEN)),
+    Case("maexchen", 9, "--duplicate", (b"ANNOUNCE;3,3;" + TOKEN, b"ANNOUNCE;3,3;" + TOKEN)),
     Case("maexchen", 9, "--insert 'SEE token=x'", (b"ANNOUNCE;3,3;" + TOKEN, b"SEE;x")),
     Case("maexchen", 9, "--insert 'PLAYER ROLLS name=carl'", None, (b"PLAYER ROLLS;carl",)),
 ]

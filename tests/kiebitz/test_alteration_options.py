@@ -19,7 +19,7 @@ NAMED = {"WHICH": WHICH, "HOW": HOW, "ASK": ASK, "DICE": DICE}
 REFUSED = commands_of("""
 udp --drop 'msg == "ROLED"'
     => --drop: no message of any protocol can meet msg == "ROLED"; did you mean ROLLED?
-udp --double 'msg == ROLLED'
+udp --duplicate 'msg == ROLLED'
     => expected a value (text in quotes, a number, true or false); text stands in quotes: "ROLLED"
 udp --hold '' => --hold: say which messages; udp, or tcp, means all of them
 udp --drop 'msg == "ROLLED" [0th]' => --drop: [0th] does not say which messages: WHICH
@@ -51,12 +51,12 @@ udp --impair 'loss 5%, loss 6%' => --impair: loss stands there twice
 udp --impair 'seed 7' => --impair: a seed alone impairs nothing: HOW
 udp --impair 'rate 0kbit/s' => --impair: 'rate 0kbit/s' is no rate: write rate 64kbit/s
 udp --impair 'delay 1' => --impair: '1' is no duration: write 500ms, 2s or 500ms±100ms
-udp --impair 'loss 5%, cut 5%' => --impair: cut is nothing for UDP, but for TCP
-tcp --impair 'loss 5%' => --impair: loss is nothing for TCP, but for UDP
-tcp --impair 'delay 1s, reorder 5%' => --impair: reorder is nothing for TCP, but for UDP
-udp --force => --force goes with an option that alters messages
-udp --at-end drop => --at-end goes with an option that alters messages
-udp --at-end keep => Invalid value for '--at-end': 'keep' is not one of 'let-go', 'drop'.
+udp --impair 'loss 5%, cut 5%' => --impair: cut applies to TCP, not to UDP
+tcp --impair 'loss 5%' => --impair: loss applies to UDP, not to TCP
+tcp --impair 'delay 1s, reorder 5%' => --impair: reorder applies to UDP, not to TCP
+udp --force => --force requires an option that alters messages
+udp --held-at-exit drop => --held-at-exit requires an option that alters messages
+udp --held-at-exit keep => Invalid value for '--held-at-exit': 'keep' is not one of 'forward', 'drop'.
 """)
 
 

@@ -115,7 +115,7 @@ def none_comes_out_inside_of_another(line: Line) -> Generator[None, Path, None]:
 
 @scene(
     "okey",
-    """--change 'nickname == "a" &' nickname=b --double 'nickname == "b" &'""",
+    """--change 'nickname == "a" &' nickname=b --duplicate 'nickname == "b" &'""",
     """--change 'nickname == "b" & [2nd]' nickname=c --drop 'nickname == "a" &'""",
     """--drop 'msg == "LPLA" & [2nd]'""",
 )
@@ -224,7 +224,7 @@ def what_waited_and_is_more_than_a_record(line: Line) -> Generator[None, Path, N
     assert b"".join(recorded(database, line)["c2s"]) == b"".join(said)
 
 
-@scene("okey", """--change 'msg == "LOGI" &' nickname=b --double 'msg == "LLPL" &'""")
+@scene("okey", """--change 'msg == "LOGI" &' nickname=b --duplicate 'msg == "LLPL" &'""")
 def a_long_message_and_one_that_is_too_long(line: Line) -> Generator[None, Path, None]:
     too_long = login(2 * MIB + MIB // 2)
     sender = said_meanwhile(line, login(MIB), too_long, b"LLPL\r\n", login(MIB + 1), b"PING\r\n")

@@ -26,10 +26,10 @@ from strength import GAMES, a_few
 from zstd_data import zstd_compressed
 
 from kiebitz.services.corpus import capture_task as adding
-from kiebitz.storage.corpus.layout import make, opened
-from kiebitz.storage.corpus.runs import Run, Wanted, missing, sweep_abandoned
+from kiebitz.storage.corpus.capture_writer import write_capture
+from kiebitz.storage.corpus.layout import make, open_corpus
+from kiebitz.storage.corpus.runs import RequestedCapture, Run, missing, sweep_abandoned
 from kiebitz.storage.corpus.tables import COLUMNS
-from kiebitz.storage.corpus.writing import write_capture
 from kiebitz.storage.database.schema import TABLES
 
 FILTERS = {
@@ -237,16 +237,16 @@ def test_an_empty_corpus_has_nothing(command: str, tmp_path: Path) -> None:
 
 
 def test_what_is_none_is_told(tmp_path: Path) -> None:
-    assert "there is no such folder; kiebitz corpus add makes one" in ask("games", str(tmp_path / "nix")).err
-    assert "this is no corpus" in ask("games", str(tmp_path)).err
+    assert "there is no such folder; create one" in ask("games", str(tmp_path / "nix")).err
+    assert "this is not a corpus" in ask("games", str(tmp_path)).err
     (tmp_path / "mine").write_text("")
     done = ask("add", str(tmp_path), str(CAPTURES / GAMES["okey"]))
     assert (done.status, done.out) == (1, "")
-    assert "this folder holds other files" in done.err
+    assert "this folder contains other files" in done.err
     (tmp_path / "corpus.json").write_text('{"format": 99, "id": ""}')
-    assert "a newer Kiebitz has made this corpus" in ask("games", str(tmp_path)).err
+    assert "made by a newer Kiebitz" in ask("games", str(tmp_path)).err
     (tmp_path / "corpus.json").write_text("[]")
-    assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
+    assert "corpus.json was not written by Kiebitz" in ask("games", str(tmp_path)).err
 
 
 def _garbage(path: Path) -> None:
@@ -306,12 +306,12 @@ def test_a_row_that_is_none_of_kiebitz_s_is_told(
         parquet.write_table(table.set_column(place, column, pa.array([value] * len(table))), file)
     done = ask(command, str(folder))
     assert done.status == 1
-    assert "this corpus is damaged: a row in it is none of Kiebitz's" in done.err
+    assert "this corpus is damaged: Kiebitz never writes such a row" in done.err
 
 
 def test_a_mark_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corpus.json")
-    assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
+    assert "corpus.json was not written by Kiebitz" in ask("games", str(tmp_path)).err
 
 
 # Adding.
@@ -326,7 +326,7 @@ def test_the_same_capture_twice_is_nothing(tmp_path: Path) -> None:
     outcomes = add_here(tmp_path / "corpus", [capture, packed, zst, other])
     assert [outcome.is_new for outcome in outcomes] == [True, False, False, False]
     assert len({outcome.capture for outcome in outcomes}) == 1
-    assert missing(opened(str(tmp_path / "corpus"))) == []
+    assert missing(open_corpus(str(tmp_path / "corpus"))) == []
 
 
 def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
     captures = [broken, cut, empty, tmp_path / "pipe.pcap", tmp_path / "gone.pcap"]
     outcomes = add_here(tmp_path / "corpus", captures)
     assert [outcome.is_new for outcome in outcomes] == [False, True, False, False, False]
-    told = {one.source: one.reason for one in missing(opened(str(tmp_path / "corpus")))}
+    told = {one.source: one.reason for one in missing(open_corpus(str(tmp_path / "corpus")))}
     assert "is not a capture" in told["broken.pcap"]
     assert "is empty" in told["empty.pcap"]
     assert "is no file of a fixed content" in told["pipe.pcap"]
@@ -442,10 +442,10 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
     left = [*(tmp_path / "corpus" / ".staging").glob("*/*")]
     assert len(left) == 1
     with Run(corpus) as run:
-        run.asked([Wanted("/x/b.pcap", "b.pcap")])
+        run.asked([RequestedCapture("/x/b.pcap", "b.pcap")])
         corpus.stage(run.name, "cd")
         assert [one.reason for one in missing(corpus)] == [
-            "a.pcap: adding was ended before its turn came: add it again",
+            "a.pcap: the run ended before it was added: add it again",
             "b.pcap: it is being added",
         ]
         sweep_abandoned(corpus)

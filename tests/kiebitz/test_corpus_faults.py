@@ -121,7 +121,7 @@ def test_a_scheduler_that_is_killed_is_told(tmp_path: Path) -> None:
     assert f"{dask.address} is gone: add again to go on; what is in stays" in said
     done = kiebitz("corpus", "check", str(folder))
     assert done.status == 3
-    assert "adding was ended before its turn came: add it again" in done.out
+    assert "the run ended before it was added: add it again" in done.out
     with adding(folder, *captures) as process:
         assert ended(process)[0] == 0
     assert_whole(folder, captures, tmp_path)
@@ -136,7 +136,7 @@ def test_one_who_adds_is_killed(tmp_path: Path) -> None:
         process.kill()
         process.communicate()
     done = kiebitz("corpus", "check", str(folder))
-    assert "adding was ended before its turn came" in done.out
+    assert "the run ended before it was added" in done.out
     with adding(folder, *captures) as process:
         assert ended(process)[0] == 0
     assert_whole(folder, captures, tmp_path)

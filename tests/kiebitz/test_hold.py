@@ -174,9 +174,9 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
         assert data == b"LOGI bob\nPING\n"
 
 
-@pytest.mark.parametrize(("at_end", "is_passed_on"), [("let-go", True), ("drop", False)])
+@pytest.mark.parametrize(("at_end", "is_passed_on"), [("forward", True), ("let-go", True), ("drop", False)])
 def test_what_waits_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_path: Path) -> None:
-    options = ("--hold", 'msg == "REGISTER"', "--at-end", at_end)
+    options = ("--hold", 'msg == "REGISTER"', "--held-at-exit", at_end)
     with Talk(tmp_path / "game.db", *options) as talk:
         with following(talk) as client:
             talk.says(b"REGISTER;alice")

@@ -136,7 +136,7 @@ def altered(database: Path, *options: str) -> list[list[Alteration]]:
         [
             ["--drop", 'msg == "REGISTER" || msg == "LOGI" || msg == "+LOGI" [20%, seed 7]'],
             ["--impair", "loss 10%, double 5%, seed 7", "--drop", 'msg == "LOGO" [first 2]'],
-            ["--impair", "cut 20%, delay 1ms±1ms, seed 7", "--double", 'msg == "+LOGI" [10%, seed 3]'],
+            ["--impair", "cut 20%, delay 1ms±1ms, seed 7", "--duplicate", 'msg == "+LOGI" [10%, seed 3]'],
         ],
         lambda options: "cut" in options[1],
         lambda options: options[1],

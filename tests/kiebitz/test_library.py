@@ -138,7 +138,7 @@ def test_wrong_questions(tmp_path: Path) -> None:
     with kiebitz.open(TINY) as session:
         with pytest.raises(kiebitz.KiebitzError, match="no field"):
             list(session.events("nonsense == 1"))
-        with pytest.raises(kiebitz.KiebitzError, match="is no moment"):
+        with pytest.raises(kiebitz.KiebitzError, match="is not a position"):
             session.state("yesterday")
         with pytest.raises(kiebitz.KiebitzError, match="there is no game 9"):
             session.state(game=9)

@@ -117,7 +117,7 @@ def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll:
         f"127.0.0.1:{server.port}",
         "--on-divergence",
         "skip",
-        "--patience",
+        "--timeout",
         "0.5",
         "-w",
         str(today),
@@ -152,7 +152,7 @@ def test_one_player_alone_is_played(played: Path, tmp_path: Path) -> None:
     server.start()
     arguments = ["--connect", f"127.0.0.1:{server.port}", "--player", "bob", "--on-divergence", "skip"]
     database = tmp_path / "bob.db"
-    kiebitz("replay", str(played), *arguments, "--patience", "0.5", "-w", str(database), "-q", status=3)
+    kiebitz("replay", str(played), *arguments, "--timeout", "0.5", "-w", str(database), "-q", status=3)
     server.join(30)
     said = rows(database, "SELECT fields FROM messages WHERE name = 'REGISTER'")
     assert said == [('{"name":"bob"}',)]
@@ -200,7 +200,7 @@ def one_player(tmp_path: Path) -> Path:
 
 def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Path) -> None:
     port = free_port("udp")
-    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--patience", "2") as server:
+    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--timeout", "2") as server:
         client = Client(port)
         client.say("REGISTER;zoë")
         client.hear("REGISTERED")
@@ -219,7 +219,7 @@ def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Pat
 
 def test_a_client_who_says_nothing_is_not_waited_for_longer_than_asked(one_player: Path) -> None:
     port = free_port("udp")
-    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--patience", "0.2", "-q") as server:
+    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--timeout", "0.2", "-q") as server:
         # Before the first client has come, there is no limit.
         time.sleep(0.5)
         assert server.poll() is None
@@ -269,12 +269,12 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (["--serve", "1", "--connect", "2"], 2, "do not go together"),
+        (["--serve", "1", "--connect", "2"], 2, "exclude each other"),
         (["--serve", "127.0.0.1:1", "--step"], 2, "--step is for the terminal"),
         (["--connect", "127.0.0.1:1", "--from", "1s"], 2, "--from is for the terminal"),
-        (["--on-divergence", "skip"], 2, "--on-divergence is for a live peer: add --serve ADDR"),
-        (["-w", "x.db"], 2, "-w is for a live peer"),
-        (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player goes with --connect"),
+        (["--on-divergence", "skip"], 2, "--on-divergence requires a live peer: add --serve ADDR"),
+        (["-w", "x.db"], 2, "-w requires a live peer"),
+        (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player requires --connect"),
         (["--serve", "nowhere"], 2, "'nowhere' is not an address"),
         (["--serve", "127.0.0.1:70000"], 2, "70000 is not a port"),
         (["--serve", "7=127.0.0.1:9000"], 2, "the record has no one server 7: it has 127.0.0.1:9000"),
@@ -286,7 +286,7 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
         ),
         (["--serve", "192.0.2.7:9000"], 1, "this machine does not have that address"),
         (["--connect", "127.0.0.1:9000", "--on-divergence", "shout"], 2, "'shout' is not one of"),
-        (["--connect", "127.0.0.1:9000", "--patience", "0"], 2, "0.0 is not in the range"),
+        (["--connect", "127.0.0.1:9000", "--timeout", "0"], 2, "0.0 is not in the range"),
         (["--connect", "127.0.0.1:9000", "-w", "/nowhere/x.db"], 1, "/nowhere/x.db: "),
     ],
 )

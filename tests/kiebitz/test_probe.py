@@ -92,7 +92,9 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
         asking.daemon_threads = True
         threading.Thread(target=asking.serve_forever, daemon=True).start()
         port, only = str(asking.server_address[1]), "schafkopf/NAME/name/left-out"
-        done = kiebitz("probe", "server", port, "-d", "schafkopf", "--wait", "0.3", "--only", only, "--json")
+        done = kiebitz(
+            "probe", "server", port, "-d", "schafkopf", "--timeout", "0.3", "--only", only, "--json"
+        )
         asking.shutdown()
     (result,) = done.json["results"]
     assert [message["name"] for message in result["messages"]][:2] == ["NAME", "NAME"]
@@ -105,7 +107,7 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
 def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
     port = free_port("udp")
     database, report, folder = (tmp_path / name for name in ("probe.db", "probe.html", "kept"))
-    start = ["--restart", server(port, "dies-on-an-unknown-word"), "--wait", "0.7"]
+    start = ["--restart", server(port, "dies-on-an-unknown-word"), "--timeout", "0.7"]
     more = [*start, "-w", str(database)]
     address = f"127.0.0.1:{port}"
     done = kiebitz(
@@ -127,7 +129,7 @@ def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
         "probe server maexchen/unknown-message: FAILED",
         "probe server maexchen/JOIN/whole: OK",
     }
-    again = kiebitz("probe", "server", address, "-d", "maexchen", *more, "--again", "failed", "--json")
+    again = kiebitz("probe", "server", address, "-d", "maexchen", *more, "--last-verdict", "failed", "--json")
     (found,) = again.json["results"]
     assert found["case"] == "maexchen/unknown-message"
     told = shlex.split(found["command"])
@@ -148,13 +150,13 @@ def test_cases_are_listed_without_being_tried() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["server"], "where is the server?"),
-        (["server", "--list"], "which protocol? Say -d PROTOCOL"),
+        (["server"], "missing address of the server"),
+        (["server", "--list"], "unknown protocol: give -d PROTOCOL"),
         (["server", "9000", "-d", "maexhen"], "there is no protocol maexhen; did you mean maexchen?"),
-        (["server", "9000", "-d", "maexchen", "--only", "maexchen/JION"], "no case of maexchen has the name"),
-        (["server", "9000", "-d", "maexchen", "--again", "failed"], "--again goes with -w"),
-        (["server", "127.0.0.1:0", "-d", "maexchen"], "0 is no port to probe"),
-        (["server", "9000", "-d", "maexchen", "--wait", "nan"], "write a number above 0"),
+        (["server", "9000", "-d", "maexchen", "--only", "maexchen/JION"], "no case of maexchen matches"),
+        (["server", "9000", "-d", "maexchen", "--last-verdict", "failed"], "--last-verdict requires -w"),
+        (["server", "127.0.0.1:0", "-d", "maexchen"], "port 0 cannot be tested"),
+        (["server", "9000", "-d", "maexchen", "--timeout", "nan"], "must be a number above 0"),
         (["server", "192.0.2.7:9000", "-d", "maexchen"], "192.0.2.7 is another machine"),
     ],
 )

@@ -31,7 +31,7 @@ def port_for(protocol: str) -> int:
 
 def probed(protocol: str, port: int, *more: str, only: str) -> Done:
     picked = [word for name in only.split() for word in ("--only", f"{protocol}/{name}")]
-    done = kiebitz("probe", "client", str(port), "-d", protocol, "--wait", "0.5", *more, *picked)
+    done = kiebitz("probe", "client", str(port), "-d", protocol, "--timeout", "0.5", *more, *picked)
     assert "Traceback" not in done.err
     return done
 
@@ -127,13 +127,11 @@ def test_a_client_that_does_not_play_is_told(code: str, says: str | None, tmp_pa
 
 def test_a_client_that_does_not_come_is_told() -> None:
     port = free_port("udp")
-    done = probed("maexchen", port, "--time", "1", only="game REGISTERED/whole")
+    done = probed("maexchen", port, "--max-time", "1", only="game REGISTERED/whole")
     assert done.status == 1
-    assert (
-        f"Let the client connect to 127.0.0.1:{port}, again and again: each connection is a case." in done.err
-    )
+    assert f"Connect the client to 127.0.0.1:{port} repeatedly: each connection is one case." in done.err
     assert "no client connected in 1 s" in done.out
-    assert "left out: 1 case: the 1 s of --time are over" in done.err
+    assert "left out: 1 case: the 1 s of --max-time are over" in done.err
 
 
 def test_a_program_that_ends_without_having_come_is_told() -> None:
@@ -188,7 +186,7 @@ def test_the_wait_for_a_client_can_be_interrupted(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
-        assert "Let the client connect" in process.stderr.readline()
+        assert "Connect the client" in process.stderr.readline()
         # The port is listened at in a moment.
         end = time.monotonic() + 10
         while time.monotonic() < end and not _is_taken(port):
@@ -198,7 +196,7 @@ def test_the_wait_for_a_client_can_be_interrupted(tmp_path: Path) -> None:
         process.stderr.close()
         assert process.wait(20) == 130, said
     assert "Traceback" not in said
-    assert "left out: 1 case: it was interrupted" in said
+    assert "left out: 1 case: interrupted" in said
 
 
 def _is_taken(port: int) -> bool:

@@ -59,7 +59,7 @@ def probed(peer: str, fault: str, cases: list[str], seconds: float = 600.0) -> l
     only = [word for case in dict.fromkeys(cases) for word in ("--only", f"{protocol}/{case}")]
     done = kiebitz(
         *("probe", side, str(port), "-d", protocol, "--restart", started(peer, fault, port), "--json"),
-        *("--wait", str(WAIT_S), "--rate", "1000", "--time", str(seconds), *only),
+        *("--timeout", str(WAIT_S), "--rate", "1000", "--max-time", str(seconds), *only),
     )
     assert "Traceback" not in done.err
     results: list[dict[str, Any]] = done.json["results"]

@@ -42,7 +42,7 @@ def server(rounds: int = FOR_EVER) -> Iterator[Server]:
 
 
 def probed(port: int, *only: str, more: tuple[str, ...] = ()) -> Done:
-    arguments = ["probe", "server", str(port), "-d", "maexchen", "--wait", "0.5", *more]
+    arguments = ["probe", "server", str(port), "-d", "maexchen", "--timeout", "0.5", *more]
     done = kiebitz(*arguments, *(word for name in only for word in ("--only", f"maexchen/{name}")))
     assert "Traceback" not in done.err
     return done
@@ -157,9 +157,9 @@ def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
     with players(port):
         names = ("game", "REGISTER/said", "JOIN/said", "REGISTERED/whole", "unknown-message")
         only = [word for name in names for word in ("--only", f"maexchen/{name}")]
-        done = kiebitz("probe", "client", str(port), "-d", "maexchen", "--wait", "0.5", "--json", *only)
+        done = kiebitz("probe", "client", str(port), "-d", "maexchen", "--timeout", "0.5", "--json", *only)
     assert "Traceback" not in done.err
-    assert f"Let the client connect to 127.0.0.1:{port}" in done.err
+    assert f"Connect the client to 127.0.0.1:{port}" in done.err
     assert done.status == 0
     assert verdicts(done) == {
         "game": "INFORMATIONAL",
@@ -184,7 +184,17 @@ def test_a_player_who_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
     restart = shlex.join(["env", path, sys.executable, str(program)])
     only = ["--only", "maexchen/rubbish", "--only", "maexchen/empty"]
     done = kiebitz(
-        "probe", "client", str(port), "-d", "maexchen", "--restart", restart, "--wait", "0.5", "--json", *only
+        "probe",
+        "client",
+        str(port),
+        "-d",
+        "maexchen",
+        "--restart",
+        restart,
+        "--timeout",
+        "0.5",
+        "--json",
+        *only,
     )
     assert done.status == 3
     assert verdicts(done) == {"rubbish": "FAILED", "empty": "INFORMATIONAL"}

@@ -83,7 +83,14 @@ def probed(
     peer = f"{protocol}-{'server' if role == 'server' else 'player'}"
     own = ["--games", str(games)] if role == "client" else []
     words = peer_command(peer, "--port", str(port), *own, fault=fault)
-    options = ["--like", str(recorded(folder, protocol)), "--restart", shlex.join(words), "--wait", "0.3"]
+    options = [
+        "--via-session",
+        str(recorded(folder, protocol)),
+        "--restart",
+        shlex.join(words),
+        "--timeout",
+        "0.3",
+    ]
     options += [word for pattern in only for word in ("--only", f"{protocol}/{pattern}")]
     done = kiebitz("probe", role, str(port), "-d", protocol, *options, "--json")
     assert "Traceback" not in done.err
@@ -110,7 +117,7 @@ def test_the_recorded_games_are_right() -> None:
 def test_a_game_is_asked_for(plugged_in: Path) -> None:
     done = kiebitz("probe", "server", str(free_port("tcp")), "-d", "noughts")
     assert (done.status, done.out) == (1, "")
-    assert "no recorded game comes with noughts: name a capture of one with --like CAPTURE" in done.err
+    assert "no recorded game comes with noughts: name a capture of one with --via-session CAPTURE" in done.err
 
 
 # What is found.

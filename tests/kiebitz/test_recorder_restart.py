@@ -242,7 +242,7 @@ def test_another_kiebitz_has_taken_the_database(tmp_path: Path) -> None:
         shutil.copy(ROOT / "captures" / "maexchen-head-tiny.pcap", tmp_path / "tiny.pcap")
         assert kiebitz("import", str(tmp_path / "tiny.pcap"), "-w", str(database)).status == 0
         os.kill(echo.relay.pid, signal.SIGCONT)
-        echo.wait_for("its session 1 cannot go on")
+        echo.wait_for("its session 1 cannot be continued")
         round_trips(echo, 10, 10)
         assert echo.stop() == 1
     assert_sound(database)

@@ -80,7 +80,7 @@ def kill_collector(lab: Lab) -> None:
     lab.collector.kill()
     lab.give(1, 3)
     lab.collector = collect(lab.folder, lab.way.port, lab.database)
-    lab.collector.until_says("going on with session 1")
+    lab.collector.until_says("resuming session 1")
 
 
 def all_of_it(lab: Lab) -> None:
@@ -299,7 +299,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
         (["--publish", "http://127.0.0.1/class"], 2, "is not a server and subject"),
         (["--publish", "nats://127.0.0.1:99999/class"], 2, "99999 is not a port"),
         (["--publish", "nats://127.0.0.1/class", "--tap", "a.b"], 2, "is not a tap name"),
-        (["--tap", "lab"], 2, "--tap goes with --publish"),
+        (["--tap", "lab"], 2, "--tap requires --publish"),
         (["--publish", "nats://127.0.0.1/class", "--nats-creds", "/nonexistent"], 1, "cannot be read"),
         (["--publish", "nats://127.0.0.1/class", "--nats-creds", TINY], 1, "credentials"),
         (["--publish", "nats://127.0.0.1/class", "--anonymize"], 2, "exclude each other"),

@@ -100,12 +100,12 @@ READERS = ["sessions", "events", "messages", "check", "streams", "games", "stats
 def test_every_command_that_opens_the_database_reports_it(left: Left) -> None:
     for command, every in [*((command, "") for command in READERS), ("check", ":*")]:
         done = kiebitz(command, f"{left.database}{every}")
-        told = [line for line in done.err.splitlines() if "was not finished" in line]
-        sentence = f"{left.database}: a recording into it was not finished; {left.command} recovers it"
+        told = [line for line in done.err.splitlines() if "is unfinished" in line]
+        sentence = f"{left.database}: a recording into it is unfinished; {left.command} recovers it"
         assert (command, told) == (command, [f"kiebitz: {sentence}"])
     shutil.rmtree(left.spool)
     for command in READERS:
-        assert "was not finished" not in kiebitz(command, str(left.database)).err
+        assert "is unfinished" not in kiebitz(command, str(left.database)).err
 
 
 def test_the_command_that_is_named_recovers_it(left: Left) -> None:
@@ -113,7 +113,7 @@ def test_the_command_that_is_named_recovers_it(left: Left) -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     left.assert_recovered()
     assert rows(left.database, "SELECT count(*), ended_ns IS NULL FROM sessions") == [(1, 0)]
-    assert "was not finished" not in kiebitz("sessions", str(left.database)).err
+    assert "is unfinished" not in kiebitz("sessions", str(left.database)).err
 
 
 REFUSED = [
@@ -174,7 +174,7 @@ def another_session(left: Left) -> str:
     spool.rename(away)
     assert kiebitz("import", TINY, "-w", str(left.database)).status == 0
     away.rename(spool)
-    return "is not the last one"
+    return "is not the last"
 
 
 def gone(left: Left) -> str:
@@ -223,7 +223,7 @@ def test_into_another_database(left: Left, tmp_path: Path) -> None:
 
 def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
     (left.spool / "note.json").unlink()
-    assert "was not finished" not in kiebitz("sessions", str(left.database)).err
+    assert "is unfinished" not in kiebitz("sessions", str(left.database)).err
     done = kiebitz("import", str(left.spool))
     assert (done.status, "say with -w where" in done.err) == (1, True)
     other = tmp_path / "other.db"
@@ -236,7 +236,7 @@ def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
 @pytest.mark.full
 def test_nobody_is_named_where_that_is_wished(is_anonymized: bool, left: Left, tmp_path: Path) -> None:
     listed = tmp_path / "listed"
-    done = kiebitz("import", str(left.spool), "--anonymize", "--replaced", str(listed))
+    done = kiebitz("import", str(left.spool), "--anonymize", "--mapping-file", str(listed))
     assert (done.status, listed.exists()) == (2, False)
     wish = ["--anonymize"] if is_anonymized else []
     other = tmp_path / "other.db"
@@ -261,7 +261,7 @@ def test_a_recovery_that_is_killed_itself(is_resumed: bool, left: Left) -> None:
             break
         wait_until_all_are_gone(left.folder)
     # One that was killed last of all may leave an empty folder.
-    if "was not finished" in kiebitz("sessions", str(left.database)).err:
+    if "is unfinished" in kiebitz("sessions", str(left.database)).err:
         assert kiebitz("import", str(spool)).status == 0
     there = rows(left.database, OF_RELAY)
     assert len(there) == len(set(there)) == left.recorded_by_now
@@ -325,7 +325,7 @@ def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", ready="listening on"):
         spool = leftover(tmp_path)
-        assert "was not finished" not in kiebitz("sessions", str(database)).err
+        assert "is unfinished" not in kiebitz("sessions", str(database)).err
         done = kiebitz("import", str(spool))
         assert (done.status, "this recording is going on" in done.err) == (1, True)
         assert kiebitz("relay", "-m", mode, "-w", str(database), "-q").status == 1
@@ -417,7 +417,7 @@ def test_a_folder_that_is_not_ours_or_not_whole_is_not_followed(
     spool = left.spool
     plant(spool)
     before = sorted(path.name for path in spool.rglob("*"))
-    assert "was not finished" not in kiebitz("sessions", str(left.database)).err
+    assert "is unfinished" not in kiebitz("sessions", str(left.database)).err
     done = kiebitz("import", str(spool))
     assert (done.status, "Traceback" in done.err) == (1, False)
     assert str(spool) in done.err

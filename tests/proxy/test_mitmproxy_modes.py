@@ -315,7 +315,7 @@ BAD_CALLS = [
     (("socks5@0", "key_size=big"), 2, "ot an integer: big"),
     (("socks5@0", "connection_strategy=slow"), 2, "connection_strategy is one of eager, lazy"),
     (("socks5@0", "certs=no/such.pem"), 2, "Certificate file does not exist: no/such.pem"),
-    (("reverse:tcp://127.0.0.1:9@0",), 2, "none of the modes is mitmproxy's"),
+    (("reverse:tcp://127.0.0.1:9@0",), 2, "none of the modes uses mitmproxy"),
     (("socks5@TAKEN",), 1, "Cannot listen on tcp 127.0.0.1:TAKEN: the port is in use"),
     (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is no regular expression: "),
     (("wireguard:/dev/null@0",), 1, "/dev/null is no file, and keys are read from one"),

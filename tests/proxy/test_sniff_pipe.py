@@ -222,7 +222,7 @@ def test_a_pipe_through_which_nothing_comes(tmp_path: Path, options: list[str]) 
             process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 1
         assert process.stderr is not None
-        assert process.stderr.read().startswith(b"kiebitz: no capture has come through standard input: ")
+        assert process.stderr.read().startswith(b"kiebitz: no capture received from standard input: ")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -312,7 +312,7 @@ def test_however_batches_come_each_item_is_given_out_once_and_in_order(data: st.
 
 
 def test_the_page_tells_of_each_record_and_of_each_of_its_parts() -> None:
-    page = (ROOT / "docs" / "taps.md").read_text().partition("## The form")[2]
+    page = (ROOT / "docs" / "taps.md").read_text().partition("## Wire format")[2]
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
     batch = [row for row in rows if row[1] in ("integer", "text", "array")]
     assert len(batch) == len(Batch.__struct_fields__)

@@ -501,23 +501,26 @@ def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
     [
         (
             ("-m", "reverse:udp://127.0.0.1:9@9001", "--keep-source"),
-            "--keep-source goes with a transparent mode",
+            "--keep-source requires a transparent mode",
         ),
         (("-m", "reverse:udp://127.0.0.1:9@9001", "--print-rules"), "is for transparent modes"),
         (
             ("-m", "transparent@9001", "--print-rules", "--port", "9"),
-            "the players come in: add -i wlan0",
+            "the players' interface: add -i wlan0",
         ),
         (("-m", "transparent@9001", "--print-rules", "-i", "lo"), "the servers' ports: add --port 9000"),
-        (("-m", "transparent@0", "--print-rules", "-i", "lo", "--port", "9"), "a port that is known before"),
-        (("-m", "transparent@9001", "--print-rules", "-i", "lo; reboot", "--port", "9"), "is no name of an"),
+        (("-m", "transparent@0", "--print-rules", "-i", "lo", "--port", "9"), "require a fixed port"),
+        (
+            ("-m", "transparent@9001", "--print-rules", "-i", "lo; reboot", "--port", "9"),
+            "is not the name of an",
+        ),
         (("-m", "transparent@9001", "--print-rules", "-i", "lo", "--port", "9-8"), "not of the form 9000"),
         (
             ("-m", "transparent@9001", "--print-rules", "-i", "lo", "--port", "70000"),
             "is not of the form 9000",
         ),
-        (("-m", "transparent@9001", "-i", "lo"), "-i goes with --print-rules"),
-        (("-m", "transparent@9001", "--port", "9"), "--port goes with --print-rules"),
+        (("-m", "transparent@9001", "-i", "lo"), "-i requires --print-rules"),
+        (("-m", "transparent@9001", "--port", "9"), "--port requires --print-rules"),
     ],
 )
 def test_what_does_not_go_together(options: tuple[str, ...], says: str) -> None:

@@ -58,13 +58,13 @@ VARIANTS: dict[str, list[list[str]]] = {
     "replay": [
         *(["--speed", "0"], ["--speed", "0", "--game", "1"], ["--speed", "0", "--as", "alice"]),
         *(["--from", "1s", "--to", "#9", "--speed", "0"], ["--speed", "0", "--svg", "FILE"]),
-        ["--connect", "127.0.0.1:1", "--patience", "0.1", "--player", "alice", "-q", "-w", "FILE"],
-        ["--connect", "127.0.0.1:1", "--patience", "0.1", "--on-divergence", "stop"],
+        ["--connect", "127.0.0.1:1", "--timeout", "0.1", "--player", "alice", "-q", "-w", "FILE"],
+        ["--connect", "127.0.0.1:1", "--timeout", "0.1", "--on-divergence", "stop"],
     ],
     "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet", "datasette")]
     + [["-T", "jsonl"], ["-T", "csv"], ["-T", "jsonl", "--game", "1"], ["-T", "csv", "-Y", "game == 1"]]
     + [["-T", "pcapng", "--from", "0s", "--to", "#9", "-o", "FILE"]]
-    + [["-T", "jsonl", "--anonymize", "--replaced", "FILE"]],
+    + [["-T", "jsonl", "--anonymize", "--mapping-file", "FILE"]],
     # The page as a file is in test_serve_spoilt.py, as it takes its time.
     "redissect": [[], ["-d", "udp.port==9000,maexchen"]],
 }

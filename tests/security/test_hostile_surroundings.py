@@ -122,7 +122,7 @@ def test_another_users_file_is_not_used_beside_a_database(suffix: str, game: Pat
     for command in (["redissect", str(game)], *writing(str(game))):
         done = kiebitz(*command)
         assert done.status == 1
-        assert "it is no file of yours" in done.err
+        assert "it does not belong to you" in done.err
 
 
 def _another_users(path: Path) -> None:
@@ -144,8 +144,8 @@ def _replaced(make: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 TARGETS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "which anybody may write": (lambda path: path.chmod(0o666), "other users may write into it"),
-    "which a group may write": (lambda path: path.chmod(0o660), "other users may write into it"),
+    "which anybody may write": (lambda path: path.chmod(0o666), "other users may write to it"),
+    "which a group may write": (lambda path: path.chmod(0o660), "other users may write to it"),
     "a link to nothing": (_replaced(lambda path: path.symlink_to("nothing")), "this is a link to nothing"),
     "a link to nothing elsewhere": (
         _replaced(lambda path: path.symlink_to("/tmp/made-by-kiebitz")),
@@ -225,7 +225,7 @@ def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> N
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
     if log == "some":
         assert done.returncode == 1
-        assert "some of it is in" in done.stderr
+        assert "part of it is in" in done.stderr
         assert "copy both" in done.stderr
     else:
         assert done.returncode == 0, done.stderr

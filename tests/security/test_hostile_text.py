@@ -158,5 +158,5 @@ def test_a_corpus_whose_path_is_not_utf_8_is_refused_in_words(tmp_path: Path) ->
     for command in (["add", folder, TINY], ["sessions", folder]):
         done = kiebitz("corpus", *command)
         assert (done.status, done.out) == (1, "")
-        assert done.err.endswith(r"caf\udce9: this folder's path is not UTF-8: name another one" "\n")
+        assert done.err.endswith(r"caf\udce9: this folder's path is not UTF-8: use another one" "\n")
     assert not (tmp_path / "caf\udce9").exists()

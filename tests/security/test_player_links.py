@@ -375,7 +375,7 @@ def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
     for reach in seats[:: max(len(seats) // MOST_PLAYERS, 1)]:
         label = reader.label(reach)
         assert label is not None
-        streams = reader.hearers.streams_of(label) if connections is None else connections[label]
+        streams = reader.visibility.streams_of(label) if connections is None else connections[label]
         secrets = truth.unknown_to(streams)
         own = {(stream.server, stream.protocol) for stream in _streams(reader, label)}
         tables = {table.id for table in reader.timeline.tables() if (table.server, table.protocol) in own}
@@ -431,9 +431,9 @@ OWN: list[tuple[str, dict[str, set[int]]]] = [
 def test_names_that_change_hands_give_nothing_away(
     name: str, streams: dict[str, set[int]], made: Callable[[str], str]
 ) -> None:
-    hearers = opened(made(name)).hearers
-    assert {label: set(hearers.streams_of(label)) for label in streams} == streams
-    assert {*hearers.labels()} <= streams.keys()
+    visibility = opened(made(name)).visibility
+    assert {label: set(visibility.streams_of(label)) for label in streams} == streams
+    assert {*visibility.labels()} <= streams.keys()
     assert check(made(name), streams) > 20
 
 
@@ -454,14 +454,14 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
         reader.look()
         label = reader.label(old)
         assert label is not None
-        assert reader.hearers.streams_of(label) == {1}
+        assert reader.visibility.streams_of(label) == {1}
         (upto,) = reader.timeline.connection.execute("SELECT max(id) FROM events").fetchone()
         news, _ = _encode_events(reader, (old, None), 0, upto, 0, {})
         assert b'{"Erz":3}' not in news
     recorder.close()
     assert label == "mallory"
     links = {reach.player: reach for reach in reader.player_grants()}
-    assert reader.hearers.streams_of("alice") == {2}
+    assert reader.visibility.streams_of("alice") == {2}
     assert links["alice"] == Grant("alice", 1, 2)
     assert reader.label(old) == "mallory"
     keys = Keys()
@@ -479,16 +479,16 @@ def test_a_link_goes_on_in_the_next_database(tmp_path: Path) -> None:
     served = ServedSession(1, str(tmp_path / "one.db"), 1, "game.db")
     reader = Reader(served)
     links = {reach.player: reach for reach in reader.player_grants()}
-    board = reader.hearers.state("alice", 1, reader.timeline.last_seq(1))
+    board = reader.visibility.state("alice", 1, reader.timeline.last_seq(1))
     rest = recorder.record_until_settled(found[half:])
-    recorder.go_on_in(str(tmp_path / "two.db"))
+    recorder.continue_in(str(tmp_path / "two.db"))
     recorder.record(rest)
     recorder.close()
     served.path, served.session_id = recorder.path, recorder.session_id
     reader.look()
     assert {reach.player: reach for reach in reader.player_grants()} == links
     first = reader.timeline.first_seq(1)
-    (game,) = reader.hearers.state("alice", 1, first)["games"].values()
+    (game,) = reader.visibility.state("alice", 1, first)["games"].values()
     assert game["private"].keys() <= {"alice"}
     assert game["board"] == next(iter(board["games"].values()))["board"]
 
@@ -523,17 +523,17 @@ def test_the_server_asks_for_the_key_of_a_connection(made: Callable[[str], str])
 
 def test_a_player_s_state_is_made_of_what_the_player_saw(made: Callable[[str], str]) -> None:
     """After the end of its connection nothing changes for it, and nothing of before is there."""
-    hearers = opened(made("impersonated")).hearers
+    visibility = opened(made("impersonated")).visibility
     table = 1
-    last = hearers.timeline.last_seq(table)
-    after = hearers.state("alice (4)", table, last)
+    last = visibility.timeline.last_seq(table)
+    after = visibility.state("alice (4)", table, last)
     assert "private" not in json.dumps(after)
-    alice = hearers.state("alice", table, last)
+    alice = visibility.state("alice", table, last)
     (game,) = alice["games"].values()
     assert game["private"]["alice"]["resources"]["Erz"] == 3
     assert "alice (4)" not in alice["players"]
     # Asked for in any order, it is the same.
-    every = [hearers.state("alice", table, seq) for seq in range(last + 1)]
+    every = [visibility.state("alice", table, seq) for seq in range(last + 1)]
     for seq in [*range(last, -1, -3), last]:
-        assert hearers.state("alice", table, seq) == every[seq]
-        assert hearers.passing_state("alice", table, seq) == every[seq]
+        assert visibility.state("alice", table, seq) == every[seq]
+        assert visibility.shared_state("alice", table, seq) == every[seq]

@@ -60,7 +60,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["server", "127.0.0.1:{udp}", "-d", "maexchen", "--only", "maexchen/REGISTER/whole"],
         [
             *("client", "127.0.0.1:{tcp}", "-d", "okey", "--only", "okey/rubbish", "--restart", "true"),
-            *("--time", "1", "--report", "probe.html", "-w", "probe.db", "--keep", "probed"),
+            *("--max-time", "1", "--report", "probe.html", "-w", "probe.db", "--keep", "probed"),
         ],
     ],
     "corpus": [["add", "corpus", "tiny.pcap"], ["query", "corpus", "select 1"]],
@@ -69,7 +69,7 @@ RUNS: dict[str, list[list[str]]] = {
         for form in ("pcapng", "jsonl", "csv", "parquet", "datasette", "html")
     ]
     + [["game.db", "-T", "pcapng", "--game", "1", "-o", "round.pcapng"]]
-    + [["game.db", "-T", "jsonl", "-o", "nobody.jsonl", "--anonymize", "--replaced", "who.txt"]],
+    + [["game.db", "-T", "jsonl", "-o", "nobody.jsonl", "--anonymize", "--mapping-file", "who.txt"]],
     "redissect": [["game.db"]],
     "protocols": [[]],
     "addon-path": [[]],

@@ -23,15 +23,15 @@ from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.dissectors.editing.item_edits import Splice
 from kiebitz.dissectors.model import Altered, Item, Message, Stream
 from kiebitz.storage.database.schema import TABLES
-from kiebitz.storage.derived.derived_session import as_sent, derived
+from kiebitz.storage.derived.derived_session import derive_session, revert_session
 from kiebitz.storage.diff import compare
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.read.message_queries import diagnostics, messages
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.resuming import ResumedRecorder
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.message_detail import MessageDetails
 from kiebitz.storage.session.session import Session
 
 SECOND = 1_000_000_000
@@ -76,7 +76,7 @@ def test_nobody_is_blamed_and_all_can_be_undone(tmp_path: Path, protocol: str, a
         sent = (None, None, None) if deed.kept else (row.ts_ns, bytes_of(before, row), row.name)
         alterations = after.connection.execute("SELECT action, sent_ns, original, name FROM alterations")
         assert alterations.fetchall() == [(action, *sent)]
-        undone = as_sent(after, lambda done, total: None)
+        undone = revert_session(after, lambda done, total: None)
         assert compare(before, undone).equal, row
         for timeline in (after, undone):
             timeline.connection.close()
@@ -164,16 +164,16 @@ def test_check_says_what_was_done(altered: Path) -> None:
     assert done.status == 0
     assert "(after Kiebitz has altered a message)" in done.out
     assert f"= altered: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3 name=carl" in done.out
-    summary = "no errors, no warnings, 5 notes; Kiebitz has altered what passed 4 times"
+    summary = "no errors, no warnings, 5 notes; 4 alterations by Kiebitz"
     assert done.out.splitlines()[-1] == summary
-    assert "Kiebitz has altered" not in kiebitz("check", TINY).out
+    assert "by Kiebitz" not in kiebitz("check", TINY).out
     assert all(row["altered"] is None for row in kiebitz("check", TINY, "--json").json)
 
 
 def test_one_message_in_full_has_what_was_sent(altered: Path) -> None:
     timeline = open_session(str(altered))
     number = next(Session(timeline).messages('altered == "change"')).id
-    shown = InFull(timeline).message(number)
+    shown = MessageDetails(timeline).message(number)
     assert shown is not None
     assert shown.as_sent is not None
     assert (shown.as_sent.name, shown.as_sent.data) == ("ANNOUNCED", b"ANNOUNCED;carl;3,3")
@@ -181,7 +181,7 @@ def test_one_message_in_full_has_what_was_sent(altered: Path) -> None:
     assert f"altered[change]: changed by {RULE}" in text
     assert "as it was sent at 1.385355 s: ANNOUNCED dice=3,3 name=carl" in text
     # It is what alice was kept from.
-    kept = InFull(timeline).message(number, "alice")
+    kept = MessageDetails(timeline).message(number, "alice")
     assert kept is not None
     assert kept.as_sent is None
     assert kept.message.altered is None
@@ -214,10 +214,10 @@ def test_what_it_led_to(altered: Path) -> None:
     done = kiebitz("diff", "--alterations", str(altered))
     assert done.status == 3
     for words in (
-        "Kiebitz has altered what passed 4 times:",
+        "4 alterations by Kiebitz:",
         "→ alice: changed ANNOUNCED dice: 3,3 → 5,1",
         f"    {RULE}",
-        "A as it was sent   B as it was received",
+        "A as sent   B as received",
     ):
         assert words in done.out
     found = kiebitz("diff", "--alterations", "--json", str(altered)).json
@@ -227,7 +227,7 @@ def test_what_it_led_to(altered: Path) -> None:
 
 def test_diff_of_one_session_that_nobody_altered() -> None:
     done = kiebitz("diff", "--alterations", TINY)
-    assert (done.status, done.out) == (0, "Kiebitz has altered nothing in this session\n")
+    assert (done.status, done.out) == (0, "no alterations in this session\n")
     assert kiebitz("diff", "--alterations", TINY, TINY).status == 2
     assert kiebitz("diff", TINY).status == 2
 
@@ -245,7 +245,7 @@ def test_it_is_redissected_compared_replayed_and_made_another(altered: Path, tmp
     timeline = open_session(str(altered))
     (row,) = messages(timeline, "m.id = ?", [number])
     gone = Splice(row.stream.id, row.direction, row.offset, row.length, row.ts_ns, b"")
-    derived_from = derived(timeline, [gone], lambda done, total: None)
+    derived_from = derive_session(timeline, [gone], lambda done, total: None)
     assert [m.altered for m in Session(derived_from).messages("altered")] == ["double", "delay"]
     for one in (timeline, derived_from):
         one.connection.close()
@@ -298,11 +298,11 @@ def test_each_alteration_is_a_line_while_it_is_recorded(
     items = list(RecordedItems(timeline).items())
     timeline.connection.close()
     for text, expected in (
-        (None, ["changed ANNOUNCED to alice", "dropped ANNOUNCED to bob", "doubled ANNOUNCED to carl"]),
+        (None, ["changed ANNOUNCED to alice", "dropped ANNOUNCED to bob", "duplicated ANNOUNCED to carl"]),
         ('altered == "drop"', ["dropped ANNOUNCED to bob"]),
     ):
         recorder = Recorder(":memory:", "relay", "made up", started_ns=items[0].ts_ns)
-        view = LiveView(recorder, compile_wanted(text), quiet=False)
+        view = LiveView(recorder, compile_optional_filter(text), quiet=False)
         recorder.record(_anew(items))
         view.show(recorder.close())
         lines = [line[14:] for line in capsys.readouterr().out.splitlines() if "altered  " in line]

@@ -221,7 +221,7 @@ def test_compared_with_the_original_only_the_names_differ(name: str, tmp_path: P
 
 def test_the_list_of_who_is_who_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
     listed = tmp_path / "who.txt"
-    arguments = ("export", TINY, "-T", "jsonl", "--anonymize", "--replaced", str(listed))
+    arguments = ("export", TINY, "-T", "jsonl", "--anonymize", "--mapping-file", str(listed))
     done = kiebitz(*arguments)
     assert done.status == 0
     pairs = dict(line.split("\t") for line in listed.read_text().splitlines())
@@ -230,8 +230,8 @@ def test_the_list_of_who_is_who_is_written_where_it_is_asked_for(tmp_path: Path)
     assert stat.S_IMODE(listed.stat().st_mode) == 0o600
     again = kiebitz(*arguments)
     assert (again.status, again.out) == (1, "")
-    assert "there is such a file already" in again.err
-    assert kiebitz("import", TINY, "--replaced", "x").status == 2
+    assert "file exists" in again.err
+    assert kiebitz("import", TINY, "--mapping-file", "x").status == 2
 
 
 def test_a_player_is_named_by_the_name_that_the_session_has(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.storage.export.column_inference import Place, Shape
+from kiebitz.storage.export.column_inference import GrammarHints, Shape
 
-PLAIN = Place(lambda path, value: False, ())
+PLAIN = GrammarHints(lambda path, value: False, ())
 
 
-def _shape(values: list[Any], place: Place = PLAIN) -> Shape:
+def _shape(values: list[Any], place: GrammarHints = PLAIN) -> Shape:
     shape = Shape()
     for value in values:
         shape.take(value, place)
@@ -40,13 +40,13 @@ def test_values_fit_into_the_shape_of_all(values: list[Any], fitted: list[Any]) 
 
 
 def test_keys_that_are_names_make_a_map() -> None:
-    place = Place(lambda path, value: path == ("scores",), ())
+    place = GrammarHints(lambda path, value: path == ("scores",), ())
     scores = {"scores": {"alice": 1, "bob": 2}}
     assert _shape([scores], place).fit(scores) == {"scores": [("alice", 1), ("bob", 2)]}
 
 
 def test_what_a_grammar_calls_mixed_has_forms_even_if_it_came_in_one() -> None:
-    place = Place(lambda path, value: False, ("board.field",))
+    place = GrammarHints(lambda path, value: False, ("board.field",))
     value = {"board": [{"field": "a"}]}
     assert _shape([value], place).fit(value) == {"board": [{"field": {"value": "a"}}]}
 

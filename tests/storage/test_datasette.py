@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
+from make_schema import VIEWS
 from stored import stored
 from strength import a_few
 
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.storage.database.schema import TABLES
-from kiebitz.storage.database.views import VIEWS
 from kiebitz.storage.export.datasette import QUERIES
 
 GAMES = {

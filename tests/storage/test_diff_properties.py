@@ -13,8 +13,9 @@ from stored import stored
 from strength import few_captures, times
 
 from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.diff.result import Difference
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff import Difference, compare
+from kiebitz.storage.diff import compare
 from kiebitz.storage.read.timeline import Timeline
 
 PROTOCOLS = ("maexchen", "schafkopf", "catan", "okey", "cgml", "unheard")
@@ -90,9 +91,9 @@ def test_every_event_is_the_same_or_different_or_in_a_game_of_one_side(
 
 def counted(found: Difference, side: int) -> int:
     """How many events of a side a difference speaks of."""
-    in_games = [one for one in found.events if one.game is not None and found.games[one.game].is_alone]
-    alone = sum(game.events[side] for game in found.games if game.is_alone)
-    lone_tables = sum(table.events[side] for table in found.tables if table.is_alone)
+    in_games = [one for one in found.events if one.game is not None and found.games[one.game].is_unmatched]
+    alone = sum(game.events[side] for game in found.games if game.is_unmatched)
+    lone_tables = sum(table.events[side] for table in found.tables if table.is_unmatched)
     apart = sum(
         (one.a, one.b)[side] is not None
         for one in found.events

@@ -20,7 +20,12 @@ from recording_relays import CAPTURE, Echo, assert_sound, recorded, relaying, ru
 from udp_relays import eventually
 
 from kiebitz.storage.recording import disk_space as room
-from kiebitz.storage.recording.disk_space import DiskLow, may_wait_beside, size_text, spare
+from kiebitz.storage.recording.disk_space import (
+    DiskNearlyFullError,
+    check_reserve,
+    has_journal_space,
+    size_text,
+)
 
 MOST = 10_000_000
 """What --max-size 10MB is."""
@@ -78,7 +83,7 @@ def test_a_relay_records_no_more_than_it_is_told_and_forwards_on(tmp_path: Path,
             most = max(most, files(tmp_path))
             if number % 20 == 19:
                 time.sleep(0.2)
-        echo.wait_for("--max-size 10 MB is reached: allow more, or begin another database")
+        echo.wait_for("--max-size 10 MB is reached: allow more, or use another database")
         before = files(tmp_path)
         for number in range(100):
             echo.round_trip(b"%d" % number + b"y" * 60_000)
@@ -155,7 +160,7 @@ def test_an_import_keeps_what_was_read_until_there_was_no_more_room(tmp_path: Pa
     done = run("import", str(file), "-w", str(database), "--max-size", "10MB")
     assert done.returncode == 1
     assert "--max-size 10 MB is reached" in done.stderr
-    assert "what was read until then is kept" in done.stderr
+    assert "everything read so far is kept" in done.stderr
     assert MOST / 2 < database.stat().st_size < MOST + SLACK
     assert_ended(database)
     # What is there already counts.
@@ -191,9 +196,9 @@ def test_a_sniff_through_a_pipe_ends_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "words"),
     [
-        ("2", "'2' is no size: write 500MB or 2GB"),
+        ("2", "'2' is not a size, as in 500MB or 2GB"),
         *((size, "is no size") for size in ("1e9GB", "-5MB", "٣GB", "")),
-        *((size, "10MB is the least") for size in ("5MB", "0GB")),
+        *((size, "the minimum is 10MB") for size in ("5MB", "0GB")),
     ],
 )
 def test_what_is_no_size(size: str, words: str) -> None:
@@ -227,15 +232,15 @@ def test_a_part_of_a_small_disk_and_a_gigabyte_of_a_large_one(
     with small_disk(tmp_path / "disk", "4m") as disk:
         database = str(disk / "game.db")
         ballast = leave(disk, 300_000)
-        spare(database)
-        assert may_wait_beside(database)
+        check_reserve(database)
+        assert has_journal_space(database)
         ballast.unlink()
         leave(disk, 100_000)
-        with pytest.raises(DiskLow, match="and 210 kB are left to others"):
-            spare(database)
-        assert not may_wait_beside(database)
-        monkeypatch.setattr(room, "SPARED_BYTES", 80_000)
-        spare(database)
+        with pytest.raises(DiskNearlyFullError, match="and 210 kB are reserved"):
+            check_reserve(database)
+        assert not has_journal_space(database)
+        monkeypatch.setattr(room, "RESERVE_BYTES", 80_000)
+        check_reserve(database)
 
 
 def test_an_import_leaves_some_of_the_disk(tmp_path: Path) -> None:
@@ -259,7 +264,7 @@ def test_a_relay_waits_while_the_disk_is_low_and_goes_on(tmp_path: Path) -> None
             for number in range(20):
                 sent.append(b"%d" % number)
                 echo.round_trip(sent[-1])
-            echo.wait_for("are left to others")
+            echo.wait_for("are reserved")
             assert len(recorded(database)) == 2
             ballast.unlink()
             echo.wait_for("the database can be written again")
@@ -275,7 +280,7 @@ def test_a_relay_that_ends_while_the_disk_is_low_keeps_the_rest(tmp_path: Path) 
             eventually(lambda: len(recorded(database)) == 2)
             ballast = leave(disk, 1_500_000)
             echo.round_trip(b"LATER")
-            echo.wait_for("are left to others")
+            echo.wait_for("are reserved")
             assert echo.stop() == 1
         assert "gave up writing" in echo.said
         assert recorded(database) == [b"REGISTER;alice"] * 2

@@ -22,7 +22,7 @@ from kiebitz.dissectors.filters import FieldCatalog, FilterError, compile_filter
 from kiebitz.dissectors.filters.expressions import searching
 from kiebitz.dissectors.model import Diagnostic, Findings, Message, Stream
 from kiebitz.storage.database.schema import MEMORY
-from kiebitz.storage.filters.sql import reason_of
+from kiebitz.storage.filters.sql import original_error
 from kiebitz.storage.recording.recorder import Recorder
 
 CATALOG = FieldCatalog({"maexchen": {"CHAT": {"chat": ""}}}, {"maexchen": {}})
@@ -60,7 +60,7 @@ def test_a_pattern_that_takes_too_long_is_an_error(
     try:
         ask(written, saying(text))
     except (FilterError, sqlite3.OperationalError) as raised:
-        error = reason_of(raised)
+        error = original_error(raised)
         assert isinstance(error, FilterError)
         sentence = str(error)
         shown, carets = error.excerpt()
@@ -80,7 +80,7 @@ def test_columns_and_fields_have_the_same_limit(monkeypatch: pytest.MonkeyPatch,
     compiled = compile_filter(f'{target} matches "(a|aa)+$"', CATALOG)
     with pytest.raises(sqlite3.OperationalError) as raised:
         stored(compiled, "messages", database(session))
-    behind = reason_of(raised.value)
+    behind = original_error(raised.value)
     assert isinstance(behind, FilterError)
     with pytest.raises(FilterError) as also:
         live(compiled, "messages", session)
@@ -89,7 +89,7 @@ def test_columns_and_fields_have_the_same_limit(monkeypatch: pytest.MonkeyPatch,
 
 def test_another_error_of_sqlite_stays_what_it_is() -> None:
     error = sqlite3.OperationalError("database is locked")
-    assert reason_of(error) is error
+    assert original_error(error) is error
 
 
 def test_the_command_says_so_with_status_2(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_a_slow_filter_does_not_stop_a_recording(
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.count("took longer than") == 1
-    assert told.err.endswith("nothing more is shown, and all is recorded\n")
+    assert told.err.endswith("output stopped; everything is still recorded\n")
 
 
 def test_a_filter_that_is_slow_in_all_is_given_up_live(

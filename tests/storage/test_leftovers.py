@@ -26,7 +26,7 @@ from strength import times
 
 from kiebitz.services.probing.previous_results import cases_with_verdict
 from kiebitz.storage.database import opening
-from kiebitz.storage.recording.tap_progress import Collection
+from kiebitz.storage.recording.tap_progress import CollectedSession
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -66,9 +66,9 @@ def assert_sound(database: Path) -> None:
 def assert_recovered(database: Path, is_new: bool = False) -> None:
     """Commands that read do so or say what to do; those that write do so, and nothing is lost."""
     listed = kiebitz("sessions", str(database))
-    sentences = [f"kiebitz redissect {database} does so"]
+    sentences = [f"undone first by kiebitz redissect {database}"]
     if is_new:
-        sentences += ["there is nothing in", "there is no such file", "is empty: "]
+        sentences += ["is still empty", "there is no such file", "is empty: "]
     assert listed.status == 0 or any(sentence in listed.err for sentence in sentences), listed
     assert "fault of Kiebitz" not in listed.err
     if not is_new:
@@ -131,7 +131,7 @@ def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
     The cache is small, so that pages are written to the database before the transaction ends.
     """
     states: list[dict[str, bytes]] = []
-    distrust = opening._distrust
+    distrust = opening._harden
 
     def look(_connection: object) -> bool:
         found = files(database)
@@ -144,9 +144,9 @@ def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
         connection.execute("PRAGMA cache_size = 4")
 
     with monkeypatch.context() as patched:
-        patched.setattr(opening, "_LOOK_EVERY", 1000)
-        patched.setattr(opening, "_distrust", with_little_memory)
-        patched.setattr(opening.Bounded, "_step", look)
+        patched.setattr(opening, "_STEP_INTERVAL", 1000)
+        patched.setattr(opening, "_harden", with_little_memory)
+        patched.setattr(opening.LimitedConnection, "_step", look)
         yield states
 
 
@@ -295,7 +295,7 @@ def test_what_was_left_is_recovered_by_any_command_that_writes(kind: str, tmp_pa
         assert files(database)[""] == before[""]
         if kind == "a journal to be rolled back":
             assert (listed.status, listed.out) == (1, "")
-            assert f"kiebitz redissect {database} does so" in listed.err
+            assert f"undone first by kiebitz redissect {database}" in listed.err
         elif kind not in ("a journal's first bytes", "half the head of a journal"):
             assert listed.status == 0, listed.err
             assert [row["note"] for row in listed.json] == ["in the log" if "a log" in kind else None] * 2
@@ -326,7 +326,7 @@ def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["to be rolled back", "only its head"])
 def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> None:
-    """`collect`, which goes on with a session, and `probe --again`."""
+    """`collect`, which goes on with a session, and `probe --last-verdict`."""
     for number, record in enumerate((_collects, _probes)):
         database = tmp_path / str(number) / "game.db"
         database.parent.mkdir()
@@ -341,7 +341,7 @@ def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> Non
 
 
 def _collects(database: str) -> None:
-    Collection(database, "nats://127.0.0.1:4222/x", "x", {}).recorder.close()
+    CollectedSession(database, "nats://127.0.0.1:4222/x", "x", {}).recorder.close()
 
 
 def _probes(database: str) -> None:
@@ -355,7 +355,7 @@ def test_a_database_of_another_program_is_called_so(tmp_path: Path) -> None:
     for command in (["sessions", str(database)], ["import", TINY, "-w", str(database)]):
         done = kiebitz(*command)
         assert done.status == 1
-        assert "no session database of Kiebitz" in done.err
+        assert "not a session database of Kiebitz" in done.err
 
 
 # Foreign files.
@@ -398,15 +398,15 @@ def names_another(path: Path) -> None:
 
 
 FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another user's": (strange, "it is no file of"),
-    "which a group may write": (lambda path: path.chmod(0o620), "other users may write into it"),
-    "which anybody may write": (lambda path: path.chmod(0o602), "other users may write into it"),
-    "with another name": (another_name, "it has another name, too"),
-    "a link": (a_link, "no file"),
-    "a pipe": (a_pipe, "no file"),
-    "a folder": (a_folder, "no file"),
-    "of another program": (foreign_text, "no journal of this database"),
-    "for a database of terabytes": (enormous, "no journal of this database"),
+    "another user's": (strange, "it does not belong to"),
+    "which a group may write": (lambda path: path.chmod(0o620), "other users may write to it"),
+    "which anybody may write": (lambda path: path.chmod(0o602), "other users may write to it"),
+    "with another name": (another_name, "it has another hard link"),
+    "a link": (a_link, "not belong to you"),
+    "a pipe": (a_pipe, "not belong to you"),
+    "a folder": (a_folder, "not belong to you"),
+    "of another program": (foreign_text, "not a journal of this database"),
+    "for a database of terabytes": (enormous, "not a journal of this database"),
     "that names another": (names_another, "SQLite would delete the file that this names"),
 }
 
@@ -469,7 +469,7 @@ def test_what_a_journal_restores_is_looked_at_before_anything_is_written(tmp_pat
     for command in WRITING[2:3]:
         done = kiebitz(*(part.replace("DB", str(database)) for part in command))
         assert done.status == 1
-        assert "the trigger t is not its own" in done.err
+        assert "it contains the unknown trigger t" in done.err
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (2,)
 
@@ -493,18 +493,18 @@ def test_a_list_of_pseudonyms_may_be_written_after_a_kill(tmp_path: Path) -> Non
     named, database = tmp_path / "who.txt", tmp_path / "game.db"
     reader, writer = os.pipe()
     with spawn(
-        "import", "-", "--anonymize", "--replaced", str(named), "-w", str(database), stdin=reader
+        "import", "-", "--anonymize", "--mapping-file", str(named), "-w", str(database), stdin=reader
     ) as one:
         until(named.exists, "it has begun")
         # Another one that runs now may not have the same list.
-        done = kiebitz("import", TINY, "--anonymize", "--replaced", str(named), "-w", str(database))
+        done = kiebitz("import", TINY, "--anonymize", "--mapping-file", str(named), "-w", str(database))
         assert (done.status, named.read_bytes()) == (1, b"")
-        assert "there is such a file already" in done.err
+        assert "file exists" in done.err
         one.kill()
         one.communicate()
     os.close(reader)
     os.close(writer)
-    command = ("import", TINY, "--anonymize", "--replaced", str(named), "-w", str(database))
+    command = ("import", TINY, "--anonymize", "--mapping-file", str(named), "-w", str(database))
     assert kiebitz(*command).status == 0
     assert "alice" in named.read_text()
     assert kiebitz(*command).status == 1
@@ -597,11 +597,7 @@ def test_an_import_that_fails_leaves_no_empty_session(kind: str, is_new: bool, t
         assert "Traceback" not in said
         listed = kiebitz("sessions", str(database), "--json")
         if is_new and listed.status:
-            assert (
-                "there is nothing in" in listed.err
-                or "is empty" in listed.err
-                or "no such file" in listed.err
-            )
+            assert "is still empty" in listed.err or "is empty" in listed.err or "no such file" in listed.err
         else:
             assert [(row["id"], row["messages"]) for row in listed.json] == ([] if is_new else [(1, 69)])
         put(files(database), tmp_path / "other" / "game.db")
@@ -630,6 +626,6 @@ def test_a_limit_of_files_is_called_so(name: str, tmp_path: Path) -> None:
     said = done.stderr.splitlines()
     assert len(said) == 1
     assert said[0].startswith("kiebitz: ")
-    assert "no more than 4,096 bytes here (ulimit -f): raise that limit" in said[0]
+    assert "limited to 4,096 bytes here (ulimit -f): raise that limit" in said[0]
     assert not (tmp_path / "x").exists()
     assert_recovered(database)

@@ -12,7 +12,7 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 from stored import stored
 
-from kiebitz.storage.database.schema import OF_SESSION
+from kiebitz.storage.database.schema import SESSION_CONDITIONS
 from kiebitz.storage.recording.recorder import Recorder
 
 OKEY = str(CAPTURES / "okey-seed-tiny.pcap.gz")
@@ -53,14 +53,14 @@ def test_a_deleted_session_is_gone_and_the_others_stay(database: Path) -> None:
     assert kiebitz("sessions", str(database), "--rename", "1", THREE[0]).status == 0
     others = {command: kiebitz(command, f"{database}:3", "--json").out for command in ("messages", "games")}
     with closing(sqlite3.connect(database)) as connection:
-        of_session = f"SELECT data FROM chunks WHERE {OF_SESSION['chunks']} AND length > 12"
+        of_session = f"SELECT data FROM chunks WHERE {SESSION_CONDITIONS['chunks']} AND length > 12"
         sent = [data for (data,) in connection.execute(of_session, (2,))]
     assert sent
     assert kiebitz("sessions", str(database), "--delete", "2", "--yes").status == 0
     assert [number for number, _, _ in listed(database)] == [1, 3]
     with closing(sqlite3.connect(database)) as connection:
-        for table in OF_SESSION:
-            rows = connection.execute(f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (2,))
+        for table in SESSION_CONDITIONS:
+            rows = connection.execute(f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (2,))
             assert rows.fetchone() == (0,)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
@@ -89,12 +89,12 @@ def test_several_are_deleted_and_the_numbers_of_the_last_are_given_again(databas
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["--delete", "2"], 2, "what is deleted is gone: say --yes"),
+        (["--delete", "2"], 2, "add --yes"),
         (["--delete", "9", "--yes"], 1, "there is no session 9; there are 1 to 3"),
         (["--rename", "9", "x"], 1, "there is no session 9"),
-        (["--rename", "1", " "], 2, "a session needs a name"),
-        (["--rename", "1", "\udcff"], 2, "this is not UTF-8"),
-        (["--yes"], 2, "--yes goes with --delete"),
+        (["--rename", "1", " "], 2, "the name is empty"),
+        (["--rename", "1", "\udcff"], 2, "not UTF-8"),
+        (["--yes"], 2, "--yes requires --delete"),
         (["--note", "1", "x", "--json"], 2, "--json lists sessions"),
     ],
     ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else None,
@@ -112,7 +112,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_changed(
 def test_a_capture_and_nothing_have_no_sessions_to_keep_in_order(tmp_path: Path) -> None:
     for path in (TINY, str(tmp_path / "none.db")):
         done = kiebitz("sessions", path, "--note", "1", "x")
-        assert "only a database has sessions to keep in order" in done.err
+        assert "not a database" in done.err
 
 
 def test_what_is_being_recorded_is_left_alone(database: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_capture_that_is_there_already_is_imported_and_said(database: Path, tm
     other.write_bytes(gzip.compress(Path(TINY).read_bytes()))
     done = kiebitz("import", str(other), "-w", str(database))
     assert done.status == 0
-    assert f"{other}: {database} has this traffic already, as session 1;" in done.err
+    assert f"{other}: {database} already has this traffic as session 1;" in done.err
     assert f"kiebitz sessions {database} --delete 4" in done.err
     assert [number for number, _, _ in listed(database)] == [1, 2, 3, 4]
     # Also once it was dissected anew, and where it comes in a database.

@@ -21,9 +21,9 @@ from kiebitz.dissectors.game.state import apply, seen_by
 from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Item, Stream
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.schema import StorageError, create_tables
-from kiebitz.storage.read.recorded_bytes import Bytes, sent_between
+from kiebitz.storage.read.recorded_bytes import RecordedBytes, bytes_between
 from kiebitz.storage.read.visibility import Visibility
-from kiebitz.storage.session.message_detail import MOST_BYTES, MOST_COPIES, InFull, MessageInFull
+from kiebitz.storage.session.message_detail import MAX_BYTES, MAX_COPIES, MessageDetail, MessageDetails
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 EVERY = 7
@@ -51,15 +51,15 @@ def test_a_message_is_told_as_the_listings_tell_it(name: str) -> None:
         for said in session.messages():
             if said.event is not None:
                 copies.setdefault((said.event, said.name, said.direction), []).append(said)
-        full = InFull(timeline)
-        recorded = Bytes(timeline.connection)
+        full = MessageDetails(timeline)
+        recorded = RecordedBytes(timeline.connection)
         for said in looked_at(session):
             told = full.message(said.id)
             assert told is not None
             assert told.message == said
             protocol = streams[said.stream].protocol
             assert told.protocol == protocol
-            end = said.offset + min(said.length, MOST_BYTES)
+            end = said.offset + min(said.length, MAX_BYTES)
             sent = recorded.between(said.stream, said.direction, said.offset, end)
             assert told.data == (sent[0].data if sent else b"")
             assert told.left_out == said.length - len(told.data)
@@ -88,7 +88,7 @@ def test_a_message_is_told_as_the_listings_tell_it(name: str) -> None:
             others = [copy for copy in copies[said.event, said.name, said.direction] if copy.id != said.id]
             assert told.copies_in_all == len(others)
             assert [(copy.id, copy.stream, copy.player) for copy in told.copies] == [
-                (copy.id, copy.stream, copy.player) for copy in others[:MOST_COPIES]
+                (copy.id, copy.stream, copy.player) for copy in others[:MAX_COPIES]
             ]
             assert all(
                 copy.seconds == pytest.approx(other.time - said.time, abs=1e-6)
@@ -97,7 +97,7 @@ def test_a_message_is_told_as_the_listings_tell_it(name: str) -> None:
             check_json(told)
 
 
-def check_json(told: MessageInFull) -> None:
+def check_json(told: MessageDetail) -> None:
     """It turns to JSON as it is; what was not known before is left out there."""
     written = json.loads(msgspec.json.encode(told))
     assert written == json.loads(json.dumps(msgspec.to_builtins(told)))
@@ -112,11 +112,11 @@ def test_a_player_is_told_what_they_could_know(name: str) -> None:
         timeline = session.timeline
         players = sorted({stream.player for stream in session.streams() if stream.player})[:4]
         seqs = {event.id: (event.table, event.seq) for event in session.events()}
-        full, hearers = InFull(timeline), Visibility(timeline)
+        full, visibility = MessageDetails(timeline), Visibility(timeline)
         messages = looked_at(session)
         for player in players:
             known = {event.id: event for event in session.events(as_player=player)}
-            streams = hearers.streams_of(player)
+            streams = visibility.streams_of(player)
             for said in messages:
                 told = full.message(said.id, player)
                 if said.stream not in streams:
@@ -147,7 +147,7 @@ def _without_empty(state: Any) -> Any:
 
 def test_a_secret_of_another_is_in_nothing_that_a_player_is_told() -> None:
     with kiebitz.open(str(CAPTURES / "maexchen-head-tiny.pcap")) as session:
-        full = InFull(session.timeline)
+        full = MessageDetails(session.timeline)
         (rolled,) = [said for said in session.messages('msg == "ROLLED"') if said.player == "carl"][:1]
         told = full.message(rolled.id, "carl")
         assert told is not None
@@ -182,8 +182,8 @@ def test_the_bytes_of_a_place_are_those_that_a_stream_has_there(data: st.DataObj
             for _ in range(8):
                 start = data.draw(st.integers(0, ends[direction] + 2))
                 end = start + data.draw(st.integers(0, 40))
-                found = sent_between(connection, 1, direction, start, end)
-                assert found == Bytes(connection).between(1, direction, start, end)
+                found = bytes_between(connection, 1, direction, start, end)
+                assert found == RecordedBytes(connection).between(1, direction, start, end)
 
 
 def test_a_message_that_is_too_long_is_read_to_64_kib(tmp_path: Path) -> None:
@@ -195,11 +195,11 @@ def test_a_message_that_is_too_long_is_read_to_64_kib(tmp_path: Path) -> None:
         for at in range(0, len(text), 9_000)
     ]
     with kiebitz.open(record(tmp_path / "long.db", items)) as session:
-        told = InFull(session.timeline).message(2)
+        told = MessageDetails(session.timeline).message(2)
         assert told is not None
         assert told.message.name == "Chatnachricht senden"
-        assert told.data == text.encode()[:MOST_BYTES]
-        assert told.left_out == len(text) - MOST_BYTES
+        assert told.data == text.encode()[:MAX_BYTES]
+        assert told.left_out == len(text) - MAX_BYTES
         assert [piece.kind for piece in told.pieces] == ["markup", "name", "unread"]
         assert told.about is not None
         assert told.about.notation is None
@@ -214,11 +214,11 @@ def test_no_such_message(tmp_path: Path) -> None:
         record(database, Conversation(number=number).says(b"REGISTER;alice").hears(b"REGISTERED;0").items)
     with kiebitz.open(f"{database}:1") as first, kiebitz.open(f"{database}:2") as second:
         ids = [[said.id for said in session.messages()] for session in (first, second)]
-        assert InFull(first.timeline).message(ids[0][0]) is not None
+        assert MessageDetails(first.timeline).message(ids[0][0]) is not None
         # It is another session's.
-        assert InFull(first.timeline).message(ids[1][0]) is None
-        assert InFull(second.timeline).message(99) is None
-        assert InFull(second.timeline).message(-1) is None
+        assert MessageDetails(first.timeline).message(ids[1][0]) is None
+        assert MessageDetails(second.timeline).message(99) is None
+        assert MessageDetails(second.timeline).message(-1) is None
 
 
 def test_a_protocol_that_is_not_installed(tmp_path: Path) -> None:
@@ -228,10 +228,10 @@ def test_a_protocol_that_is_not_installed(tmp_path: Path) -> None:
         for table in ("streams", "tables", "games"):
             connection.execute(f"UPDATE {table} SET protocol = 'skat'")
     with kiebitz.open(database) as session:
-        told = InFull(session.timeline).message(1)
+        told = MessageDetails(session.timeline).message(1)
         assert told is not None
         assert (told.protocol, told.about, told.data) == ("skat", None, b"REGISTER;alice")
         assert [(piece.kind, piece.length) for piece in told.pieces] == [("unread", 14)]
         assert told.event is None or told.event.sentence.startswith(told.event.kind)
-        with pytest.raises(StorageError, match="what alice could know cannot be told"):
-            InFull(session.timeline).message(1, "alice")
+        with pytest.raises(StorageError, match="the view of alice cannot be determined"):
+            MessageDetails(session.timeline).message(1, "alice")

@@ -136,7 +136,7 @@ def test_a_capture_is_no_database_to_record_into(tmp_path: Path) -> None:
     capture.write_bytes(Path(TINY).read_bytes())
     done = kiebitz("import", TINY, "-w", str(capture))
     assert done.status == 1
-    assert "this is no database, and only one can be recorded into: use another file with -w" in done.err
+    assert "this is not a database, and only those can be recorded into: use another file" in done.err
     assert capture.read_bytes() == Path(TINY).read_bytes()
 
 

@@ -18,14 +18,14 @@ from kiebitz.cli.web import lists
 from kiebitz.cli.web.reader import Reader, ServedSession, View
 from kiebitz.dissectors.filters import compile_filter
 from kiebitz.dissectors.model import Item
-from kiebitz.storage.derived.derived_session import derived
+from kiebitz.storage.derived.derived_session import derive_session
 from kiebitz.storage.diff.compare import compare
 from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.conditions import field_catalog
 from kiebitz.storage.read.message_queries import diagnostics
 from kiebitz.storage.recording.recorder import Recorder
-from kiebitz.storage.session.listed import summed
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.listing_records import summarize_diagnostics
+from kiebitz.storage.session.message_detail import MessageDetails
 from kiebitz.storage.session.session import Session
 
 ALICE, BOB = "127.0.0.1:40001", "127.0.0.1:40002"
@@ -39,7 +39,7 @@ def played(number: int, client: str, server: str, name: str) -> Sequence[Item]:
 
 
 def _in_full(session: Session) -> list[Any]:
-    told = InFull(session.timeline)
+    told = MessageDetails(session.timeline)
     return [told.message(message.id) for message in session.messages()]
 
 
@@ -51,7 +51,7 @@ def _pictures(session: Session) -> list[Any]:
 
 
 def _culprits(session: Session) -> list[Any]:
-    return [*summed(session.timeline, diagnostics(session.timeline))]
+    return [*summarize_diagnostics(session.timeline, diagnostics(session.timeline))]
 
 
 def _exported(form: str) -> Callable[[Session], list[Any]]:
@@ -88,7 +88,7 @@ def _page(session: Session) -> list[Any]:
 
 def _what_if(session: Session) -> list[Any]:
     with session.timeline.as_of_now():
-        other = derived(session.timeline, (), lambda done, of: None)
+        other = derive_session(session.timeline, (), lambda done, of: None)
         with closing(other.connection):
             found = compare(session.timeline, other)
     assert found.equal

@@ -136,7 +136,7 @@ def test_a_server_no_longer_recognised_is_told_and_can_be_forced(tmp_path: Path)
     assert len(kiebitz("messages", str(path), "--json").json) == 3
     done = kiebitz("redissect", str(path))
     assert done.status == 0
-    assert "127.0.0.1:4711 was read as maexchen before and is not recognised now" in done.err
+    assert "127.0.0.1:4711 was decoded as maexchen before and is not recognised now" in done.err
     assert "-d udp.port==4711,maexchen" in done.err
 
 
@@ -155,5 +155,5 @@ def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: py
 
 def test_what_cannot_be_redissected(database: Path) -> None:
     assert "there is no session 9; there are 1 to 3" in kiebitz("redissect", f"{database}:9").err
-    assert "this is no session database" in kiebitz("redissect", TINY).err
+    assert "not a session database" in kiebitz("redissect", TINY).err
     assert "there is no such file" in kiebitz("redissect", ODD + ".db").err

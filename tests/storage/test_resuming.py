@@ -20,7 +20,7 @@ from strength import times
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Item, Stream
-from kiebitz.storage.database.schema import OF_SESSION, StorageError
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
@@ -59,7 +59,7 @@ def begun(path: Path, capture: str) -> Recorder:
 
 
 def all_rows(path: Path) -> dict[str, list[Any]]:
-    tables = ("sessions", *OF_SESSION)
+    tables = ("sessions", *SESSION_CONDITIONS)
     with closing(sqlite3.connect(path)) as connection:
         return {
             table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables
@@ -109,5 +109,5 @@ def test_what_no_longer_comes_out_of_its_bytes_is_not_carried_on(tmp_path: Path)
     recorder.release()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)")
-    with pytest.raises(StorageError, match="does not come out of its bytes again"):
+    with pytest.raises(StorageError, match="do not follow from its bytes"):
         ResumedRecorder([str(path)], 1)

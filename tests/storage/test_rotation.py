@@ -19,7 +19,7 @@ from kiebitz.dissectors.model import Chunk, Item, Stream
 from kiebitz.services.recording.rotation import Limits, Rotation
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.seek import END, Moment, game_at
+from kiebitz.storage.read.seek import END, Position, game_at
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.resuming import ResumedRecorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
@@ -95,12 +95,12 @@ def test_the_state_is_there_before_anything_happens(tmp_path: Path) -> None:
     recorder = recorder_into(first)
     recorder.record(in_the_midst())
     recorder.commit()
-    recorder.go_on_in(str(second))
+    recorder.continue_in(str(second))
     recorder.close()
     with closing(open_existing(str(first))) as before, closing(open_existing(str(second))) as after:
         ended, begun = timeline_of(before), timeline_of(after)
         assert ended.session.ended_ns == begun.session.started_ns
-        assert states(begun, END) == states(begun, Moment(elapsed_ns=0)) == states(ended, END)
+        assert states(begun, END) == states(begun, Position(elapsed_ns=0)) == states(ended, END)
         assert game_at(begun, 1, END).state == game_at(ended, 1, END).state
         assert [(game.id, game.label) for game in begun.games()] == [(1, "round 1")]
         assert list(begun.events()) == []
@@ -116,13 +116,13 @@ def test_what_needs_the_beginning_says_so(tmp_path: Path, call: tuple[str, ...])
     recorder = recorder_into(tmp_path / "1.db")
     recorder.record(items[:-1])
     recorder.commit()
-    recorder.go_on_in(str(tmp_path / "2.db"))
+    recorder.continue_in(str(tmp_path / "2.db"))
     recorder.record(items[-1:])
     recorder.close()
     before = (tmp_path / "2.db").read_bytes()
     done = kiebitz(*(part.replace("DB", str(tmp_path / "2.db")) for part in call))
     assert done.status == 1
-    assert "session 2 began in the database before this one" in done.err
+    assert "session 2 began in an earlier database" in done.err
     assert (tmp_path / "2.db").read_bytes() == before
     assert kiebitz("redissect", str(tmp_path / "1.db")).status == 0
 
@@ -131,7 +131,7 @@ def test_a_recording_begun_later_in_the_same_database_is_its_own(tmp_path: Path)
     recorder = recorder_into(tmp_path / "1.db")
     recorder.record(in_the_midst())
     recorder.commit()
-    recorder.go_on_in(str(tmp_path / "2.db"))
+    recorder.continue_in(str(tmp_path / "2.db"))
     recorder.close()
     later = recorder_into(tmp_path / "2.db")
     assert later.session_id == 3
@@ -159,7 +159,7 @@ def test_a_database_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
     recorder.record(items[:4])
     recorder.commit()
     with pytest.raises(StorageError, match="nowhere"):
-        recorder.go_on_in(str(tmp_path / "nowhere" / "2.db"))
+        recorder.continue_in(str(tmp_path / "nowhere" / "2.db"))
     recorder.record(items[4:])
     recorder.close()
     with closing(open_existing(str(tmp_path / "1.db"))) as connection:
@@ -177,7 +177,7 @@ def test_a_recorder_that_follows_a_dead_one_knows_the_databases_before(
     recorder.record(items[:third])
     rest = recorder.record_until_settled(items[third:])
     recorder.commit()
-    recorder.go_on_in(paths[1])
+    recorder.continue_in(paths[1])
     recorder.record(rest[:third])
     recorder.commit()
     counted = recorder.counts
@@ -237,7 +237,7 @@ def test_an_empty_database_goes_on(tmp_path: Path) -> None:
     recorder.record([Chunk(stream, "c2s", START_NS, 0, b"REGISTER;alice")])
     assert rotation.is_due(recorder)
     recorder.commit()
-    rotation.begin(recorder.go_on_in)
+    rotation.begin(recorder.continue_in)
     assert not rotation.is_due(recorder)
     recorder.close()
 

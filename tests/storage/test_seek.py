@@ -15,14 +15,14 @@ from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.storage.read.seek import (
     END,
-    Moment,
-    MomentError,
+    Position,
+    PositionError,
     Steps,
     find_game,
     first_event,
     game_at,
     last_event,
-    parse_moment,
+    parse_position,
     tables_at,
 )
 from kiebitz.storage.read.timeline import Timeline
@@ -46,39 +46,39 @@ def long() -> Timeline:
 @pytest.mark.parametrize(
     ("text", "moment"),
     [
-        ("12.5s", Moment(elapsed_ns=12_500_000_000)),
-        ("12.5", Moment(elapsed_ns=12_500_000_000)),
-        ("0", Moment(elapsed_ns=0)),
-        ("3.s", Moment(elapsed_ns=3_000_000_000)),
-        (" 0.000000001s ", Moment(elapsed_ns=1)),
-        ("#7", Moment(event=7)),
+        ("12.5s", Position(elapsed_ns=12_500_000_000)),
+        ("12.5", Position(elapsed_ns=12_500_000_000)),
+        ("0", Position(elapsed_ns=0)),
+        ("3.s", Position(elapsed_ns=3_000_000_000)),
+        (" 0.000000001s ", Position(elapsed_ns=1)),
+        ("#7", Position(event=7)),
         ("end", END),
     ],
 )
-def test_moment_is_read(text: str, moment: Moment) -> None:
-    assert parse_moment(text) == moment
+def test_moment_is_read(text: str, moment: Position) -> None:
+    assert parse_position(text) == moment
 
 
 @pytest.mark.parametrize(
     "text", ["", "-1s", "1,5s", "nan", "inf", "7#", "#", "#1.5", "1e3", "END", "١s", "1m"]
 )
 def test_what_is_no_moment_is_told_what_is_understood(text: str) -> None:
-    with pytest.raises(MomentError, match=r"12\.5s .* #7 .* end"):
-        parse_moment(text)
+    with pytest.raises(PositionError, match=r"12\.5s .* #7 .* end"):
+        parse_position(text)
 
 
 @given(st.text())
 def test_any_text_is_a_moment_or_a_clear_error(text: str) -> None:
-    with suppress(MomentError):
-        assert isinstance(parse_moment(text), Moment)
+    with suppress(PositionError):
+        assert isinstance(parse_position(text), Position)
 
 
 def test_state_at_every_event_follows_from_the_beginning(long: Timeline) -> None:
     state: State = {}
-    assert tables_at(long, Moment(elapsed_ns=0))[0].seq <= 1
+    assert tables_at(long, Position(elapsed_ns=0))[0].seq <= 1
     for event in long.events():
         apply(state, event.changes)
-        (found,) = tables_at(long, Moment(event=event.id))
+        (found,) = tables_at(long, Position(event=event.id))
         assert (found.seq, found.state) == (event.seq, state)
 
 
@@ -87,15 +87,15 @@ def test_a_time_is_the_last_event_until_then(tiny: Timeline) -> None:
     for event in events:
         elapsed_ns = event.ts_ns - tiny.started_ns
         latest = max(other.id for other in events if other.ts_ns <= event.ts_ns)
-        assert last_event(tiny, Moment(elapsed_ns=elapsed_ns)) == latest
+        assert last_event(tiny, Position(elapsed_ns=elapsed_ns)) == latest
         earliest = min(other.id for other in events if other.ts_ns >= event.ts_ns)
-        assert first_event(tiny, Moment(elapsed_ns=elapsed_ns)) == earliest
-    assert last_event(tiny, Moment(elapsed_ns=10**15)) == events[-1].id == last_event(tiny, END)
+        assert first_event(tiny, Position(elapsed_ns=elapsed_ns)) == earliest
+    assert last_event(tiny, Position(elapsed_ns=10**15)) == events[-1].id == last_event(tiny, END)
     assert first_event(tiny, END) == events[-1].id + 1
 
 
 def test_game_that_is_over_is_shown_at_its_last_event(tiny: Timeline) -> None:
-    for moment in (END, Moment(elapsed_ns=10**12), Moment(event=21), Moment(event=26)):
+    for moment in (END, Position(elapsed_ns=10**12), Position(event=21), Position(event=26)):
         found = game_at(tiny, 1, moment)
         assert found.event is not None
         assert (found.event.id, found.event.kind) == (21, "score")
@@ -105,12 +105,12 @@ def test_game_that_is_over_is_shown_at_its_last_event(tiny: Timeline) -> None:
 
 
 def test_game_before_it_began_is_told_when_it_is_on(tiny: Timeline) -> None:
-    with pytest.raises(MomentError, match=r"game 2 .* from 1\.401s \(#22\) to 1\.404s \(#26\)"):
-        game_at(tiny, 2, Moment(event=21))
-    with pytest.raises(MomentError, match=r"no game 3 .* games 1 to 2"):
+    with pytest.raises(PositionError, match=r"game 2 .* from 1\.401s \(#22\) to 1\.404s \(#26\)"):
+        game_at(tiny, 2, Position(event=21))
+    with pytest.raises(PositionError, match=r"no game 3 .* games 1 to 2"):
         game_at(tiny, 3, END)
-    with pytest.raises(MomentError, match=r"no event #27 .* #1 to #26"):
-        tables_at(tiny, Moment(event=27))
+    with pytest.raises(PositionError, match=r"no event #27 .* #1 to #26"):
+        tables_at(tiny, Position(event=27))
 
 
 def test_every_game_ends_with_its_result(long: Timeline) -> None:
@@ -135,7 +135,7 @@ def test_steps_of_a_game_have_its_states(long: Timeline) -> None:
     steps = 0
     for step in Steps(long, lambda event: True, game).between(0, long.last_event()):
         steps += 1
-        expected = game_at(long, game.id, Moment(event=step.event.id)).state
+        expected = game_at(long, game.id, Position(event=step.event.id)).state
         assert json.dumps(step.state, sort_keys=True) == json.dumps(expected, sort_keys=True)
     assert steps == sum(event.game_id == game.id for event in long.events())
 

@@ -23,7 +23,7 @@ from strength import GAMES, a_few
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.derived.trimming import Said, outline, shortened
+from kiebitz.storage.derived.trimming import MessagePosition, outline, trim_items
 
 PARTS = [
     ("maexchen-head-tiny.pcap", 1),
@@ -177,8 +177,8 @@ def test_copies_stay_together() -> None:
     [
         (["--game", "3"], "there is no game 3 in this session: it has games 1 to 2"),
         (["--from", "#99"], "there is no event #99 in this session: its events are #1 to #26"),
-        (["-Y", 'msg == "HEARTBEAT"'], "there is nothing in this part of the session: nothing is written"),
-        (["--from", "20s", "--to", "1s"], "there is nothing in this part of the session: nothing is written"),
+        (["-Y", 'msg == "HEARTBEAT"'], "this part of the session is empty: nothing is written"),
+        (["--from", "20s", "--to", "1s"], "this part of the session is empty: nothing is written"),
     ],
 )
 def test_a_part_in_which_there_is_nothing_is_not_written(
@@ -240,7 +240,7 @@ def test_tshark_reads_a_part(capture: str, options: list[str], tmp_path: Path) -
     assert {tuple(bad) for _, *bad in rows} == {("", "", "")}
 
 
-def _talk(sizes: list[int], transport: str) -> tuple[list[Item], list[Said]]:
+def _talk(sizes: list[int], transport: str) -> tuple[list[Item], list[MessagePosition]]:
     """Messages of these sizes, each in a chunk of its own, one way after the other."""
     stream = Stream(1, "tcp" if transport == "tcp" else "udp", "10.0.0.1:4000", "10.0.0.2:9000", 1)
     come: dict[Direction, int] = {"c2s": 0, "s2c": 0}
@@ -249,7 +249,7 @@ def _talk(sizes: list[int], transport: str) -> tuple[list[Item], list[Said]]:
     for number, size in enumerate(sizes, 1):
         direction: Direction = "c2s" if number % 2 else "s2c"
         items.append(Chunk(stream, direction, number, come[direction], bytes([number % 256]) * size))
-        said.append(Said(number, 1, direction, number, come[direction], size))
+        said.append(MessagePosition(number, 1, direction, number, come[direction], size))
         come[direction] += size
     return [*items, End(stream, len(sizes) + 1, "closed")], said
 
@@ -262,7 +262,7 @@ def test_what_is_kept_comes_whole_and_what_is_not_leaves_its_length(
     kept = {number for number, (_, is_kept) in enumerate(messages, 1) if is_kept}
     if not kept:
         return
-    found = list(shortened(items, outline(said, kept, {1: max(kept)}, "missing"), {1}))
+    found = list(trim_items(items, outline(said, kept, {1: max(kept)}, "missing"), {1}))
     chunks = [item for item in found if isinstance(item, Chunk)]
     assert [(chunk.ts_ns, len(chunk.data)) for chunk in chunks] == [
         (number, size) for number, (size, is_kept) in enumerate(messages, 1) if is_kept

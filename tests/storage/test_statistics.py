@@ -28,7 +28,7 @@ from kiebitz.cli.render.text.charts import Charts
 from kiebitz.cli.terminal.console import plain
 from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares, results
 from kiebitz.dissectors.statistics.accumulators import MAX_LINES, MAX_POINTS, Accumulator
-from kiebitz.dissectors.statistics.chance import judged, p_value, upper_gamma
+from kiebitz.dissectors.statistics.chance import chance_test, p_value, upper_gamma
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.session.session import Session
 
@@ -99,7 +99,7 @@ def test_the_gamma_function_has_its_closed_forms(x: float) -> None:
 )
 def test_a_sentence_says_what_the_dice_show(counts: tuple[int, ...], says: str) -> None:
     faces = {str(face): count for face, count in enumerate(counts, 1)}
-    chance = judged("dice", faces, dict.fromkeys(faces, Fraction(1, 6)))
+    chance = chance_test("dice", faces, dict.fromkeys(faces, Fraction(1, 6)))
     assert chance.says.startswith(says)
     assert (chance.p is None) == (sum(counts) < 30)
 
@@ -459,9 +459,9 @@ def test_the_messages_of_all_directions_are_counted() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (["-Y", "time > 1000"], 0, "nothing was counted: nothing meets this filter"),
+        (["-Y", "time > 1000"], 0, "no statistics: nothing matches the filter"),
         (["--game", "99"], 1, "there is no game 99 in this session"),
-        (["--json", "--svg", "x.svg"], 2, "--json and --svg do not go together"),
+        (["--json", "--svg", "x.svg"], 2, "--json and --svg exclude each other"),
         (["-Y", "dice =="], 2, "dice =="),
     ],
 )
@@ -478,7 +478,7 @@ def test_a_session_without_games_has_nothing_to_count(tmp_path: Path) -> None:
     capture.write_bytes((CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:24])
     done = kiebitz("stats", str(capture))
     assert (done.status, done.out) == (0, "")
-    assert "nothing was counted: there is no game here" in done.err
+    assert "no statistics: this session has no game" in done.err
     assert kiebitz("stats", str(capture), "--json").json["tables"] == []
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ROOT, kiebitz
+from make_schema import REFERENCES, VIEWS
 from stored import stored
 from strength import GAMES, a_few
 
 from kiebitz.dissectors.escaping import printable
-from kiebitz.storage.database.schema import REFERENCES, TABLES
-from kiebitz.storage.database.views import VIEWS
+from kiebitz.storage.database.schema import TABLES
 
 DATABASE = (ROOT / "docs" / "database.md").read_text()
 

@@ -76,30 +76,30 @@ FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool
 @pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) -> None:
     told = Told(capture)
-    hearers = Visibility(told.timeline)
+    visibility = Visibility(told.timeline)
     for player in told.players[:MOST_PLAYERS]:
-        streams = hearers.streams_of(player)
-        found = hearers.player(player)
+        streams = visibility.streams_of(player)
+        found = visibility.player(player)
         names = {name for claim in found.claims for _, name in claim.names} if found is not None else {player}
         for event in told.events if streams else ():
-            shown = hearers.seen(event, player) is not None
+            shown = visibility.seen(event, player) is not None
             by_message = bool(told.streams[event.id] & streams)
             if shown and not by_message and (event.actor not in names or told.streams[event.id]):
                 follows = FOLLOWING.get((told.protocols[event.table_id], event.kind))
                 if follows is None:
-                    assert not told.streams[event.id], (player, event.id, hearers.sentence(event))
-                    assert told.beside(event, streams), (player, event.id, hearers.sentence(event))
+                    assert not told.streams[event.id], (player, event.id, visibility.sentence(event))
+                    assert told.beside(event, streams), (player, event.id, visibility.sentence(event))
                 else:
-                    assert follows(told, event, streams), (player, event.id, hearers.sentence(event))
+                    assert follows(told, event, streams), (player, event.id, visibility.sentence(event))
             if by_message:
-                assert shown, (player, event.id, hearers.sentence(event))
+                assert shown, (player, event.id, visibility.sentence(event))
 
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_every_client_is_somebody(capture: str) -> None:
     """No stream is nobody's on which a game was told, and none is two players'."""
     told = Told(capture)
-    hearers = Visibility(told.timeline)
+    visibility = Visibility(told.timeline)
     renamed = {
         name
         for event in told.events
@@ -108,7 +108,7 @@ def test_every_client_is_somebody(capture: str) -> None:
     }
     of_stream: dict[int, set[str]] = defaultdict(set)
     for player in told.players:
-        for stream in hearers.streams_of(player):
+        for stream in visibility.streams_of(player):
             of_stream[stream].add(player)
     for stream, players in of_stream.items():
         assert len(players - renamed) <= 1 or _is_shared(told, stream), (stream, players)
@@ -180,14 +180,14 @@ def test_as_a_player_shows_nothing_that_only_others_were_told(
 def test_of_a_player_without_a_connection_only_secrets_are_kept_back() -> None:
     """A server's own player has none."""
     told = Told("schafkopf-1.3-1human-tiny.pcap")
-    hearers = Visibility(told.timeline)
-    assert hearers.streams_of("[BOT]-0") == frozenset()
-    seen = {event.kind for event in told.events if hearers.seen(event, "[BOT]-0") is not None}
+    visibility = Visibility(told.timeline)
+    assert visibility.streams_of("[BOT]-0") == frozenset()
+    seen = {event.kind for event in told.events if visibility.seen(event, "[BOT]-0") is not None}
     assert "turn" in seen
     assert not seen & {"dealt", "answered", "bid"} - {"dealt"}
 
 
 def test_a_player_is_known_by_every_name_they_took() -> None:
     told = Told("okey-head-chat.pcap.gz")
-    hearers = Visibility(told.timeline)
-    assert hearers.streams_of("pascal") == hearers.streams_of('Pasqual "P" vF') != frozenset()
+    visibility = Visibility(told.timeline)
+    assert visibility.streams_of("pascal") == visibility.streams_of('Pasqual "P" vF') != frozenset()

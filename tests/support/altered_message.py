@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Action, Altered, Chunk, Direction, End, Fault, Gap, Item, Message
-from kiebitz.storage.derived.derived_session import as_recorded
+from kiebitz.storage.derived.derived_session import recorded_protocols
 from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline
@@ -115,7 +115,7 @@ def altered_session(path: Path, capture: str, deeds: Sequence[Deed]) -> Timeline
         "relay",
         "made up",
         started_ns=before.session.started_ns,
-        decode_as=as_recorded(recorded),
+        decode_as=recorded_protocols(recorded),
     )
     recorder.record(passed_on(recorded.items(), deeds))
     recorder.close()
@@ -125,10 +125,10 @@ def altered_session(path: Path, capture: str, deeds: Sequence[Deed]) -> Timeline
 
 def bytes_of(timeline: Timeline, row: Message) -> bytes:
     """The bytes of a message."""
-    from kiebitz.storage.read.recorded_bytes import sent_between
+    from kiebitz.storage.read.recorded_bytes import bytes_between
 
     end = row.offset + row.length
-    stretches = sent_between(timeline.connection, row.stream.id, row.direction, row.offset, end)
+    stretches = bytes_between(timeline.connection, row.stream.id, row.direction, row.offset, end)
     return b"".join(stretch.data or b"" for stretch in stretches)
 
 

@@ -34,7 +34,7 @@ WHOLE = "a whole number"
 COLOURS = 'one of "Rot", "Orange", "Blau", "Weiß", "Grün", "Braun"'
 KINDS = 'one of "Holz", "Lehm", "Wolle", "Getreide", "Erz"'
 BUILDINGS = 'one of "Straße", "Dorf", "Stadt"'
-BREAKS_OFF = "the message breaks off here"
+BREAKS_OFF = "the message ends too early"
 
 
 class Broken(NamedTuple):
@@ -119,7 +119,7 @@ def rows(table: str) -> list[Broken]:
 MESSAGE_NAMES = [
     *rows("""
 c2s unknown-message {⟨"Wurfeln"⟩:{}}
-    "Wurfeln" is no message that a client sends: did you mean "Würfeln"? | OF_A_CLIENT
+    "Wurfeln" is not a message that a client sends: did you mean "Würfeln"? | OF_A_CLIENT
 c2s unknown-message {⟨"Würfel"⟩:{}} | : did you mean "Würfeln"? | OF_A_CLIENT
 c2s unknown-message {⟨"Zug beeenden"⟩:{}} | : did you mean "Zug beenden"? | OF_A_CLIENT
 c2s unknown-message {⟨"Buaen"⟩:{}} | : did you mean "Bauen"? | OF_A_CLIENT
@@ -139,54 +139,59 @@ s2c unknown-message {⟨"Laengste Handelstrasse"⟩:{}} | : did you mean "Längs
 s2c unknown-message {⟨"Handelsangebot abgebrochn"⟩:{"Spieler":1,"Handel id":7}}
     : did you mean "Handelsangebot abgebrochen"? | OF_A_SERVER
 c2s unknown-message {⟨"Chatnachricht"⟩:{"Absender":1,"Nachricht":"hm"}}
-    no message that a client sends, but a server | OF_A_CLIENT
-c2s unknown-message {⟨"OK"⟩:{}} | no message that a client sends, but a server | OF_A_CLIENT
+    not a message that a client sends, but a server | OF_A_CLIENT
+c2s unknown-message {⟨"OK"⟩:{}} | not a message that a client sends, but a server | OF_A_CLIENT
 c2s unknown-message {⟨"Würfelwurf"⟩:{"Spieler":1,"Wurf":[6,6]}}
-    no message that a client sends, but a server | OF_A_CLIENT
+    not a message that a client sends, but a server | OF_A_CLIENT
 c2s unknown-message {⟨"Bauvorgang"⟩:{"Gebäude":{"Eigentümer":1,"Typ":"Dorf","Ort":DORF}}}
-    no message that a client sends, but a server | OF_A_CLIENT
+    not a message that a client sends, but a server | OF_A_CLIENT
 s2c unknown-message {⟨"Spieler"⟩:{"Name":"Anna","Farbe":"Rot"}}
-    no message that a server sends, but a client | OF_A_SERVER
-s2c unknown-message {⟨"Würfeln"⟩:{}} | no message that a server sends, but a client | OF_A_SERVER
+    not a message that a server sends, but a client | OF_A_SERVER
+s2c unknown-message {⟨"Würfeln"⟩:{}} | not a message that a server sends, but a client | OF_A_SERVER
 s2c unknown-message {⟨"Bauen"⟩:{"Typ":"Dorf","Ort":DORF}}
-    no message that a server sends, but a client | OF_A_SERVER
+    not a message that a server sends, but a client | OF_A_SERVER
     """),
     name_of_client(r'{⟨"W\u00fcrfln"⟩:{}}', meant("Würfeln")),
-    name_of_client('{⟨"Ping"⟩:{}}', '"Ping" is no message that a client sends')._replace(severity="warning"),
-    name_of_client('{⟨""⟩:{}}', '"" is no message that a client sends')._replace(severity="warning"),
-    name_of_server('{⟨"Weather"⟩:{"sunny":true}}', '"Weather" is no message that a server sends')._replace(
+    name_of_client('{⟨"Ping"⟩:{}}', '"Ping" is not a message that a client sends')._replace(
+        severity="warning"
+    ),
+    name_of_client('{⟨""⟩:{}}', '"" is not a message that a client sends')._replace(severity="warning"),
+    name_of_server('{⟨"Weather"⟩:{"sunny":true}}', '"Weather" is not a message that a server sends')._replace(
         severity="warning"
     ),
 ]
 
 STRUCTURE = [
     *rows("""
-c2s not-one-message {"Würfeln":{},⟨"Zug beenden"⟩:{}} | "Zug beenden" stands beside "Würfeln" | ONE
-c2s not-one-message {"Spieler":{"Name":"Anna"},⟨"Farbe"⟩:"Rot"} | "Farbe" stands beside "Spieler" | ONE
-c2s not-one-message {⟨"Typ"⟩:"Dorf","Ort":[]} | "Typ" stands beside "Ort" | ONE
-s2c not-one-message {"OK":{},⟨"Fehler"⟩:{"Meldung":"x"}} | "Fehler" stands beside "OK" | ONE
-s2c not-one-message {"OK":{},⟨"id"⟩:7} | "id" stands beside "OK" | ONE
-c2s not-one-message ⟨{}⟩ | there is no message in this object | ONE
-c2s no-object ⟨["Würfeln",{}]⟩ | stands where a message begins | MESSAGE
-s2c no-object ⟨[]⟩ | [] stands where a message begins | MESSAGE
-c2s no-object ⟨"Würfeln"⟩ | "Würfeln" stands where a message begins | MESSAGE
-c2s no-object ⟨42⟩ | 42 stands where a message begins | MESSAGE
-c2s no-object ⟨null⟩ | null stands where a message begins | MESSAGE
-c2s no-object ⟨true⟩ | true stands where a message begins | MESSAGE
-c2s no-object ⟨Würfeln⟩ | "Würfeln" stands where a message begins | MESSAGE
-c2s no-object ⟨!NAME⟩ | "!NAME" stands where | MESSAGE
-c2s bad-value {"Würfeln":⟨null⟩} | $.Würfeln: null is no object | {}
-c2s bad-value {"Zug beenden":⟨[]⟩} | $["Zug beenden"]: [] is no object | {}
+c2s not-one-message {"Würfeln":{},⟨"Zug beenden"⟩:{}} | "Zug beenden" is in the same object as "Würfeln" | ONE
+c2s not-one-message {"Spieler":{"Name":"Anna"},⟨"Farbe"⟩:"Rot"}
+    "Farbe" is in the same object as "Spieler" | ONE
+c2s not-one-message {⟨"Typ"⟩:"Dorf","Ort":[]} | "Typ" is in the same object as "Ort" | ONE
+s2c not-one-message {"OK":{},⟨"Fehler"⟩:{"Meldung":"x"}} | "Fehler" is in the same object as "OK" | ONE
+s2c not-one-message {"OK":{},⟨"id"⟩:7} | "id" is in the same object as "OK" | ONE
+c2s not-one-message ⟨{}⟩ | this object contains no message | ONE
+c2s no-object ⟨["Würfeln",{}]⟩ | is not the beginning of a message | MESSAGE
+s2c no-object ⟨[]⟩ | [] is not the beginning of a message | MESSAGE
+c2s no-object ⟨"Würfeln"⟩ | "Würfeln" is not the beginning of a message | MESSAGE
+c2s no-object ⟨42⟩ | 42 is not the beginning of a message | MESSAGE
+c2s no-object ⟨null⟩ | null is not the beginning of a message | MESSAGE
+c2s no-object ⟨true⟩ | true is not the beginning of a message | MESSAGE
+c2s no-object ⟨Würfeln⟩ | "Würfeln" is not the beginning of a message | MESSAGE
+c2s no-object ⟨!NAME⟩ | "!NAME" is not the beginning | MESSAGE
+c2s bad-value {"Würfeln":⟨null⟩} | $.Würfeln: null is not an object | {}
+c2s bad-value {"Zug beenden":⟨[]⟩} | $["Zug beenden"]: [] is not an object | {}
 c2s bad-value {"Chatnachricht senden":⟨"hallo"⟩}
-    $["Chatnachricht senden"]: "hallo" is no object | {"Nachricht":…}
-s2c bad-value {"Willkommen":⟨42⟩} | $.Willkommen: 42 is no object | {"id":…}
+    $["Chatnachricht senden"]: "hallo" is not an object | {"Nachricht":…}
+s2c bad-value {"Willkommen":⟨42⟩} | $.Willkommen: 42 is not an object | {"id":…}
 s2c bad-value {"Ertrag":⟨[1,{"Holz":1}]⟩} | $.Ertrag: [1, | {"Spieler":…,"Rohstoffe":…}
-s2c bad-value {"Serverantwort":⟨{"Meldung":"OK"}⟩} | $.Serverantwort: {"Meldung":"OK"} is no text | text
-s2c bad-value {"OK":⟨true⟩} | $.OK: true is no object | {}
+s2c bad-value {"Serverantwort":⟨{"Meldung":"OK"}⟩} | $.Serverantwort: {"Meldung":"OK"} is not a text | text
+s2c bad-value {"OK":⟨true⟩} | $.OK: true is not an object | {}
 s2c bad-value {"Willkommen":{"id":⟨{"id":1}⟩}}
-    $.Willkommen.id: {"id":1} is no whole number | a positive number
-s2c bad-value {"Statusupdate":{"Spieler":⟨2⟩}} | $.Statusupdate.Spieler: 2 is no object | {"id":…,"Farbe":…
-s2c bad-value {"Spiel gestartet":{"Karte":⟨[]⟩}} | $["Spiel gestartet"].Karte: [] is no object | {"Felder":…
+    $.Willkommen.id: {"id":1} is not a whole number | a positive number
+s2c bad-value {"Statusupdate":{"Spieler":⟨2⟩}}
+    $.Statusupdate.Spieler: 2 is not an object | {"id":…,"Farbe":…
+s2c bad-value {"Spiel gestartet":{"Karte":⟨[]⟩}}
+    $["Spiel gestartet"].Karte: [] is not an object | {"Felder":…
 s2c missing-attribute {"Statusupdate":⟨{"id":2,"Status":"Warten"}⟩}
     $.Statusupdate: there is no "Spieler" among 2 attributes | "Spieler":…
 s2c missing-attribute {"Bauvorgang":⟨{"Eigentümer":1,"Typ":"Dorf","Ort":DORF}⟩}
@@ -194,7 +199,7 @@ s2c missing-attribute {"Bauvorgang":⟨{"Eigentümer":1,"Typ":"Dorf","Ort":DORF}
 c2s missing-attribute {"Räuber versetzen":⟨{"x":0,"y":1}⟩}
     $["Räuber versetzen"]: there is no "Ort" among 2 | "Ort":…
     """),
-    c2s("⟨GET / HTTP/1.1⟩\r\n", "no-object", '"GET / HTTP/1.1" stands where', MESSAGE),
+    c2s("⟨GET / HTTP/1.1⟩\r\n", "no-object", '"GET / HTTP/1.1" is not the beginning', MESSAGE),
     value(
         "c2s",
         '{"Chatnachricht senden":{"Nachricht":⟨' + "[" * 65 + "]" * 65 + "⟩}}",
@@ -203,7 +208,7 @@ c2s missing-attribute {"Räuber versetzen":⟨{"x":0,"y":1}⟩}
     ),
     syntax(
         '{"Würfeln":' + "[" * 63 + "⟨[⟩" + "[" * 100_000 + "]" * 100_064 + "}",
-        '"[" stands here',
+        '"[" is unexpected here',
         "no more than 64 objects and lists inside each other",
     ),
 ]
@@ -213,10 +218,10 @@ ATTRIBUTES = [
 c2s unknown-attribute {"Chatnachricht senden":{⟨"nachricht"⟩:"hm"}}
     : did you mean "Nachricht"? | "Nachricht":…
 c2s unknown-attribute {"Bauen":{⟨"Type"⟩:"Dorf","Ort":DORF}}
-    $.Bauen.Type: "Type" is no attribute here: did you mean "Typ"? | "Typ":…
+    $.Bauen.Type: "Type" is not an attribute here: did you mean "Typ"? | "Typ":…
 c2s unknown-attribute {"Bauen":{"Typ":"Dorf",⟨"Orte"⟩:DORF}} | : did you mean "Ort"? | "Ort":…
 c2s unknown-attribute {"Räuber versetzen":{"Ort":{⟨"X"⟩:0,"y":1}}}
-    $["Räuber versetzen"].Ort.X: "X" is no attribute here: did you mean "x"? | "x":…
+    $["Räuber versetzen"].Ort.X: "X" is not an attribute here: did you mean "x"? | "x":…
 c2s unknown-attribute {"Handel annehmen":{⟨"HandelID"⟩:7}} | : did you mean "Handel id"? | "Handel id":…
 c2s unknown-attribute {"Spieler":{"Name":"Anna",⟨"farbe"⟩:"Orange"}} | : did you mean "Farbe"? | "Farbe":…
 s2c unknown-attribute {"Bauvorgang":{"Gebäude":{⟨"Eigentumer"⟩:1,"Typ":"Dorf","Ort":DORF}}}
@@ -237,12 +242,12 @@ c2s missing-attribute {"Bauen":{"Typ":"Straße","Ort":[{"x":-2,"y":0},⟨{"x":-1
 s2c missing-attribute {"Würfelwurf":⟨{"Spieler":1}⟩} | $.Würfelwurf: there is no "Wurf" | "Wurf":…
 s2c missing-attribute {"Fehler":⟨{}⟩} | $.Fehler: there is no "Meldung" | "Meldung":…
 s2c twice {"Bauvorgang":{"Gebäude":{"Eigentümer":1,⟨"Eigentuemer"⟩:1,"Typ":"Dorf","Ort":DORF}}}
-    $.Bauvorgang.Gebäude.Eigentuemer: "Eigentümer" is there twice | {"Eigentümer":…
+    $.Bauvorgang.Gebäude.Eigentuemer: "Eigentümer" is given twice | {"Eigentümer":…
     """),
     c2s(
         '{"Chatnachricht senden":{⟨"Nachrich"⟩:"hm"}}',
         "unknown-attribute",
-        '$["Chatnachricht senden"].Nachrich: "Nachrich" is no attribute here' + meant("Nachricht"),
+        '$["Chatnachricht senden"].Nachrich: "Nachrich" is not an attribute here' + meant("Nachricht"),
         '"Nachricht":…',
     ),
     c2s(
@@ -267,32 +272,32 @@ s2c twice {"Bauvorgang":{"Gebäude":{"Eigentümer":1,⟨"Eigentuemer"⟩:1,"Typ"
 
 VALUES = [
     *rows("""
-c2s bad-value {"Räuber versetzen":{"Ort":⟨"1,-1"⟩}} | $["Räuber versetzen"].Ort: "1,-1" is no place | PLACE
-c2s bad-value {"Räuber versetzen":{"Ort":⟨[1,-1]⟩}} | Ort: [1,-1] is no place | PLACE
+c2s bad-value {"Räuber versetzen":{"Ort":⟨"1,-1"⟩}} | $["Räuber versetzen"].Ort: "1,-1" is not a place | PLACE
+c2s bad-value {"Räuber versetzen":{"Ort":⟨[1,-1]⟩}} | Ort: [1,-1] is not a place | PLACE
 c2s bad-value {"Bauen":{"Typ":"Straße","Ort":[{"x":-2,"y":0},{"x":⟨"-1"⟩,"y":0}]}}
-    $.Bauen.Ort[1].x: "-1" is no whole number | WHOLE
+    $.Bauen.Ort[1].x: "-1" is not a whole number | WHOLE
 c2s bad-value {"Bauen":{"Typ":"Straße","Ort":[{"x":-2,"y":⟨0.5⟩},{"x":-1,"y":0}]}}
-    $.Bauen.Ort[0].y: 0.5 is no whole number | WHOLE
+    $.Bauen.Ort[0].y: 0.5 is not a whole number | WHOLE
 c2s bad-value {"Bauen":{"Typ":"Straße","Ort":[{"x":-2,"y":0},{"x":-1,"y":⟨null⟩}]}}
-    $.Bauen.Ort[1].y: null is no whole number | WHOLE
+    $.Bauen.Ort[1].y: null is not a whole number | WHOLE
 c2s bad-value {"Räuber versetzen":{"Ort":{"x":⟨99999⟩,"y":0}}}
     .Ort.x: 99999 is not from -1000 to 1000 | WHOLE
 c2s bad-value {"Bauen":{"Typ":"Straße","Ort":⟨DORF⟩}}
-    $.Bauen.Ort: Straße stands between 2 fields, not 3 | two places
+    $.Bauen.Ort: Straße needs 2 fields, not 3 | two places
 c2s bad-value {"Bauen":{"Typ":"Dorf","Ort":⟨STRASSE⟩}}
-    $.Bauen.Ort: Dorf stands between 3 fields, not 2 | three places
+    $.Bauen.Ort: Dorf needs 3 fields, not 2 | three places
 c2s bad-value {"Bauen":{"Typ":"Stadt","Ort":⟨STRASSE⟩}}
-    $.Bauen.Ort: Stadt stands between 3 fields, not 2 | three places
+    $.Bauen.Ort: Stadt needs 3 fields, not 2 | three places
 c2s bad-value {"Bauen":{"Typ":"Dorf","Ort":⟨[{"x":0,"y":0}]⟩}}
     $.Bauen.Ort: there are 1 places | two places or three places
 c2s bad-value {"Bauen":{"Typ":"Dorf","Ort":⟨[]⟩}}
     $.Bauen.Ort: there are 0 places | two places or three places
 c2s bad-value {"Bauen":{"Typ":"Dorf","Ort":⟨{"x":0,"y":0}⟩}}
-    $.Bauen.Ort: {"x":0,"y":0} is no list | two places or three places
+    $.Bauen.Ort: {"x":0,"y":0} is not a list | two places or three places
 c2s bad-value {"Straßenbaukarte ausspielen":{"Straße 1":STRASSE,"Straße 2":⟨DORF⟩}}
     $["Straßenbaukarte ausspielen"]["Straße 2"]: there are 3 places | two places
 s2c bad-value {"Bauvorgang":{"Gebäude":{"Eigentümer":1,"Typ":"Straße","Ort":⟨DORF⟩}}}
-    $.Bauvorgang.Gebäude.Ort: Straße stands between 2 fields | two places
+    $.Bauvorgang.Gebäude.Ort: Straße needs 2 fields | two places
 c2s bad-value {"Bauen":{"Typ":⟨"Burg"⟩,"Ort":DORF}} | $.Bauen.Typ: "Burg" is not known here | BUILDINGS
 c2s bad-value {"Bauen":{"Typ":⟨"Strase"⟩,"Ort":STRASSE}}
     $.Bauen.Typ: "Strase" is not known here: did you mean "Straße"? | BUILDINGS
@@ -305,40 +310,40 @@ c2s bad-value {"Spieler":{"Name":"Anna","Farbe":⟨"Blue"⟩}}
 c2s bad-value {"Spieler":{"Name":"Anna","Farbe":⟨"orange"⟩}} | : did you mean "Orange"? | COLOURS
 c2s bad-value {"Spieler":{"Name":"Anna","Farbe":⟨16711680⟩}}
     $.Spieler.Farbe: 16711680 is not known here | COLOURS
-c2s bad-value {"Spieler":{"Name":⟨4711⟩,"Farbe":"Orange"}} | $.Spieler.Name: 4711 is no text | text
-c2s bad-value {"Chatnachricht senden":{"Nachricht":⟨["hm"]⟩}} | .Nachricht: ["hm"] is no text | text
-c2s bad-value {"Chatnachricht senden":{"Nachricht":⟨null⟩}} | .Nachricht: null is no text | text
+c2s bad-value {"Spieler":{"Name":⟨4711⟩,"Farbe":"Orange"}} | $.Spieler.Name: 4711 is not a text | text
+c2s bad-value {"Chatnachricht senden":{"Nachricht":⟨["hm"]⟩}} | .Nachricht: ["hm"] is not a text | text
+c2s bad-value {"Chatnachricht senden":{"Nachricht":⟨null⟩}} | .Nachricht: null is not a text | text
 s2c bad-value {"Statusupdate":{"Spieler":{"id":⟨"1"⟩,"Status":"Warten"}}}
-    $.Statusupdate.Spieler.id: "1" is no whole number | PLAYER
+    $.Statusupdate.Spieler.id: "1" is not a whole number | PLAYER
 s2c bad-value {"Statusupdate":{"Spieler":{"id":1,"Größte Rittermacht":⟨"true"⟩}}}
     $.Statusupdate.Spieler["Größte Rittermacht"]: "true" is neither true nor false | true or false
 s2c bad-value {"Statusupdate":{"Spieler":{"id":1,"Längste Handelsstraße":⟨1⟩}}}
     1 is neither true nor false | true or false
 s2c bad-value {"Statusupdate":{"Spieler":{"id":⟨null⟩,"Status":"Warten"}}}
-    .id: null is no whole number | PLAYER
+    .id: null is not a whole number | PLAYER
 s2c bad-value {"Willkommen":{"id":⟨-1⟩}}
     $.Willkommen.id: -1 is not from 0 to 2147483647 | a positive number
 s2c bad-value {"Willkommen":{"id":⟨2147483648⟩}}
     $.Willkommen.id: 2147483648 is not from 0 | a positive number
-s2c bad-value {"Willkommen":{"id":⟨1.0⟩}} | $.Willkommen.id: 1.0 is no whole number | a positive number
-s2c bad-value {"Willkommen":{"id":⟨1e0⟩}} | $.Willkommen.id: 1.0 is no whole number | a positive number
-s2c bad-value {"Willkommen":{"id":⟨true⟩}} | $.Willkommen.id: true is no whole number | a positive number
-s2c bad-value {"Hallo":{"Version":"x","Protokoll":⟨1.0⟩}} | $.Hallo.Protokoll: 1.0 is no | "1.0"
-s2c bad-value {"Würfelwurf":{"Spieler":1,"Wurf":⟨11⟩}} | $.Würfelwurf.Wurf: 11 is no list | two dice
+s2c bad-value {"Willkommen":{"id":⟨1.0⟩}} | $.Willkommen.id: 1.0 is not a whole number | a positive number
+s2c bad-value {"Willkommen":{"id":⟨1e0⟩}} | $.Willkommen.id: 1.0 is not a whole number | a positive number
+s2c bad-value {"Willkommen":{"id":⟨true⟩}} | $.Willkommen.id: true is not a whole number | a positive number
+s2c bad-value {"Hallo":{"Version":"x","Protokoll":⟨1.0⟩}} | $.Hallo.Protokoll: 1.0 is not | "1.0"
+s2c bad-value {"Würfelwurf":{"Spieler":1,"Wurf":⟨11⟩}} | $.Würfelwurf.Wurf: 11 is not a list | two dice
 s2c bad-value {"Würfelwurf":{"Spieler":1,"Wurf":⟨[6,5,1]⟩}}
     $.Würfelwurf.Wurf: there are 3 values | two dice
 s2c bad-value {"Würfelwurf":{"Spieler":1,"Wurf":[⟨7⟩,4]}}
     $.Würfelwurf.Wurf[0]: 7 is not from 1 to 6 | pips from 1 to 6
 s2c bad-value {"Würfelwurf":{"Spieler":1,"Wurf":[6,⟨"5"⟩]}}
-    $.Würfelwurf.Wurf[1]: "5" is no whole number | pips from 1 to 6
+    $.Würfelwurf.Wurf[1]: "5" is not a whole number | pips from 1 to 6
 s2c bad-value {"Ertrag":{"Spieler":3,"Rohstoffe":{"Holz":⟨"2"⟩,"Wolle":1}}}
-    $.Ertrag.Rohstoffe.Holz: "2" is no whole number | WHOLE
+    $.Ertrag.Rohstoffe.Holz: "2" is not a whole number | WHOLE
 s2c bad-value {"Ertrag":{"Spieler":3,"Rohstoffe":{"Holz":⟨2.0⟩,"Wolle":1}}}
-    $.Ertrag.Rohstoffe.Holz: 2.0 is no whole number | WHOLE
+    $.Ertrag.Rohstoffe.Holz: 2.0 is not a whole number | WHOLE
 s2c bad-value {"Ertrag":{"Spieler":3,"Rohstoffe":{"Holz":2,"Wolle":⟨null⟩}}}
-    $.Ertrag.Rohstoffe.Wolle: null is no whole number | WHOLE
+    $.Ertrag.Rohstoffe.Wolle: null is not a whole number | WHOLE
 s2c bad-value {"Ertrag":{"Spieler":3,"Rohstoffe":⟨["Holz","Wolle"]⟩}}
-    $.Ertrag.Rohstoffe: ["Holz","Wolle"] is no count | RESOURCES
+    $.Ertrag.Rohstoffe: ["Holz","Wolle"] is not a count | RESOURCES
 s2c bad-value {"Spiel gestartet":{"Karte":{"Felder":[{"Ort":{"x":0,"y":0},"Typ":"Wald","Zahl":⟨13⟩}]}}}
     $["Spiel gestartet"].Karte.Felder[0].Zahl: 13 is not from 0 to 12 | a number from 2 to 12
 s2c unknown-kind {"Ertrag":{"Spieler":3,"Rohstoffe":{⟨"Gold"⟩:2}}}
@@ -354,14 +359,14 @@ c2s bad-value {"Seehandel":{"Angebot":{"Erz":4},"Nachfrage":{"Lehm":⟨-3⟩}}}
     $.Seehandel.Nachfrage.Lehm: -3 is not from 0 | a count
 c2s bad-value {"Karten abgeben":{"Abgeben":{"Erz":⟨-4⟩}}}
     $["Karten abgeben"].Abgeben.Erz: -4 is not from 0 | a count
-c2s bad-value {"Erfindung":{"Rohstoffe":⟨2⟩}} | $.Erfindung.Rohstoffe: 2 is no object | OPEN
+c2s bad-value {"Erfindung":{"Rohstoffe":⟨2⟩}} | $.Erfindung.Rohstoffe: 2 is not an object | OPEN
 c2s bad-value {"Handel anbieten":{"Angebot":⟨"Erz"⟩,"Nachfrage":{"Lehm":1}}}
-    .Angebot: "Erz" is no object | OPEN
+    .Angebot: "Erz" is not an object | OPEN
 c2s bad-value {"Monopol":{"Rohstoff":⟨"Gold"⟩}} | $.Monopol.Rohstoff: "Gold" is not known here | KINDS
 c2s bad-value {"Monopol":{"Rohstoff":⟨{"Holz":1}⟩}}
     $.Monopol.Rohstoff: {"Holz":1} is not known here | KINDS
 c2s bad-value {"Handel abschließen":{"Handel id":7,"Mitspieler":⟨"Bärta"⟩}}
-    .Mitspieler: "Bärta" is no whole number | PLAYER
+    .Mitspieler: "Bärta" is not a whole number | PLAYER
 c2s bad-value {"Räuber versetzen":{"Ort":{"x":1,"y":-1},"Ziel":⟨-1⟩}} | .Ziel: -1 is not from 0 | PLAYER
 c2s bad-value {"Handel annehmen":{"Handel id":7,"Annehmen":⟨"ja"⟩}}
     .Annehmen: "ja" is neither true nor false | true or false
@@ -414,104 +419,114 @@ c2s bad-value {"Handel annehmen":{"Handel id":7,"Annehmen":⟨"ja"⟩}}
 
 SYNTAX = [
     *rows("""
-c2s broken-json {"Spieler":{"Name":"Anna"⟨"⟩Farbe":"Orange"}} | a quotation mark stands here | NEXT_OR_END
+c2s broken-json {"Spieler":{"Name":"Anna"⟨"⟩Farbe":"Orange"}}
+    a quotation mark is unexpected here | NEXT_OR_END
 c2s broken-json {"Bauen":{"Typ":"Straße","Ort":[{"x":0,"y":0}⟨{⟩"x":1,"y":0}]}}
-    "{" stands here | NEXT_OR_END_OF_LIST
-c2s broken-json {"Spieler":{"Name":"Anna",⟨}⟩} | "}" stands here | NAME
+    "{" is unexpected here | NEXT_OR_END_OF_LIST
+c2s broken-json {"Spieler":{"Name":"Anna",⟨}⟩} | "}" is unexpected here | NAME
 c2s broken-json {"Bauen":{"Typ":"Straße","Ort":[{"x":0,"y":0},{"x":1,"y":0},⟨]⟩}}
-    "]" stands here | a value
-c2s broken-json {"Spieler":{"Name":"Anna",⟨,⟩"Farbe":"Orange"}} | "," stands here | NAME
-c2s broken-json {"Spieler":{⟨,⟩"Name":"Anna"}} | "," stands here | NAME_OR_END
-c2s broken-json {"Spieler":{"Name":"Anna"⟨;⟩"Farbe":"Orange"}} | ";" stands here | NEXT_OR_END
-c2s broken-json {"Spieler"⟨{⟩"Name":"Anna"}} | "{" stands here | ":"
-c2s broken-json {"Spieler":{"Name"⟨"⟩Anna"}} | a quotation mark stands here | ":"
-c2s broken-json {"Spieler":⟨:⟩{"Name":"Anna"}} | ":" stands here | a value
-c2s broken-json {"Spieler"⟨=⟩{"Name":"Anna"}} | "=" stands here | ":"
-c2s broken-json {"Spieler":{"Name":⟨,⟩"Farbe":"Orange"}} | "," stands here | a value
-c2s broken-json {"Spieler":{"Name":⟨}⟩} | "}" stands here | a value
-c2s broken-json {"Spieler":{⟨Name⟩":"Anna"}} | "Name" stands here | NAME_OR_END
-c2s broken-json {"Spieler":{"Name":⟨Anna⟩"}} | "Anna" stands here | a value
-c2s broken-json {"Spieler":{"Name":"Anna,"⟨Farbe⟩":"Orange"}} | "Farbe" stands here | NEXT_OR_END
-c2s broken-json {"Spieler":{"Name:"⟨Anna⟩"}} | "Anna" stands here | ":"
-c2s broken-json {"Spieler":{"Name":"Anna}}⟨⟩ | the message breaks off here | REST_OF_TEXT
-c2s broken-json {"Chatnachricht senden":{"Nachricht":"er sagt "⟨hm⟩""}} | "hm" stands here | NEXT_OR_END
-c2s broken-json {⟨'⟩Spieler':{'Name':'Anna'}} | "'" stands here | NAME_OR_END
-c2s broken-json {"Spieler":{"Name":⟨'⟩Anna'}} | "'" stands here | a value
-c2s broken-json {⟨“⟩Spieler”:{}} | "“" stands here | NAME_OR_END
-c2s broken-json {⟨Würfeln⟩:{}} | "Würfeln" stands here | NAME_OR_END
-c2s broken-json {"Spieler":{⟨Name⟩:"Anna"}} | "Name" stands here | NAME_OR_END
-c2s broken-json {"Spieler":{"Farbe":⟨Orange⟩}} | "Orange" stands here | a value
-c2s broken-json {"Spieler":{"Name":"Anna"}⟨⟩ | the message breaks off here | NEXT_OR_END
-c2s broken-json {"Spieler":{"Name":"Anna"⟨⟩ | the message breaks off here | NEXT_OR_END
-c2s broken-json {"Bauen":{"Typ":"Straße","Ort":[{"x":0,"y":0⟨]⟩}} | "]" stands here | NEXT_OR_END
+    "]" is unexpected here | a value
+c2s broken-json {"Spieler":{"Name":"Anna",⟨,⟩"Farbe":"Orange"}} | "," is unexpected here | NAME
+c2s broken-json {"Spieler":{⟨,⟩"Name":"Anna"}} | "," is unexpected here | NAME_OR_END
+c2s broken-json {"Spieler":{"Name":"Anna"⟨;⟩"Farbe":"Orange"}} | ";" is unexpected here | NEXT_OR_END
+c2s broken-json {"Spieler"⟨{⟩"Name":"Anna"}} | "{" is unexpected here | ":"
+c2s broken-json {"Spieler":{"Name"⟨"⟩Anna"}} | a quotation mark is unexpected here | ":"
+c2s broken-json {"Spieler":⟨:⟩{"Name":"Anna"}} | ":" is unexpected here | a value
+c2s broken-json {"Spieler"⟨=⟩{"Name":"Anna"}} | "=" is unexpected here | ":"
+c2s broken-json {"Spieler":{"Name":⟨,⟩"Farbe":"Orange"}} | "," is unexpected here | a value
+c2s broken-json {"Spieler":{"Name":⟨}⟩} | "}" is unexpected here | a value
+c2s broken-json {"Spieler":{⟨Name⟩":"Anna"}} | "Name" is unexpected here | NAME_OR_END
+c2s broken-json {"Spieler":{"Name":⟨Anna⟩"}} | "Anna" is unexpected here | a value
+c2s broken-json {"Spieler":{"Name":"Anna,"⟨Farbe⟩":"Orange"}} | "Farbe" is unexpected here | NEXT_OR_END
+c2s broken-json {"Spieler":{"Name:"⟨Anna⟩"}} | "Anna" is unexpected here | ":"
+c2s broken-json {"Spieler":{"Name":"Anna}}⟨⟩ | the message ends too early | REST_OF_TEXT
+c2s broken-json {"Chatnachricht senden":{"Nachricht":"er sagt "⟨hm⟩""}}
+    "hm" is unexpected here | NEXT_OR_END
+c2s broken-json {⟨'⟩Spieler':{'Name':'Anna'}} | "'" is unexpected here | NAME_OR_END
+c2s broken-json {"Spieler":{"Name":⟨'⟩Anna'}} | "'" is unexpected here | a value
+c2s broken-json {⟨“⟩Spieler”:{}} | "“" is unexpected here | NAME_OR_END
+c2s broken-json {⟨Würfeln⟩:{}} | "Würfeln" is unexpected here | NAME_OR_END
+c2s broken-json {"Spieler":{⟨Name⟩:"Anna"}} | "Name" is unexpected here | NAME_OR_END
+c2s broken-json {"Spieler":{"Farbe":⟨Orange⟩}} | "Orange" is unexpected here | a value
+c2s broken-json {"Spieler":{"Name":"Anna"}⟨⟩ | the message ends too early | NEXT_OR_END
+c2s broken-json {"Spieler":{"Name":"Anna"⟨⟩ | the message ends too early | NEXT_OR_END
+c2s broken-json {"Bauen":{"Typ":"Straße","Ort":[{"x":0,"y":0⟨]⟩}} | "]" is unexpected here | NEXT_OR_END
 c2s broken-json {"Bauen":{"Typ":"Straße","Ort":[{"x":0,"y":0},{"x":1,"y":0}⟨}⟩}
-    "}" stands here | NEXT_OR_END_OF_LIST
-c2s broken-json {"Bauen":{"Typ":"Straße","Ort":⟨(⟩{"x":0,"y":0},{"x":1,"y":0})}} | "(" stands here | a value
-c2s broken-json {"Bauen":{"Typ":"Straße","Ort":["x"⟨:⟩0,"y":0}]}} | ":" stands here | NEXT_OR_END_OF_LIST
-c2s broken-json {⟨⟩{"Spieler":{"Name":"Anna","Farbe":"Orange"}} | the message breaks off here | NAME_OR_END
-c2s no-object ⟨"Spieler":{"Name":"Anna"}}⟩ | stands where a message begins | MESSAGE
-c2s no-object {"Spieler":{"Name":"Anna"}}⟨}⟩ | "}" stands where a message begins | MESSAGE
-c2s no-object {"Spieler":{"Name":"Anna"}}⟨,⟩ | "," stands where a message begins | MESSAGE
-c2s broken-json {"Handel annehmen":{"Handel id":7,"Annehmen":⟨True⟩}} | "True" stands here | a value
-c2s broken-json {"Spieler":{"Name":⟨None⟩}} | "None" stands here | a value
-c2s broken-json {"Spieler":{"Name":⟨undefined⟩}} | "undefined" stands here | a value
-c2s broken-json {"Spieler":{"Name":⟨nul⟩}} | "nul" stands here | a value
-c2s broken-json {"Handel annehmen":{"Handel id":⟨NaN⟩}} | "NaN" stands here | a value
-c2s broken-json {"Handel annehmen":{"Handel id":-⟨Infinity⟩}} | "Infinity" stands here | a digit
-c2s broken-json {"Handel annehmen":{"Handel id":0⟨7⟩}} | "7" stands here | NEXT_OR_END
-c2s broken-json {"Räuber versetzen":{"Ort":{"x":⟨+⟩1,"y":-1}}} | "+" stands here | a value
-c2s broken-json {"Räuber versetzen":{"Ort":{"x":1.⟨,⟩"y":-1}}} | "," stands here | a digit
-c2s broken-json {"Räuber versetzen":{"Ort":{"x":1,⟨5⟩,"y":-1}}} | "5" stands here | NAME
-c2s broken-json {"Handel annehmen":{"Handel id":0⟨x07⟩}} | "x07" stands here | NEXT_OR_END
-c2s broken-json {"Handel annehmen":{"Handel id":3⟨+⟩4}} | "+" stands here | NEXT_OR_END
-c2s broken-json {"Würfeln":{} ⟨/⟩* los */} | "/" stands here | NEXT_OR_END
-c2s broken-json {"Würfeln":{ ⟨/⟩/ los }} | "/" stands here | NAME_OR_END
+    "}" is unexpected here | NEXT_OR_END_OF_LIST
+c2s broken-json {"Bauen":{"Typ":"Straße","Ort":⟨(⟩{"x":0,"y":0},{"x":1,"y":0})}}
+    "(" is unexpected here | a value
+c2s broken-json {"Bauen":{"Typ":"Straße","Ort":["x"⟨:⟩0,"y":0}]}}
+    ":" is unexpected here | NEXT_OR_END_OF_LIST
+c2s broken-json {⟨⟩{"Spieler":{"Name":"Anna","Farbe":"Orange"}} | the message ends too early | NAME_OR_END
+c2s no-object ⟨"Spieler":{"Name":"Anna"}}⟩ | is not the beginning of a message | MESSAGE
+c2s no-object {"Spieler":{"Name":"Anna"}}⟨}⟩ | "}" is not the beginning of a message | MESSAGE
+c2s no-object {"Spieler":{"Name":"Anna"}}⟨,⟩ | "," is not the beginning of a message | MESSAGE
+c2s broken-json {"Handel annehmen":{"Handel id":7,"Annehmen":⟨True⟩}} | "True" is unexpected here | a value
+c2s broken-json {"Spieler":{"Name":⟨None⟩}} | "None" is unexpected here | a value
+c2s broken-json {"Spieler":{"Name":⟨undefined⟩}} | "undefined" is unexpected here | a value
+c2s broken-json {"Spieler":{"Name":⟨nul⟩}} | "nul" is unexpected here | a value
+c2s broken-json {"Handel annehmen":{"Handel id":⟨NaN⟩}} | "NaN" is unexpected here | a value
+c2s broken-json {"Handel annehmen":{"Handel id":-⟨Infinity⟩}} | "Infinity" is unexpected here | a digit
+c2s broken-json {"Handel annehmen":{"Handel id":0⟨7⟩}} | "7" is unexpected here | NEXT_OR_END
+c2s broken-json {"Räuber versetzen":{"Ort":{"x":⟨+⟩1,"y":-1}}} | "+" is unexpected here | a value
+c2s broken-json {"Räuber versetzen":{"Ort":{"x":1.⟨,⟩"y":-1}}} | "," is unexpected here | a digit
+c2s broken-json {"Räuber versetzen":{"Ort":{"x":1,⟨5⟩,"y":-1}}} | "5" is unexpected here | NAME
+c2s broken-json {"Handel annehmen":{"Handel id":0⟨x07⟩}} | "x07" is unexpected here | NEXT_OR_END
+c2s broken-json {"Handel annehmen":{"Handel id":3⟨+⟩4}} | "+" is unexpected here | NEXT_OR_END
+c2s broken-json {"Würfeln":{} ⟨/⟩* los */} | "/" is unexpected here | NEXT_OR_END
+c2s broken-json {"Würfeln":{ ⟨/⟩/ los }} | "/" is unexpected here | NAME_OR_END
     """),
     syntax(
         '{"Handel annehmen":{"Handel id":⟨' + "9" * 5000 + "⟩}}", "a number is too large", "a smaller number"
     ),
     syntax(
         r'{"Chatnachricht senden":{"Nachricht":"a\⟨q⟩ b"}}',
-        '"q" stands here',
+        '"q" is unexpected here',
         'one of "\\/bfnrtu after the backslash',
     ),
     syntax(
         r'{"Chatnachricht senden":{"Nachricht":"C:\⟨Spiel⟩"}}',
-        '"Spiel" stands here',
+        '"Spiel" is unexpected here',
         'one of "\\/bfnrtu after the backslash',
     ),
     syntax(
-        r'{"Chatnachricht senden":{"Nachricht":"\ufc⟨ ⟩r"}}', '" " stands here', "four hexadecimal digits"
+        r'{"Chatnachricht senden":{"Nachricht":"\ufc⟨ ⟩r"}}',
+        '" " is unexpected here',
+        "four hexadecimal digits",
     ),
     syntax(
         r'{"Chatnachricht senden":{"Nachricht":"\\ud83d ⟨\ud83d⟩!"}}',
-        r"\ud83d is half a character",
+        r"\ud83d is half of a surrogate pair",
         "the escapes of both halves",
     ),
-    syntax('{"Chatnachricht senden":{"Nachricht":"eins⟨\t⟩zwei"}}', "a tab stands here", ESCAPE),
-    syntax('{"Chatnachricht senden":{"Nachricht":"eins⟨\n⟩zwei"}}', "a line feed stands here", ESCAPE),
+    syntax('{"Chatnachricht senden":{"Nachricht":"eins⟨\t⟩zwei"}}', "a tab is unexpected here", ESCAPE),
+    syntax('{"Chatnachricht senden":{"Nachricht":"eins⟨\n⟩zwei"}}', "a line feed is unexpected here", ESCAPE),
     syntax(
-        '{"Chatnachricht senden":{"Nachricht":"eins⟨\r⟩\nzwei"}}', "a carriage return stands here", ESCAPE
+        '{"Chatnachricht senden":{"Nachricht":"eins⟨\r⟩\nzwei"}}',
+        "a carriage return is unexpected here",
+        ESCAPE,
     ),
     syntax(
-        '{"Chatnachricht senden":{"Nachricht":"eins⟨\0⟩zwei"}}', "control character 0x00 stands here", ESCAPE
+        '{"Chatnachricht senden":{"Nachricht":"eins⟨\0⟩zwei"}}',
+        "control character 0x00 is unexpected here",
+        ESCAPE,
     ),
-    syntax('{"Würfeln":⟨\a⟩{}}', "control character 0x07 stands here", "a value"),
-    syntax('{"Würfeln":⟨\N{NO-BREAK SPACE}⟩{}}', '"\N{NO-BREAK SPACE}" stands here', "a value"),
+    syntax('{"Würfeln":⟨\a⟩{}}', "control character 0x07 is unexpected here", "a value"),
+    syntax('{"Würfeln":⟨\N{NO-BREAK SPACE}⟩{}}', '"\N{NO-BREAK SPACE}" is unexpected here', "a value"),
 ]
 
 CHARSETS = [
-    c2s('{"W⟨ü⟩rfeln":{}}', "charset", "fc is no UTF-8", "UTF-8", "latin-1"),
-    c2s('{"Spieler":{"Name":"J⟨ö⟩rg","Farbe":"Orange"}}', "charset", "f6 is no UTF-8", "UTF-8", "latin-1"),
-    c2s('{"Spieler":{"Name":"Ren⟨é⟩"}}', "charset", "e9 is no UTF-8", "UTF-8", "latin-1"),
-    s2c('{"Chatnachricht":{"Nachricht":"Gr⟨ü⟩ße"}}', "charset", "fc is no UTF-8", "UTF-8", "latin-1"),
-    c2s('{"Spieler":{"Name":"J⟨ö⟩rg"}}', "charset", "94 is no UTF-8", "UTF-8", "cp437"),
+    c2s('{"W⟨ü⟩rfeln":{}}', "charset", "fc is not UTF-8", "UTF-8", "latin-1"),
+    c2s('{"Spieler":{"Name":"J⟨ö⟩rg","Farbe":"Orange"}}', "charset", "f6 is not UTF-8", "UTF-8", "latin-1"),
+    c2s('{"Spieler":{"Name":"Ren⟨é⟩"}}', "charset", "e9 is not UTF-8", "UTF-8", "latin-1"),
+    s2c('{"Chatnachricht":{"Nachricht":"Gr⟨ü⟩ße"}}', "charset", "fc is not UTF-8", "UTF-8", "latin-1"),
+    c2s('{"Spieler":{"Name":"J⟨ö⟩rg"}}', "charset", "94 is not UTF-8", "UTF-8", "cp437"),
     # Half a letter, and its other half.
-    c2s('{"Spieler":{"Name":"J⟨\udcc3⟩rg"}}', "charset", "c3 is no UTF-8", "UTF-8"),
-    c2s('{"Spieler":{"Name":"J⟨\udcb6⟩rg"}}', "charset", "b6 is no UTF-8", "UTF-8"),
-    c2s('⟨\ufeff⟩{"Zug beenden":{}}', "byte-order-mark", "a byte order mark stands before", "UTF-8 without"),
-    s2c('⟨\ufeff⟩{"OK":{}}', "byte-order-mark", "a byte order mark stands before", "UTF-8 without"),
-    s2c('⟨\ufeff⟩{"Ping":{}}', "byte-order-mark", "a byte order mark stands before", "UTF-8 without"),
+    c2s('{"Spieler":{"Name":"J⟨\udcc3⟩rg"}}', "charset", "c3 is not UTF-8", "UTF-8"),
+    c2s('{"Spieler":{"Name":"J⟨\udcb6⟩rg"}}', "charset", "b6 is not UTF-8", "UTF-8"),
+    c2s('⟨\ufeff⟩{"Zug beenden":{}}', "byte-order-mark", "a byte order mark precedes", "UTF-8 without"),
+    s2c('⟨\ufeff⟩{"OK":{}}', "byte-order-mark", "a byte order mark precedes", "UTF-8 without"),
+    s2c('⟨\ufeff⟩{"Ping":{}}', "byte-order-mark", "a byte order mark precedes", "UTF-8 without"),
     c2s('⟨{"Zug beenden":{}}\n⟩', "utf-16", "this looks like UTF-16", "UTF-8", "utf-16-be"),
     c2s('⟨\ufeff{"Zug beenden":{}}\n⟩', "utf-16", "this looks like UTF-16", "UTF-8", "utf-16-be"),
     c2s('⟨{"Zug beenden":{}}\n⟩', "utf-16", "this looks like UTF-16", "UTF-8", "utf-32-be"),
@@ -566,6 +581,6 @@ IN_PARTS: list[tuple[Direction, str, list[tuple[str, int, int]]]] = [
         [("no-object", 0, 8), ("no-object", 9, 11)],
     ),
 ]
-"""What is no object takes a line at the most, and no message that can be read: these are told in parts."""
+"""What is no object takes at most a line, and no message that can be read: these are told in parts."""
 
 HAND = [*MESSAGE_NAMES, *STRUCTURE, *ATTRIBUTES, *VALUES, *SYNTAX, *CHARSETS, *TOO_LONG]

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.protocols.catan.board import Place, spot
+from kiebitz.dissectors.protocols.catan.board import Hex, spot
 from kiebitz.dissectors.protocols.catan.words import FARBEN, FELDER, GEBÄUDE, HÄFEN, KARTEN, ROHSTOFFE, STATUS
 
 
-def key(*places: Place) -> str:
+def key(*places: Hex) -> str:
     return " ".join(f"{x},{y}" for x, y in spot(places))
 
 

@@ -15,9 +15,9 @@ from processes_and_rows import PATIENCE_S, free_port, until
 
 import kiebitz
 from kiebitz.services.corpus.capture_task import Outcome, Task, add
+from kiebitz.storage.corpus.capture_writer import CaptureInfo, DiagnosticLocation, write_capture
 from kiebitz.storage.corpus.layout import make
-from kiebitz.storage.corpus.runs import Run, Wanted
-from kiebitz.storage.corpus.writing import Place, Source, write_capture
+from kiebitz.storage.corpus.runs import RequestedCapture, Run
 
 
 def add_here(folder: Path, captures: Iterable[Path]) -> list[Outcome]:
@@ -26,7 +26,7 @@ def add_here(folder: Path, captures: Iterable[Path]) -> list[Outcome]:
     outcomes = []
     with Run(corpus) as run:
         for capture in captures:
-            run.asked([Wanted(str(capture), capture.name)])
+            run.asked([RequestedCapture(str(capture), capture.name)])
             task = Task(
                 str(capture), capture.name, str(folder.absolute()), corpus.id, run.name, version("kiebitz")
             )
@@ -47,7 +47,12 @@ def put_sessions(folder: Path, databases: Iterable[str]) -> None:
             digest = f"{number:064x}"
             staged = corpus.stage(run.name, digest)
             with kiebitz.open(database) as session:
-                write_capture(session, Source(0, 0, None), lambda flaw: Place(b"", "[]", None, None), staged)
+                write_capture(
+                    session,
+                    CaptureInfo(0, 0, None),
+                    lambda flaw: DiagnosticLocation(b"", "[]", None, None),
+                    staged,
+                )
             corpus.put(staged, digest)
 
 

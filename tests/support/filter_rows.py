@@ -14,7 +14,7 @@ from duckdb import DuckDBPyConnection
 from kiebitz.dissectors.filters import Filter, Row, Target
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import FROM_ONE
-from kiebitz.storage.corpus.engine import TYPES, Functions
+from kiebitz.storage.corpus.engine import TYPES, FilterFunctions
 from kiebitz.storage.corpus.tables import COLUMNS
 from kiebitz.storage.database import schema
 from kiebitz.storage.database.opening import open_for_writing
@@ -98,7 +98,7 @@ def database(*sessions: Session) -> sqlite3.Connection:
 def corpus(database: sqlite3.Connection) -> DuckDBPyConnection:
     """The same rows in tables as those of a corpus, in which each session is of a capture of its own."""
     engine = duckdb.connect(":memory:")
-    Functions(engine)
+    FilterFunctions(engine)
     for table, columns in COLUMNS.items():
         by, whose = _PARTED[table]
         typed = ", ".join(f"{name} VARCHAR" for name in by) + "".join(

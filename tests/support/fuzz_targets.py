@@ -16,7 +16,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Ids, Item
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.testing import check_accounted, check_in_order, check_sound
+from kiebitz.dissectors.testing import check_accounted, check_consistent, check_in_order
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.flows.tcp import TcpFlows
@@ -57,7 +57,7 @@ def dissector_target(dissector: Dissector) -> Target:
         found = inspector.drain()
         if spoilt.forced:
             check_accounted(spoilt.items, found)
-            check_sound(dissector, found)
+            check_consistent(dissector, found)
 
     return dissect
 

@@ -13,7 +13,7 @@ import msgspec
 import uvloop
 
 from kiebitz.dissectors.editing.assignment_parser import parse_assignments, split_name
-from kiebitz.dissectors.editing.message_encoding import edited, made
+from kiebitz.dissectors.editing.message_encoding import edit_message, encode_new
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.system.clock import now_ns
@@ -61,9 +61,9 @@ class MadeUp:
         dissector = dissector_of(message.protocol)
         assert dissector is not None
         if do == "change":
-            return edited(dissector, message.data, message.direction, parse_assignments(text))
+            return edit_message(dissector, message.data, message.direction, parse_assignments(text))
         name, rest = split_name(text)
-        return made(dissector, name, [OPPOSITE[message.direction]], parse_assignments(rest))[1]
+        return encode_new(dissector, name, [OPPOSITE[message.direction]], parse_assignments(rest))[1]
 
 
 def held_message(
@@ -81,7 +81,7 @@ def held_message(
     decoded = dissector.codec.decode(data, direction)
     assert decoded.row is not None
     bears_s = dissector.conformance.timeouts.get(decoded.row.name)
-    made = HeldMessage(
+    encode_new = HeldMessage(
         number=number,
         stream=1,
         direction=direction,
@@ -96,7 +96,7 @@ def held_message(
         data=data,
         bears_ns=None if bears_s is None else int(bears_s * 1e9),
     )
-    return msgspec.structs.replace(made, **more)
+    return msgspec.structs.replace(encode_new, **more)
 
 
 class Follower(ControlClient):

@@ -12,7 +12,7 @@ from closing import closed_afterwards
 from kiebitz.dissectors.model import Event, Findings, Game, TableInfo
 from kiebitz.storage.database.schema import MEMORY, create_tables
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.rows import INSERTS, gather, no_rows
+from kiebitz.storage.recording.rows import INSERTS, empty_rows, gather
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def session(
                 [],
             )
         )
-    rows = no_rows()
+    rows = empty_rows()
     gather(Findings(tables=tables, games=[*games.values()], events=found), 1, {}, rows)
     for table, statement in INSERTS.items():
         connection.executemany(statement, rows[table])

@@ -133,7 +133,7 @@ def out_of_order(head: bool) -> Iterator[Broken]:
     yield broken("CATC l outside a lobby", LOGGED_IN, "CATC l x", "outside-lobby", "JLOB", "warning")
     for name in ("DRAW m", "PUTT 1:RED 2:RED", "WINC"):
         yield broken(f"{name} before the game", IN_LOBBY, name, "no-game", "STRT before it")
-    turn = "a STAT with his index before it"
+    turn = "a STAT with this player's index before it"
     waiting = Place("c2s", "+STRT", client="cem")
     for name in ("DRAW m", "DRAW e", "PUTT 1:RED 2:RED"):
         yield broken(f"{name} out of turn", waiting, name, "not-your-turn", turn)

@@ -165,7 +165,7 @@ class Script:
 
     # In a game.
 
-    def hearers(self, table: Table) -> list[str]:
+    def visibility(self, table: Table) -> list[str]:
         """Who is told a status: the last dialect's server keeps it in the lobby."""
         if not self.head:
             return self.online
@@ -191,11 +191,11 @@ class Script:
         table.decks[seat].append(tile)
         self.moves.append(Move(table.number, seat, "drew", stack, tile))
         # Each client is written to by a thread of its own.
-        others = [one for one in self.hearers(table) if one != name]
+        others = [one for one in self.visibility(table) if one != name]
         before = others if self.chance(0.3) else []
         self._status(table, before)
         self.server(name, "+DRAW", tile=tile)
-        self._status(table, [one for one in self.hearers(table) if one not in before])
+        self._status(table, [one for one in self.visibility(table) if one not in before])
 
     def put(self, table: Table, tile: str | None = None, won: bool = False) -> None:
         """He puts a tile."""
@@ -210,18 +210,18 @@ class Script:
         table.turn = (seat + 1) % SEATS
         table.stacks[table.turn].append(tile)
         self.moves.append(Move(table.number, seat, "put", None, tile))
-        others = [one for one in self.hearers(table) if one != name]
+        others = [one for one in self.visibility(table) if one != name]
         before = others if self.chance(0.5) else []
         if won:
-            self.server(self.hearers(table) if self.head else others, "PWIN", nickname=name)
+            self.server(self.visibility(table) if self.head else others, "PWIN", nickname=name)
             self.server(name, "+PUTT", valid=True, won=True)
             if not self.head:
-                self._status(table, self.hearers(table))
+                self._status(table, self.visibility(table))
             table.playing = False
             return
         self._status(table, before)
         self.server(name, "+PUTT", valid=True, won=False)
-        self._status(table, [one for one in self.hearers(table) if one not in before])
+        self._status(table, [one for one in self.visibility(table) if one not in before])
 
     def play(self, table: Table, turns: int) -> None:
         """So many turns; who begins only puts."""

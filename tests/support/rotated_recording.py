@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import Item, Stream
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.read.recorded_items import RecordedItems
-from kiebitz.storage.read.seek import END, Moment, tables_at
+from kiebitz.storage.read.seek import END, Position, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
@@ -68,7 +68,7 @@ def undivided(timelines: Sequence[Timeline]) -> sqlite3.Connection:
     return recorder.connection
 
 
-def states(timeline: Timeline, moment: Moment) -> dict[int, State]:
+def states(timeline: Timeline, moment: Position) -> dict[int, State]:
     """The state of each table at a moment."""
     return {found.table.id: found.state for found in tables_at(timeline, moment)}
 
@@ -126,7 +126,7 @@ def divided(folder: Path, items: list[Item], settled: bool = True) -> list[Path]
                 assert recorder.is_settled
             recorder.commit()
             paths.append(folder / f"game_{next(numbers)}.db")
-            recorder.go_on_in(str(paths[-1]))
+            recorder.continue_in(str(paths[-1]))
         recorder.record(piece)
     recorder.close()
     assert len(paths) == PIECES

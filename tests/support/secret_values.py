@@ -10,7 +10,7 @@ from typing import Any
 
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.read.message_queries import FROM_ITS_BYTES
+from kiebitz.storage.read.message_queries import VISIBLE_GROUPS
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Visibility
 
@@ -52,10 +52,10 @@ def with_secrets(database: Path, player: str) -> None:
     """Overwrite what the player was not told, in a database that was just imported."""
     with closing(open_existing(str(database))) as connection:
         timeline = Timeline(connection, sessions(connection)[-1])
-        hearers = Visibility(timeline)
-        streams = ", ".join(map(str, hearers.streams_of(player)))
+        visibility = Visibility(timeline)
+        streams = ", ".join(map(str, visibility.streams_of(player)))
         events = list(timeline.events())
-        hidden = [event.id for event in events if hearers.seen(event, player) is None]
+        hidden = [event.id for event in events if visibility.seen(event, player) is None]
         states = {
             (table.id, seq): without_others(timeline.state_at(table.id, seq), player)
             for table in timeline.tables()
@@ -94,7 +94,7 @@ def with_secrets(database: Path, player: str) -> None:
             f"UPDATE messages SET name = ?, fields = ? WHERE stream_id NOT IN ({streams})",
             (SECRET, json.dumps({"a": SECRET})),
         )
-        groups = ", ".join(f"'{group}'" for group in FROM_ITS_BYTES)
+        groups = ", ".join(f"'{group}'" for group in VISIBLE_GROUPS)
         connection.execute(
             f"UPDATE diagnostics SET text = ? WHERE stream_id NOT IN ({streams}) OR grp NOT IN ({groups})",
             (SECRET,),

@@ -19,7 +19,7 @@ from kiebitz.cli.tui.navigation import Navigator
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.cli.tui.run import create_navigator
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_optional_filter
 
 PATIENCE_S = 60.0
 
@@ -120,7 +120,9 @@ def watch(
     """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
     path = session if "/" in session and Path(session).parent != CAPTURES else stored(Path(session).name)
     timeline = open_session(path)
-    viewer = create_navigator(timeline, path, player, compile_wanted(wanted), game, pace or PlaybackSpeed())
+    viewer = create_navigator(
+        timeline, path, player, compile_optional_filter(wanted), game, pace or PlaybackSpeed()
+    )
     app = WatchApp(viewer, said, hands)
 
     async def run() -> None:

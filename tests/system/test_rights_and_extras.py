@@ -25,7 +25,7 @@ echo "$HOME ${SUDO_UID-}"
 """
 """A program that prints its arguments, the home folder and who called sudo."""
 
-ANONYMIZE = ["--anonymize", "--replaced", "names.txt"]
+ANONYMIZE = ["--anonymize", "--mapping-file", "names.txt"]
 CALLER = 54_321
 """A user id that no account of this machine has."""
 
@@ -51,7 +51,7 @@ def _run(*arguments: str, cwd: Path, **environment: str) -> subprocess.Completed
         (["import", CAPTURE, "-w", "game.db"], "game.db"),
         (["export", CAPTURE, "-T", "pcapng", "-o", "game.pcapng"], "game.pcapng"),
         (
-            "export CAPTURE -T csv --anonymize --replaced names.txt -o game.csv".replace(
+            "export CAPTURE -T csv --anonymize --mapping-file names.txt -o game.csv".replace(
                 "CAPTURE", CAPTURE
             ).split(),
             "names.txt",

@@ -32,7 +32,7 @@ from kiebitz.proxy.relay import tcp as relay_tcp
 from kiebitz.proxy.relay import udp as relay_udp
 from kiebitz.proxy.relay.modes import Reverse
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.read.seek import END, Moment, tables_at
+from kiebitz.storage.read.seek import END, Position, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
 
 pytestmark = HAS_PROC
@@ -114,7 +114,7 @@ def report(title: str, samples: list[Sample], database: Path, name: str) -> None
         timeline = Timeline(connection, sessions(connection)[-1])
         length_ns = (timeline.session.ended_ns or 0) - timeline.started_ns
         answers: dict[str, Callable[[], int]] = {
-            "state in the middle": lambda: len(tables_at(timeline, Moment(elapsed_ns=length_ns // 2))),
+            "state in the middle": lambda: len(tables_at(timeline, Position(elapsed_ns=length_ns // 2))),
             "state at the end": lambda: len(tables_at(timeline, END)),
             f"messages named {name}": lambda: connection.execute(
                 "SELECT count(*) FROM messages WHERE name = ?", (name,)

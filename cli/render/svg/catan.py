@@ -19,7 +19,7 @@ from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.dissectors.game.view import counted
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.catan.board import Spot, spot
-from kiebitz.dissectors.protocols.catan.view import MOST_PLAYERS, CatanSeat, CatanView, Island
+from kiebitz.dissectors.protocols.catan.view import MOST_PLAYERS, CatanSeat, CatanView, IslandView
 from kiebitz.dissectors.protocols.catan.words import DORF, ROHSTOFFE, STADT, STRASSE
 
 _LINE = 32.0
@@ -50,7 +50,7 @@ def draw_catan(view: CatanView, events: Sequence[Event], sheet: Sheet) -> None:
     _say(sheet, view)
 
 
-def _fresh(events: Sequence[Event], island: Island) -> Spot:
+def _fresh(events: Sequence[Event], island: IslandView) -> Spot:
     """Return where the board has changed since the last roll; empty if it has not."""
     for event in reversed(events):
         if event.kind == "rolled":
@@ -179,7 +179,7 @@ def _about(seat: CatanSeat, built: Counter[tuple[int, str]]) -> str:
     return f"{who}: {', '.join(told)}"
 
 
-def _board(island: Island | None) -> list[str]:
+def _board(island: IslandView | None) -> list[str]:
     if island is None:
         return []
     numbers = island.board.numbers

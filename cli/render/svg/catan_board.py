@@ -27,8 +27,8 @@ from kiebitz.cli.render.svg.pieces import SMALL
 from kiebitz.cli.render.svg.shapes import Element, Point, label, line, polygon, shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
 from kiebitz.cli.render.text.catan_colours import HOTTEST, ink
-from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot
-from kiebitz.dissectors.protocols.catan.view import CatanSeat, Island, Piece
+from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot
+from kiebitz.dissectors.protocols.catan.view import CatanSeat, IslandView, Piece
 from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND, STADT, STRASSE, WÜSTE
 
 _HALF = 3**0.5 / 2
@@ -67,7 +67,7 @@ def marks(player: CatanSeat | None) -> tuple[str, str]:
 class Ground:
     """An island's position in a rectangle filled with sea; `side` is the length of a field's side."""
 
-    def __init__(self, island: Island, x: float, y: float, width: float, height: float) -> None:
+    def __init__(self, island: IslandView, x: float, y: float, width: float, height: float) -> None:
         self._x, self._y, self._width, self._height = x, y, width, height
         self._board = island.board
         self.side, self._middle = _measures(island, width, height)
@@ -89,7 +89,7 @@ class Ground:
         sheet.put(ground, self._x, self._y)
 
 
-def put_board(sheet: Sheet, island: Island, ground: Ground, fresh: Spot, apart: int) -> None:
+def put_board(sheet: Sheet, island: IslandView, ground: Ground, fresh: Spot, apart: int) -> None:
     """Draw an island, with a mark at the `fresh` spot.
 
     If there are more buildings than `apart`, each player's are one fragment.
@@ -109,7 +109,7 @@ def put_board(sheet: Sheet, island: Island, ground: Ground, fresh: Spot, apart: 
         sheet.put(_robber(max(side, 54.0)), x + 0.53 * side, y + (_CHIP_DOWN - 0.04) * side)
 
 
-def _put_lit(sheet: Sheet, island: Island, ground: Ground) -> None:
+def _put_lit(sheet: Sheet, island: IslandView, ground: Ground) -> None:
     """Draw the chips with the rolled number, except the robber's."""
     if island.rolled is None or ground.side < _TOO_SMALL:
         return
@@ -119,7 +119,7 @@ def _put_lit(sheet: Sheet, island: Island, ground: Ground) -> None:
             sheet.put(_lit_chip(number, ground.side), x, y + _CHIP_DOWN * ground.side)
 
 
-def _put_together(sheet: Sheet, island: Island, ground: Ground) -> None:
+def _put_together(sheet: Sheet, island: IslandView, ground: Ground) -> None:
     owners: dict[int, list[Piece]] = {}
     for piece in island.pieces:
         owners.setdefault(piece.owner.number if piece.owner else -1, []).append(piece)
@@ -136,7 +136,7 @@ def _put_together(sheet: Sheet, island: Island, ground: Ground) -> None:
                 sheet.put(fragment(drawn), 0, 0)
 
 
-def _measures(island: Island, width: float, height: float) -> tuple[float, Point]:
+def _measures(island: IslandView, width: float, height: float) -> tuple[float, Point]:
     """Return the length of a field's side and the island's origin in a rectangle of this size."""
     across, up = zip(*map(island.board.centre, island.land), strict=True)
     columns = (max(across) - min(across) + 2) * _HALF + 2 * _BESIDE
@@ -156,15 +156,15 @@ def _at(board: Board, where: Spot, side: float, middle: Point, corner: Point = (
 
 @lru_cache(maxsize=16)
 def _ground(
-    fields: tuple[tuple[Place, str], ...],
-    numbers: tuple[tuple[Place, int], ...],
+    fields: tuple[tuple[Hex, str], ...],
+    numbers: tuple[tuple[Hex, int], ...],
     harbours: tuple[tuple[Spot, str], ...],
     width: float,
     height: float,
 ) -> Fragment:
     """Return a rectangle of sea, its upper left corner at the origin, with the fields in its middle."""
     board = Board(dict(fields), dict(numbers), dict(harbours))
-    island = Island(board, None, [], None)
+    island = IslandView(board, None, [], None)
     side, middle = _measures(island, width, height)
     drawn = group()
     shape(drawn, "rect", width=width, height=height, rx=18, fill=SEA)
@@ -311,14 +311,14 @@ def _robber(side: float) -> Fragment:
     return fragment(drawn)
 
 
-def _piece(piece: Piece, island: Island, ground: Ground) -> Fragment:
+def _piece(piece: Piece, island: IslandView, ground: Ground) -> Fragment:
     letter, colour = marks(piece.owner)
     if piece.kind == STRASSE:
         return _road(letter, colour, _slope(piece, island, ground), ground.side)
     return _house(letter, colour, piece.kind, ground.side)
 
 
-def _draw_piece(parent: Element, piece: Piece, island: Island, ground: Ground) -> None:
+def _draw_piece(parent: Element, piece: Piece, island: IslandView, ground: Ground) -> None:
     letter, colour = marks(piece.owner)
     if piece.kind == STRASSE:
         _draw_road(parent, letter, colour, _slope(piece, island, ground), ground.side)
@@ -326,7 +326,7 @@ def _draw_piece(parent: Element, piece: Piece, island: Island, ground: Ground) -
         _draw_house(parent, letter, colour, piece.kind, ground.side)
 
 
-def _slope(road: Piece, island: Island, ground: Ground) -> int:
+def _slope(road: Piece, island: IslandView, ground: Ground) -> int:
     """Return the direction of an edge in degrees."""
     (x1, y1), (x2, y2) = (ground.at(end) for end in island.board.ends(road.where))
     return round(degrees(atan2(y2 - y1, x2 - x1))) % 180

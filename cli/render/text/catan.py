@@ -10,7 +10,7 @@ from kiebitz.cli.render.text.catan_words import spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.dissectors.protocols.catan.view import CatanView, Island
+from kiebitz.dissectors.protocols.catan.view import CatanView, IslandView
 
 _WIDEST = 150
 _GAP = 1
@@ -50,7 +50,7 @@ def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
     return lines
 
 
-def _hexes(island: Island, width: int, pen: Pen) -> Hexes | None:
+def _hexes(island: IslandView, width: int, pen: Pen) -> Hexes | None:
     """Return the board with fields as large as the players leave room for; None if it does not fit."""
     height = pen.console.size.height - _ROWS_AROUND if pen.console.is_terminal else None
     sizes = [Hexes(island, size) for size in SIZES]

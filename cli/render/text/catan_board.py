@@ -22,8 +22,8 @@ from kiebitz.cli.render.text.catan_hexes import Hexes
 from kiebitz.cli.render.text.catan_words import short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.dissectors.protocols.catan.board import Place, Spot
-from kiebitz.dissectors.protocols.catan.view import Island, Piece
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot
+from kiebitz.dissectors.protocols.catan.view import IslandView, Piece
 from kiebitz.dissectors.protocols.catan.words import HAFEN, STADT, STRASSE
 
 _WORDS = {"Ackerland": "Acker", "Hügelland": "Hügel", "Weideland": "Weide", "Gebirge": "Berge"}
@@ -33,7 +33,7 @@ _HARBOUR_CORNER = {False: "•", True: "o"}
 _HARBOUR_WIDTH = 5
 
 
-def draw_board(island: Island, hexes: Hexes, pen: Pen) -> list[Text]:
+def draw_board(island: IslandView, hexes: Hexes, pen: Pen) -> list[Text]:
     """Return the board as lines of `hexes.width` columns."""
     cells = Cells(hexes.width, hexes.height)
     if in_colour(pen):
@@ -55,7 +55,7 @@ def in_colour(pen: Pen) -> bool:
     return pen.console.color_system is not None and not pen.console.no_color and pen.glyphs is not ASCII
 
 
-def _draw_field(cells: Cells, island: Island, place: Place, hexes: Hexes, pen: Pen) -> None:
+def _draw_field(cells: Cells, island: IslandView, place: Hex, hexes: Hexes, pen: Pen) -> None:
     """Draw the robber, the resource and the number of a field."""
     x, y = hexes.field(place)
     field = island.board.fields[place]
@@ -83,7 +83,7 @@ def _chip(number: int, yields: bool, pen: Pen) -> str:
     return f"*{words}*" if number in HOTTEST else words
 
 
-def _draw_harbour(cells: Cells, edge: Spot, sea: Place, kind: str, hexes: Hexes, pen: Pen) -> None:
+def _draw_harbour(cells: Cells, edge: Spot, sea: Hex, kind: str, hexes: Hexes, pen: Pen) -> None:
     """Draw a harbour's rate and kind in the sea, and a mark at its two corners."""
     resource = kind.removesuffix(HAFEN).strip()
     for column, row in hexes.ends(edge):

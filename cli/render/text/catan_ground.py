@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from kiebitz.cli.render.text.canvas import ASCII, Cells, Glyphs
 from kiebitz.cli.render.text.catan_colours import BORDER, COAST, FIELDS, SEA, UNKNOWN, on_colour, owner_marks
 from kiebitz.cli.render.text.catan_hexes import Cell, Hexes
-from kiebitz.dissectors.protocols.catan.board import Place, Spot
-from kiebitz.dissectors.protocols.catan.view import Island, Piece
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot
+from kiebitz.dissectors.protocols.catan.view import IslandView, Piece
 from kiebitz.dissectors.protocols.catan.words import STRASSE
 
 _UPPER_HALF = "▀"
@@ -21,7 +21,7 @@ _UPPER_HALF = "▀"
 # In colour.
 
 
-def draw_colours(cells: Cells, island: Island, hexes: Hexes) -> None:
+def draw_colours(cells: Cells, island: IslandView, hexes: Hexes) -> None:
     """Fill the sea and the fields; draw the borders, and the roads on them."""
     pixels = [[SEA] * hexes.width for _ in range(2 * hexes.height)]
     for place in island.land:
@@ -39,7 +39,7 @@ def draw_colours(cells: Cells, island: Island, hexes: Hexes) -> None:
             cells.put(column, row, " " if upper == lower else _UPPER_HALF, f"{upper} on {lower}")
 
 
-def _edge_colours(island: Island, hexes: Hexes) -> dict[Spot, str]:
+def _edge_colours(island: IslandView, hexes: Hexes) -> dict[Spot, str]:
     """Return the colour of every edge of the land, those at the coast last."""
     edges = {edge for place in island.land for edge in hexes.edges(place)}
     inland = {edge: all(map(island.board.is_land, edge)) for edge in edges}
@@ -48,7 +48,7 @@ def _edge_colours(island: Island, hexes: Hexes) -> dict[Spot, str]:
     }
 
 
-def _inside(place: Place, hexes: Hexes) -> Iterator[Cell]:
+def _inside(place: Hex, hexes: Hexes) -> Iterator[Cell]:
     """Yield the pixels of a field."""
     x, y = hexes.field(place)
     half, upright, slope = hexes.size.half, 2 * hexes.size.upright, 2 * hexes.size.slope
@@ -76,7 +76,7 @@ _LINES = {False: "─│╭╮╯╰┴┬", True: "-|..''++"}
 _STRAIGHT, _UPRIGHT, _TOP_LEFT, _TOP_RIGHT, _BOTTOM_RIGHT, _BOTTOM_LEFT, _UP, _DOWN = range(8)
 
 
-def draw_outlines(cells: Cells, island: Island, hexes: Hexes, glyphs: Glyphs) -> None:
+def draw_outlines(cells: Cells, island: IslandView, hexes: Hexes, glyphs: Glyphs) -> None:
     """Draw the edges of fields as lines, and the roads on them."""
     lines = _LINES[glyphs is ASCII]
     corners: dict[Cell, set[Cell]] = {}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.dissectors.protocols.catan.board import Place, Spot, spot
-from kiebitz.dissectors.protocols.catan.view import Island
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot, spot
+from kiebitz.dissectors.protocols.catan.view import IslandView
 
 Cell = tuple[int, int]
 """A column and a row."""
@@ -40,7 +40,7 @@ SIZES = (Size(6, 3, 2), Size(5, 2, 2), Size(4, 2, 1), Size(3, 2, 1))
 class Hexes:
     """The cells of an island with fields of this size."""
 
-    def __init__(self, island: Island, size: Size) -> None:
+    def __init__(self, island: IslandView, size: Size) -> None:
         self._board = island.board
         self.size = size
         centres = [island.board.centre(place) for place in island.land]
@@ -50,7 +50,7 @@ class Hexes:
         self.width = (max(across) - self._left + 2) * size.half + 1 + 2 * _BESIDE
         self.height = (self._top - min(up)) * size.pitch + size.upright + 2 * size.slope + 1 + 2 * _ABOVE
 
-    def field(self, place: Place) -> Cell:
+    def field(self, place: Hex) -> Cell:
         """Return the column of a field's middle, and the row where its upright edges begin."""
         x, y = self._board.centre(place)
         return self._column(x), self._row(y)
@@ -68,7 +68,7 @@ class Hexes:
         one, other = sorted(map(self.corner, self._board.ends(edge)), key=lambda cell: cell[1])
         return one, other
 
-    def edges(self, place: Place) -> list[Spot]:
+    def edges(self, place: Hex) -> list[Spot]:
         """Return the six edges of a field."""
         return [spot((place, other)) for other in self._board.neighbours(place)]
 

@@ -249,7 +249,7 @@ function diagnosticBlock({ severity, code, text, expected, clause, blame, group,
     line("expected", expected),
     line("clause", clause),
     blame === "kiebitz"
-      ? element("p", {}, "caused by Kiebitz")
+      ? element("p", {}, "altered by Kiebitz")
       : severity === "note"
         ? null
         : line("blame", `${blame} (${group})`),

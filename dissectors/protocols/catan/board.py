@@ -1,8 +1,8 @@
 """The island's geometry: hexagons on a slanted grid, and the corners and edges between them.
 
-A field stands at (x, y). A road stands on the *edge* between two fields, a village or city on the *corner*
-between three (clause 7.2). Of the two diagonals one leads to a neighbour. The specification's leads to
-(1, -1); some programs slant their axis the other way, and have (1, 1). Which it is, the map itself tells.
+A field has coordinates (x, y). A road is on the *edge* between two fields, a village or city on the *corner*
+between three (clause 7.2). One of the two diagonals leads to a neighbour: in the specification it is (1, -1);
+some programs slant their axis the other way, and have (1, 1). The map itself shows which one it is.
 """
 
 from __future__ import annotations
@@ -12,30 +12,32 @@ from typing import Any, Literal
 
 from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND
 
-Place = tuple[int, int]
-"""A field's x and y."""
+Hex = tuple[int, int]
+"""The x and y coordinates of a field."""
 
-Spot = tuple[Place, ...]
+Spot = tuple[Hex, ...]
 """The fields around an edge (two) or a corner (three), sorted."""
 
 Slant = Literal[1, -1]
 """1: the specification's axis, with neighbours (1, -1) and (-1, 1); -1: the other one."""
 
 
-def spot(places: Iterable[Place]) -> Spot:
-    """The edge or corner between these fields."""
+def spot(places: Iterable[Hex]) -> Spot:
+    """Return the edge or corner between these fields."""
     return tuple(sorted(places))
 
 
 class Board:
-    """A map: what yields where, the harbours, and who is whose neighbour.
+    """A map: terrain, numbers, harbours and neighbourhood of the fields.
 
-    `fields` gives each field its type, `numbers` those that have one their number, `harbours` their edges
-    their types.
+    Args:
+        fields: Type of each field.
+        numbers: Number of each field that has one.
+        harbours: Type of the harbour at each edge that has one.
     """
 
     def __init__(
-        self, fields: Mapping[Place, str], numbers: Mapping[Place, int], harbours: Mapping[Spot, str]
+        self, fields: Mapping[Hex, str], numbers: Mapping[Hex, int], harbours: Mapping[Spot, str]
     ) -> None:
         self.fields = dict(fields)
         self.numbers = dict(numbers)
@@ -47,37 +49,37 @@ class Board:
 
     @classmethod
     def from_karte(cls, karte: Mapping[str, Any]) -> Board:
-        """The board of a map as the codec gives it (clause 7.4); fields without coordinates are left out."""
-        fields: dict[Place, str] = {}
-        numbers: dict[Place, int] = {}
+        """Create a board from a decoded map (clause 7.4); fields without coordinates are left out."""
+        fields: dict[Hex, str] = {}
+        numbers: dict[Hex, int] = {}
         for feld in karte["Felder"]:
             if isinstance(feld["Ort"], dict):
                 place = at(feld["Ort"])
                 fields[place] = feld["Typ"]
-                # Some programs give the desert a 0.
+                # Some programs send a 0 for the desert.
                 if feld.get("Zahl"):
                     numbers[place] = feld["Zahl"]
         harbours = {spot(map(at, hafen["Ort"])): hafen["Typ"] for hafen in karte.get("Häfen", ())}
         return cls(fields, numbers, harbours)
 
-    def are_neighbours(self, one: Place, other: Place) -> bool:
-        """Whether two fields share an edge."""
+    def are_neighbours(self, one: Hex, other: Hex) -> bool:
+        """Return True if two fields share an edge."""
         return (other[0] - one[0], other[1] - one[1]) in self._steps
 
-    def neighbours(self, place: Place) -> list[Place]:
-        """The six fields around one, those that are not on the map included, sorted."""
+    def neighbours(self, place: Hex) -> list[Hex]:
+        """Return the six adjacent fields, including those that are not on the map, sorted."""
         return sorted((place[0] + x, place[1] + y) for x, y in self._steps)
 
-    def is_land(self, place: Place) -> bool:
-        """Whether there is a field that is not the sea."""
+    def is_land(self, place: Hex) -> bool:
+        """Return True if there is a field that is not sea."""
         return self.fields.get(place, "Meer") != "Meer"
 
     def is_edge(self, where: Spot) -> bool:
-        """Whether these are two neighbours, one of them land."""
+        """Return True if these are two neighbours, one of them land."""
         return len(where) == 2 and self.are_neighbours(*where) and any(map(self.is_land, where))
 
     def is_corner(self, where: Spot) -> bool:
-        """Whether these are three fields around one point, one of them land."""
+        """Return True if these are three fields around one point, one of them land."""
         if len(where) != 3 or not any(map(self.is_land, where)):
             return False
         one, two, three = where
@@ -88,22 +90,22 @@ class Board:
         )
 
     def ends(self, edge: Spot) -> list[Spot]:
-        """The two corners of an edge."""
+        """Return the two corners of an edge."""
         one, other = edge
         between = sorted({*self.neighbours(one)} & {*self.neighbours(other)})
         return [spot((one, other, third)) for third in between]
 
     def edges_at(self, corner: Spot) -> list[Spot]:
-        """The three edges that meet in a corner, those in the sea included."""
+        """Return the three edges that meet in a corner, including those in the sea."""
         one, two, three = corner
         return [spot(pair) for pair in ((one, two), (one, three), (two, three))]
 
     def next_corners(self, corner: Spot) -> list[Spot]:
-        """The three corners that are one edge away."""
+        """Return the three corners that are one edge away."""
         return [end for edge in self.edges_at(corner) for end in self.ends(edge) if end != corner]
 
     def rates(self, corners: Iterable[Spot]) -> dict[str, int]:
-        """At which rates (so many for one) who has buildings on these corners trades: rohstoff to rate.
+        """Return the overseas trade rate (`n` for one) of each resource for the owner of these corners.
 
         A harbour can be used from both ends of its edge (clause 7.3).
         """
@@ -117,25 +119,28 @@ class Board:
                     rates[typ.removesuffix(f" {HAFEN}")] = 2
         return rates
 
-    def centre(self, place: Place) -> tuple[int, int]:
-        """Where a field lies on paper: half widths of a field to the right, and rows up."""
+    def centre(self, place: Hex) -> tuple[int, int]:
+        """Return the centre of a field for drawing: x in half widths of a field, y in rows upwards."""
         x, y = place
         return 2 * x + self.slant * y, y
 
     def point(self, where: Spot) -> tuple[float, float]:
-        """Where an edge or a corner lies on paper: amid its fields' centres, in the same units."""
+        """Return the position of an edge or corner for drawing: the mean of its fields' centres."""
         centres = [self.centre(place) for place in where]
         return sum(x for x, _ in centres) / len(where), sum(y for _, y in centres) / len(where)
 
 
-def at(ort: Mapping[str, int]) -> Place:
-    """A place as the specification writes it, `{"x": -2, "y": 2}`."""
+def at(ort: Mapping[str, int]) -> Hex:
+    """Return the coordinates of a place in the specification's form, `{"x": -2, "y": 2}`."""
     return ort["x"], ort["y"]
 
 
-def _slant(fields: Iterable[Place], harbours: Iterable[Spot]) -> Slant:
-    """Which diagonal leads to neighbours: on a round island that one has more pairs; a harbour's fields are
-    neighbours in any case."""
+def _slant(fields: Iterable[Hex], harbours: Iterable[Spot]) -> Slant:
+    """Return which diagonal leads to neighbours.
+
+    On a round island, more pairs of fields lie on that one; a harbour's two fields are neighbours in any
+    case.
+    """
     there = set(fields)
     ours = sum((x + 1, y - 1) in there for x, y in there)
     others = sum((x + 1, y + 1) in there for x, y in there)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
-from kiebitz.dissectors.protocols.catan.board import Place, Spot, at, spot
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot, at, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS
-from kiebitz.dissectors.protocols.catan.island import Island
+from kiebitz.dissectors.protocols.catan.island import IslandModel
 from kiebitz.dissectors.protocols.catan.words import (
     BAUEN,
     DORF,
@@ -51,7 +51,7 @@ class CatanBot(Bot):
         super().__init__(name, seed, games)
         self._id: int | None = None
         self._status = ""
-        self._island: Island | None = None
+        self._island: IslandModel | None = None
         self._hand: Counter[str] = Counter()
         self._cards: Counter[str] = Counter()
         self._new: Counter[str] = Counter()
@@ -84,7 +84,7 @@ class CatanBot(Bot):
             case "OK" | "Fehler" | "Serverantwort":
                 self._answered(is_refused=name == "Fehler")
             case "Spiel gestartet":
-                self._island = Island(fields["Karte"])
+                self._island = IslandModel(fields["Karte"])
                 self._hand, self._cards = Counter(), Counter()
             case "Spiel beendet":
                 self._island, self._offered = None, None
@@ -98,8 +98,7 @@ class CatanBot(Bot):
             case _ if self._island is not None:
                 self._process_event(self._island, name, fields)
 
-    def _process_event(self, island: Island, name: str, fields: Fields) -> None:
-        """Process an event on the island."""
+    def _process_event(self, island: IslandModel, name: str, fields: Fields) -> None:
         is_mine = fields.get("Spieler") == self._id
         match name:
             case "Würfelwurf" if is_mine:
@@ -130,8 +129,6 @@ class CatanBot(Bot):
         if isinstance(shown.get("Rohstoffe"), dict):
             self._hand = Counter(shown["Rohstoffe"])
         self._schedule_next()
-
-    # Requests, one at a time.
 
     def _ask(self, *choices: SendMessage) -> None:
         self._queue(*choices)
@@ -202,7 +199,7 @@ class CatanBot(Bot):
         else:
             self._ask(SendMessage(SPIEL_STARTEN, {}))
 
-    def _found(self, island: Island) -> None:
+    def _found(self, island: IslandModel) -> None:
         island.in_setup = True
         typ = DORF if self._status == DORF_BAUEN else STRASSE
         spots = island.free(self._number, typ)
@@ -216,13 +213,10 @@ class CatanBot(Bot):
         return self._id if self._id is not None else -1
 
     def _random_cards(self, count: int) -> dict[str, int]:
-        """Return a random choice of its cards."""
         held = sorted(self._hand.elements())
         return dict(Counter(self.random.sample(held, min(count, len(held)))))
 
-    # Its turn.
-
-    def _act(self, island: Island) -> None:
+    def _act(self, island: IslandModel) -> None:
         island.in_setup = False
         self._acts += 1
         end = SendMessage("Zug beenden", {})
@@ -235,8 +229,7 @@ class CatanBot(Bot):
         is_tired = self.random.random() < 1 / (1 + len(kinds))
         self._ask(*((end, *choices) if is_tired else (*choices, end)))
 
-    def _possible_requests(self, island: Island) -> Iterable[list[SendMessage]]:
-        """Yield the possible requests of each kind."""
+    def _possible_requests(self, island: IslandModel) -> Iterable[list[SendMessage]]:
         for typ in (STRASSE, DORF, STADT):
             if self._hand >= Counter(COSTS[typ]):
                 yield self._buildings(typ, island.free(self._number, typ))
@@ -267,10 +260,10 @@ class CatanBot(Bot):
     def _may_play(self, card: str) -> bool:
         return not self._has_played and self._cards[card] > self._new[card]
 
-    def _knights(self, island: Island) -> list[SendMessage]:
+    def _knights(self, island: IslandModel) -> list[SendMessage]:
         return [*self._robberies(island, "Ritter ausspielen")] if self._may_play("Ritter") else []
 
-    def _robberies(self, island: Island, name: str) -> list[SendMessage]:
+    def _robberies(self, island: IslandModel, name: str) -> list[SendMessage]:
         fields = [place for place in island.land if place != island.robber]
         found = []
         for place in self.random.sample(fields, min(_MAX_SPOTS, len(fields))):
@@ -279,7 +272,7 @@ class CatanBot(Bot):
             found.append(SendMessage(name, {"Ort": _place(place), **target}))
         return found
 
-    def _road_card(self, island: Island) -> list[SendMessage]:
+    def _road_card(self, island: IslandModel) -> list[SendMessage]:
         if not self._may_play("Straßenbau"):
             return []
         roads = island.free(self._number, STRASSE)
@@ -288,7 +281,7 @@ class CatanBot(Bot):
             for road in self.random.sample(roads, min(_MAX_SPOTS, len(roads)))
         ]
 
-    def _overseas(self, island: Island) -> list[SendMessage]:
+    def _overseas(self, island: IslandModel) -> list[SendMessage]:
         found = []
         for kind, rate in island.board.rates(island.towns(self._number)).items():
             if self._hand[kind] >= rate:
@@ -306,8 +299,6 @@ class CatanBot(Bot):
             return choice.name == ("Handel anbieten" if self._acts == 1 else "Zug beenden")
         # A player that keeps resources will have too many of them.
         return target_message.name == "Karten abgeben" and choice.name == "Zug beenden"
-
-    # Trade.
 
     def _consider(self, fields: Fields) -> None:
         trade = fields["Handel id"]
@@ -335,7 +326,6 @@ class CatanBot(Bot):
             self._ask(SendMessage("Handel abbrechen", {"Handel id": trade}))
 
     def _trade_ended(self, fields: Fields) -> None:
-        """Process the end of an offer."""
         if fields["Spieler"] == self._id:
             self._offered = None
             self._schedule_next()
@@ -350,7 +340,7 @@ _CARDS = {
 """The card that a message plays."""
 
 
-def _place(place: Place) -> dict[str, int]:
+def _place(place: Hex) -> dict[str, int]:
     return {"x": place[0], "y": place[1]}
 
 

@@ -1,42 +1,42 @@
-"""What is built: where it may stand, what it costs, and who has the longest road.
+"""Buildings: placement, costs, and the longest road.
 
-Clauses 7.2, 10.6 and 10.10, and the rules of the game that clause 14 refers to.
+Clauses 7.2, 10.6 and 10.10, and the rules of the game to which clause 14 refers.
 """
 
 from __future__ import annotations
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import Spot, at, spot
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
 from kiebitz.dissectors.protocols.catan.ledger import START, Claim
-from kiebitz.dissectors.protocols.catan.phrases import where_words
-from kiebitz.dissectors.protocols.catan.placing import THROUGH, objection
+from kiebitz.dissectors.protocols.catan.phrases import spot_text
+from kiebitz.dissectors.protocols.catan.placement import ROAD_INTERRUPTED, placement_problem
 from kiebitz.dissectors.protocols.catan.resources import Resources
 from kiebitz.dissectors.protocols.catan.roads import longest_road
 from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
 
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
 _MAX_BUILDINGS = 1000
-"""So many buildings are kept; no map has room for as many."""
+"""Maximum number of stored buildings; no map has room for as many."""
 
 
 class Builder:
-    """Takes what is built."""
+    """Handlers for buildings and the longest road."""
 
-    def __init__(self, play: Play, resources: Resources) -> None:
+    def __init__(self, play: CatanContext, resources: Resources) -> None:
         self._play = play
         self._resources = resources
 
     def bauvorgang(self, observation: Observation) -> None:
-        """A building was built."""
+        """Process a new building."""
         told = observation.fields["Gebäude"]
         self.build(observation, told["Eigentümer"], told["Typ"], spot(map(at, told["Ort"])), ("Gebäude",))
 
     def build(
         self, observation: Observation, owner: int, typ: str, where: Spot, path: tuple[str, ...]
     ) -> None:
-        """A building stands now; `path` is where the message tells of it."""
+        """Add a building; `path` is its place in the message."""
         play = self._play
         player = play.player(owner)
         data = {"type": typ, "place": [{"x": x, "y": y} for x, y in where]}
@@ -62,7 +62,6 @@ class Builder:
     def _settled(
         self, observation: Observation, game: CatanGame, player: Player, typ: str, where: Spot
     ) -> None:
-        """The second village yields at once."""
         board = game.board
         if typ != DORF or board is None or len(game.towns(player.id)) != 2:
             return
@@ -72,8 +71,6 @@ class Builder:
             if kind is not None:
                 counts[kind] = counts.get(kind, 0) + 1
         self._resources.claim(Claim(observation, player.id, 1, counts, START, partly=True))
-
-    # Where it may stand.
 
     def _check(
         self,
@@ -87,9 +84,9 @@ class Builder:
         play = self._play
         if not game.whole or game.board is None:
             return
-        problem = objection(game, game.board, player.id, typ, where)
+        problem = placement_problem(game, game.board, player.id, typ, where)
         if problem is not None:
-            key, place = "road-through" if problem == THROUGH else "bad-place", where_words(where)
+            key, place = "road-through" if problem == ROAD_INTERRUPTED else "bad-place", spot_text(where)
             play.flaw_of(
                 observation, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem
             )
@@ -102,10 +99,8 @@ class Builder:
             key, most = "too-many-pieces", PIECES[typ]
             play.flaw_of(observation, key, *path, "Typ", player=player.name, piece=typ, most=most)
 
-    # The longest road.
-
     def longest(self, observation: Observation) -> None:
-        """The longest road changes hands."""
+        """Process a new holder of the longest road."""
         play = self._play
         number: int | None = observation.fields.get("Spieler")
         player = play.player(number) if number is not None else None
@@ -117,7 +112,7 @@ class Builder:
         play.tell(observation, "longest_road", player, {} if player is not None else {"player": None})
 
     def lengths(self, game: CatanGame) -> dict[int, int] | None:
-        """How long each player's longest road is; None if that is not known."""
+        """Return the length of each player's longest road; None if that is unknown."""
         if game.board is None or not game.whole or len(game.players) > len(FARBEN):
             return None
         found = {}
@@ -129,19 +124,21 @@ class Builder:
         return found
 
     def verdict(self, game: CatanGame) -> None:
-        """Whether whoever was said to have the longest road had it when the turn was over.
+        """Check the announced holder of the longest road at the end of the turn.
 
-        Some servers say so before they tell what was built.
+        Some servers announce it before they send the building.
         """
         observation, game.longest_observation = game.longest_observation, None
         lengths = self.lengths(game) if observation is not None else None
-        if observation is None or lengths is None or _may_hold(game.longest_road, lengths):
+        if observation is None or lengths is None or _may_hold_longest_road(game.longest_road, lengths):
             return
         play = self._play
         longest = max(lengths.values(), default=0)
         whose = [play.name(number) or "" for number in lengths if lengths[number] == longest]
         holder = game.longest_road
-        ours = f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
+        ours = (
+            f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "no player has it"
+        )
         others, expected = " and ".join(whose), ", ".join(whose)
         play.flaw_of(
             observation,
@@ -154,8 +151,8 @@ class Builder:
         )
 
 
-def _may_hold(number: int | None, lengths: dict[int, int]) -> bool:
-    """Whether a player may have the longest road: at least 5, and nobody has a longer one."""
+def _may_hold_longest_road(number: int | None, lengths: dict[int, int]) -> bool:
+    """Return True if a player may hold the longest road: at least 5, and no other is longer."""
     longest = max(lengths.values(), default=0)
     if number is None:
         return longest < 5 or sum(length == longest for length in lengths.values()) > 1

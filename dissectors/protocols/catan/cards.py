@@ -1,4 +1,4 @@
-"""Development cards: bought, played, and the largest army. Clauses 10.7, 10.10 and 13."""
+"""Development cards, bought and played, and the largest army: clauses 10.7, 10.10 and 13."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import at, spot
 from kiebitz.dissectors.protocols.catan.building import Builder
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, CatanGame, Player
 from kiebitz.dissectors.protocols.catan.hand import Counts, total
 from kiebitz.dissectors.protocols.catan.ledger import MONOPOLY, Claim
@@ -16,20 +16,20 @@ from kiebitz.dissectors.protocols.catan.turns import Turns
 from kiebitz.dissectors.protocols.catan.words import STRASSE
 
 _ARMY = 3
-"""The largest army has at least so many knights."""
+"""Minimum number of knights of the largest army."""
 
 
 class Cards:
-    """Takes what is said of development cards."""
+    """Handlers for development cards."""
 
-    def __init__(self, play: Play, resources: Resources, turns: Turns, builder: Builder) -> None:
+    def __init__(self, play: CatanContext, resources: Resources, turns: Turns, builder: Builder) -> None:
         self._play = play
         self._resources = resources
         self._turns = turns
         self._builder = builder
 
     def bought(self, observation: Observation) -> None:
-        """A card was bought; only its owner sees which."""
+        """Process the purchase of a card, which only its owner sees."""
         play = self._play
         player = play.player(observation.fields["Spieler"])
         told = observation.fields.get("Entwicklungskarte", 1)
@@ -43,7 +43,7 @@ class Cards:
         self._resources.claim(Claim(observation, player.id, -1, CARD_COST, "development card"))
 
     def ritter(self, observation: Observation) -> None:
-        """A knight moves the robber."""
+        """Process a knight, which moves the robber."""
         play = self._play
         player = play.player(observation.fields["Spieler"])
         ort, target = observation.fields["Ort"], observation.fields.get("Ziel")
@@ -51,7 +51,7 @@ class Cards:
         if game is not None:
             moved = (player.id, at(ort), target)
             if not (game.robber == at(ort) and game.robbed_by == player.id):
-                # Some servers tell the robber's move in a message of its own, before or after this one.
+                # Some servers send the robber's move as a message of its own, before or after this one.
                 self._turns.move_robber(observation, player, ort, target)
                 game.moved = moved
             player.knights = (player.knights or 0) + 1 if player.knights is not None or game.whole else None
@@ -59,14 +59,14 @@ class Cards:
         self._played(observation, player, "Ritter", {"to": ort, "from_player": target})
 
     def straßenbau(self, observation: Observation) -> None:
-        """Two roads for nothing; most servers tell each in a message of its own, too."""
+        """Process two free roads; most servers send a message for each, too."""
         play = self._play
         player = play.player(observation.fields["Spieler"])
         names = [name for name in ("Straße 1", "Straße 2") if name in observation.fields]
         self._played(
             observation, player, "Straßenbau", {"roads": [observation.fields[name] for name in names]}
         )
-        # Some servers tell what is built before they tell that it is free.
+        # Some servers send the roads before the card that makes them free.
         told = play.game.ledger.waive(player.id, "road", len(names)) if play.game is not None else 0
         player.free_roads = len(names) - told
         for name in names:
@@ -75,7 +75,7 @@ class Cards:
             )
 
     def monopol(self, observation: Observation) -> None:
-        """All cards of one resource go to one player."""
+        """Process a monopoly: one player gets all cards of one resource."""
         player = self._play.player(observation.fields["Spieler"])
         kind: str = observation.fields["Rohstoff"]
         self._played(observation, player, "Monopol", {"resource": kind})
@@ -85,11 +85,11 @@ class Cards:
             self._resources.claim(Claim(observation, number, sign, None, MONOPOLY, firm=False, kind=kind))
 
     def erfindung(self, observation: Observation) -> None:
-        """Two resources of one's choice."""
+        """Process an invention: two resources of the player's choice."""
         player = self._play.player(observation.fields["Spieler"])
         counts: Counts = observation.fields["Rohstoffe"]
         self._played(observation, player, "Erfindung", {"resources": counts})
-        # One server tells the whole hand here.
+        # One server sends the whole hand here.
         wanted = counts if total(counts) == 2 else 2
         self._resources.claim(Claim(observation, player.id, 1, wanted, "invention", partly=True))
 
@@ -104,7 +104,6 @@ class Cards:
         play.tell(observation, "played_card", player, {"card": card, **data})
 
     def _check(self, observation: Observation, game: CatanGame, player: Player, card: str) -> None:
-        """One card a turn, and none that was bought in it."""
         if not game.whole:
             return
         problem = None
@@ -112,7 +111,7 @@ class Cards:
         if player.played:
             problem, allowed = "the second development card in this turn", "one in a turn"
         elif player.cards.most[card] <= 0:
-            problem, allowed = "a card that he has not got", "a card of his own"
+            problem, allowed = "a card that the player does not have", "one of the player's cards"
         elif just_bought and player.cards.most[card] <= just_bought:
             problem, allowed = "a card that was bought in this turn", "a card of an earlier turn"
         if problem is not None:
@@ -126,7 +125,7 @@ class Cards:
             )
 
     def army(self, observation: Observation) -> None:
-        """The largest army changes hands."""
+        """Process a new holder of the largest army."""
         play = self._play
         number: int | None = observation.fields.get("Spieler")
         player = play.player(number) if number is not None else None

@@ -1,7 +1,6 @@
-"""JSON objects to messages and back.
+"""The codec for Catan: JSON objects to messages and back.
 
-Of several rows with one name the first that fits is taken, if possible one that knows all attributes. What is
-wrong is told by `flaws.py`.
+If several rows have one name, the first that fits is used, preferably one that knows all attributes.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, to_json
 from kiebitz.dissectors.grammar.json_keys import duplicate_key
 from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.catan.anatomy import anatomy, begun
-from kiebitz.dissectors.protocols.catan.flaws import (
-    broken,
-    harmless,
+from kiebitz.dissectors.protocols.catan.diagnostics import (
+    habit_notes,
     layout_notes,
-    no_message,
+    not_an_object,
     not_one_message,
+    undecodable,
     unfit_row,
     unknown_message,
 )
+from kiebitz.dissectors.protocols.catan.dissection_tree import begun_message, build_tree
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.objects import OBJECTS
 from kiebitz.dissectors.protocols.catan.scanner import place_of, places_of
-from kiebitz.dissectors.protocols.catan.values import Only, Reading, Tuple, Unfit, shown
+from kiebitz.dissectors.protocols.catan.values import DecodingState, InvalidValue, SingleValue, Tuple, quoted
 from kiebitz.dissectors.protocols.catan.words import spellings
 
 _read_json = msgspec.json.Decoder().decode
@@ -46,11 +45,11 @@ _ROWS: dict[tuple[Direction, str], tuple[Nachricht, ...]] = {
     for row in GRAMMAR.rows
 }
 _ALONE = {key: tuple(row for row in rows if not row.beside) for key, rows in _ROWS.items()}
-"""Those with nothing beside their name."""
+"""Rows with no attribute next to the message's name."""
 
 
 def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachricht, ...], str]:
-    """The rows that an object may be, and the key that names the message."""
+    """Return the rows that may fit an object, and the key that names the message."""
     names = NAMES[direction]
     if len(value) == 1:
         key = next(iter(value))
@@ -63,14 +62,17 @@ def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachric
     return (), ""
 
 
-def _is_surplus(error: Unfit, row: Nachricht) -> bool:
-    """Whether a value that is wrong in one row is one that another row does not know."""
+def _is_surplus(error: InvalidValue, row: Nachricht) -> bool:
+    """Return True if a value is invalid in one row only because `row` has no such attribute."""
     return error.code == "bad-value" and len(error.path) > 1 and not row.knows(error.path[1])
 
 
-def _nearness(error: Unfit) -> tuple[bool, bool, int]:
-    """How near a row comes that does not fit: a missing value is nearer than another form of the whole
-    message, and a wrong one still nearer, and the more so the deeper it stands."""
+def _nearness(error: InvalidValue) -> tuple[bool, bool, int]:
+    """Return a sort key for how closely a row fits that does not fit.
+
+    A missing value is closer than another form of the whole message; an invalid value is closer still, and
+    the closer the deeper it is nested.
+    """
     is_missing = error.code == "missing-attribute"
     return is_missing or len(error.path) > 1, not is_missing, len(error.path)
 
@@ -80,7 +82,7 @@ def _laid_out(row: Nachricht, fields: Mapping[str, Any]) -> dict[str, Any]:
     body: Any = {key: part for key, part in fields.items() if key not in beside}
     if isinstance(row.body, Tuple):
         body = [body[field.name] for field in row.body.fields if field.name in body]
-    elif isinstance(row.body, Only):
+    elif isinstance(row.body, SingleValue):
         body = body.get(row.body.name)
     return {row.name: body, **beside}
 
@@ -91,7 +93,7 @@ _CHARACTER = re.compile(
 
 
 def _spelt_alike(before: bytes, value: Any) -> bytes:
-    """A value in JSON, a text with escapes where the one before had some: many programs write ASCII only."""
+    """Encode a value as JSON; use escapes if the previous text did, as many programs write ASCII only."""
     if b"\\" in before and isinstance(value, str):
         text = spelt_alike(before.decode()[1:-1], value, _CHARACTER, _unescaped, _escaped_alike)
         if text is not None:
@@ -108,17 +110,17 @@ def _escaped_alike(before: str, character: str) -> str:
 
 
 def field_place(frame: bytes, row: Nachricht, *steps: str | int) -> tuple[int, int]:
-    """Where in a valid message's bytes a field stands, or a part of it: offset and length in bytes.
+    """Return the offset and length in bytes of a field, or of a part of it, in a valid message.
 
-    `steps` are in the specification's spelling; a step that is not there ends the way.
+    `steps` are in the specification's spelling; at a step that does not exist, the path ends.
     """
     return place_of(frame, _sent_path(_read_json(frame), row, steps))
 
 
 def _sent_path(value: Any, row: Nachricht, steps: Path) -> Path:
-    """The path to a part of a message's fields in its JSON value, in the keys that were sent.
+    """Return the path to a part of a message's fields in its JSON value, with the keys as they were sent.
 
-    A step that is not there ends the way.
+    At a step that does not exist, the path ends.
     """
     path: list[str | int] = []
     for step in _laid_out_path(row, steps):
@@ -139,26 +141,25 @@ def _sent_path(value: Any, row: Nachricht, steps: Path) -> Path:
 
 
 def _laid_out_path(row: Nachricht, steps: Path) -> Path:
-    """The path to a part of a message's fields in what `_laid_out` makes of them."""
+    """Return the path to a part of a message's fields in the result of `_laid_out`."""
     if steps and steps[0] in row.beside:
         return steps
     if steps and isinstance(row.body, Tuple):
         names = [field.name for field in row.body.fields]
         return (row.name, names.index(str(steps[0])), *steps[1:])
-    return (row.name, *(steps[1:] if isinstance(row.body, Only) else steps))
+    return (row.name, *(steps[1:] if isinstance(row.body, SingleValue) else steps))
 
 
 class CatanCodec(Codec):
-    """Objects in JSON, one a line."""
+    """The codec for lines with one JSON object each."""
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """What a frame says; see `Codec.decode`."""
         try:
             value = _read_json(frame)
         except _NO_JSON:
-            return broken(frame)
+            return undecodable(frame)
         if type(value) is not dict:
-            return no_message(frame, value)
+            return not_an_object(frame, value)
         duplicate = duplicate_key(frame, value)
         decoded = self._decode(frame, value, direction)
         if duplicate is None:
@@ -169,14 +170,14 @@ class CatanCodec(Codec):
         rows, key = _rows(value, direction)
         if not rows:
             return unknown_message(key, direction) if len(value) == 1 else not_one_message(value, direction)
-        unfit: Unfit | None = None
+        unfit: InvalidValue | None = None
         closest = rows[0]
-        found: tuple[Nachricht, dict[str, Any], Reading] | None = None
+        found: tuple[Nachricht, dict[str, Any], DecodingState] | None = None
         for row in rows:
-            reading = Reading()
+            reading = DecodingState()
             try:
                 around = row.around.read(value, reading)
-            except Unfit as error:
+            except InvalidValue as error:
                 if unfit is None or _nearness(error) > _nearness(unfit):
                     unfit, closest = error, row
                 continue
@@ -192,50 +193,47 @@ class CatanCodec(Codec):
             return unfit_row(closest, unfit)
         inner = fields.pop(row.name)
         fields = inner | fields if fields else inner
-        notes = harmless(row, reading.remarks) if reading.remarks else ()
+        notes = habit_notes(row, reading.remarks) if reading.remarks else ()
         if frame[:1] != b"{" or frame[-2:] != b"}\n" or frame.find(b"\n") != len(frame) - 1:
             notes = (*layout_notes(frame), *notes)
         return Decoded(row, fields, to_json(fields), True, notes)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        """The members of an object and what takes them; see `Codec.anatomy`."""
         decoded = self.decode(frame, direction)
         row, upto = decoded.row, len(frame)
         try:
             _read_json(frame)
         except _NO_JSON:
             upto = decoded.flaws[0].place(frame)[0]
-            name = begun(frame, direction, upto)
+            name = begun_message(frame, direction, upto)
             row = _ROWS[direction, name][0] if name is not None else None
-        return anatomy(frame, decoded, row if isinstance(row, Nachricht) else None, upto)
+        return build_tree(frame, decoded, row if isinstance(row, Nachricht) else None, upto)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        """What is left when a stream is closed in the middle of an object; see `Codec.truncated`."""
         try:
             _read_json(frame)
         except _NO_JSON:
-            return broken(frame, ended=True)
-        # Who reads object by object needs no line feed after the last one.
+            return undecodable(frame, ended=True)
+        # A reader of single objects needs no line feed after the last one.
         return self.decode(frame, direction)
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """The line of a message in the specification's spelling; see `Codec.encode`."""
         for row in _ROWS.get((direction, name), ()):
             value = _laid_out(row, fields)
             try:
-                around = row.around.read(value, Reading())
-            except Unfit:
+                around = row.around.read(value, DecodingState())
+            except InvalidValue:
                 continue
             if around.pop(name) | around == fields:
                 return _to_bytes(value) + b"\n"
-        raise ValueError(f"{direction} {name} has no row with these fields: {shown(fields)}")
+        raise ValueError(f"{direction} {name} has no row with these fields: {quoted(fields)}")
 
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """The line with other values in the places of those before; see `Codec.patch`.
+        """Return the frame with the changed values replaced in place; see `Codec.patch`.
 
-        Where a value has other parts than before, all of it is written in the specification's spelling.
+        A value whose parts differ from before is written as a whole, in the specification's spelling.
         """
         assert isinstance(row, Nachricht)
         value = _read_json(frame)
@@ -258,7 +256,7 @@ class CatanCodec(Codec):
         return field_place(frame, row, name) if is_there else None
 
     def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        # A member has the comma behind it; the last one has none, and needs the one before.
+        # A member includes the comma after it; the last one has none, and includes the comma before it.
         place = super().text_place(frame, row, name)
         if place is None:
             return None
@@ -273,7 +271,7 @@ class CatanCodec(Codec):
 
     @property
     def productions(self) -> tuple[str, ...]:
-        # The objects of clause 7, each with what its attributes are.
+        # The objects of clause 7 with the types of their attributes.
         return tuple(
             f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
             for name, each in OBJECTS.items()

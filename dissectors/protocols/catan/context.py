@@ -1,4 +1,4 @@
-"""The context of the Catan table and of its parts: players, the game that is on, their events and flaws."""
+"""The context of the Catan table: players, the current game, its state, events and diagnostics."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Event, Findings, Ids, Stream, TableInfo
+from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.catan.codec import field_place
-from kiebitz.dissectors.protocols.catan.conversation import Conversation
-from kiebitz.dissectors.protocols.catan.flaws import spoken
+from kiebitz.dissectors.protocols.catan.diagnostics import format_path
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand
@@ -19,35 +19,32 @@ from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _MAX_NAME_LENGTH = 200
 _MAX_PLAYERS = 100
-"""So many players are known at once; no game has more than six."""
+"""Maximum number of known players; no game has more than six."""
 
-_TOLD = 3
-"""So many errors of one kind are told: what a server does all the time is its way, not a slip."""
+_MAX_REPORTS = 3
+"""Maximum number of reports of one rule; an error that a server always makes is a habit."""
 
 
-class Play(GameContext):
-    """A Catan server's players and games, without what its messages mean."""
+class CatanContext(GameContext):
+    """The context of a Catan server's table: its players and games, for the handlers of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
-        self.conversations: dict[int, Conversation] = {}
+        self.conversations: dict[int, ClientConnection] = {}
         self.players: dict[int, Player] = {}
-        """Who is connected."""
+        """Connected players by number."""
         self.game: CatanGame | None = None
         self._games = 0
         self._told: dict[str, int] = {}
 
-    # Conversations and players.
-
-    def conversation(self, stream: Stream) -> Conversation:
-        """The conversation on a stream."""
+    def conversation(self, stream: Stream) -> ClientConnection:
         found = self.conversations.get(stream.id)
         if found is None:
-            found = self.conversations[stream.id] = Conversation(stream.id)
+            found = self.conversations[stream.id] = ClientConnection(stream.id)
         return found
 
     def known(self, number: int) -> Player:
-        """A player as he is known outside games; one that was never heard of is new."""
+        """Return a player as known outside games; an unknown number becomes a new player."""
         known = self.players.get(number)
         if known is None:
             if len(self.players) >= _MAX_PLAYERS:
@@ -56,20 +53,19 @@ class Play(GameContext):
         return known
 
     def player(self, number: int) -> Player:
-        """A player, in the game if one is on."""
+        """Return a player, from the current game if there is one."""
         known = self.known(number)
         game = self.game
         if game is None:
             return known
         in_game = game.players.get(number)
         if in_game is None:
-            # A game that was not seen from its beginning, or a server that lets latecomers play.
+            # The game's beginning was not recorded, or the server lets late players join.
             in_game = game.players[number] = Player(number, known.name, known.colour, known.status)
             self._put_player(in_game)
         return in_game
 
     def _forget(self, player: Player) -> None:
-        """Drop a player of a server that has more of them than can play."""
         del self.players[player.id]
         self.set_state(None, "players", player.name)
         if self.game is not None and self.game.players.pop(player.id, None) is not None:
@@ -77,7 +73,7 @@ class Play(GameContext):
             self.put_in(None, "private", player.name)
 
     def rename(self, player: Player, name: str | None, colour: str | None) -> None:
-        """A player takes a name and a colour."""
+        """Set a player's name and colour."""
         before = player.name
         player.name = self._unlike_others(player.id, name)
         player.colour = colour or player.colour
@@ -86,7 +82,7 @@ class Play(GameContext):
         self.put_lobby(player)
 
     def put_lobby(self, player: Player) -> None:
-        """Show a player who is connected."""
+        """Add a connected player to the state."""
         shown = {"id": player.id, "colour": player.colour, "status": player.status}
         self.set_state(
             {key: value for key, value in shown.items() if value is not None}, "players", player.name
@@ -100,17 +96,15 @@ class Play(GameContext):
         return f"{short} ({number})" if taken else short
 
     def name(self, number: int | None) -> str | None:
-        """What a player is called; nobody is, if there is no number, or none of a player."""
+        """Return a player's name; None if there is no number, or it is no player's."""
         if number is None or number < 0:
             return None
         in_game = self.game.players.get(number) if self.game is not None else None
         known = in_game or self.players.get(number)
         return known.name if known is not None else f"player {number}"
 
-    # Games.
-
     def begin(self, ts_ns: int, whole: bool) -> CatanGame:
-        """A game begins, or is met in its middle."""
+        """Begin a game; `whole` is False if its beginning was not recorded."""
         self._games += 1
         game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, whole=whole, in_setup=whole)
         game.place, game.state = self.part_of(game.game)
@@ -128,7 +122,7 @@ class Play(GameContext):
         return game
 
     def count_points(self) -> dict[str, int]:
-        """The result of a game has the players' points; some servers tell more of them after its end."""
+        """Store the players' points in the game's result; some servers send more of them after its end."""
         game = self.game
         if game is None or game.winner is None:
             return {}
@@ -138,7 +132,7 @@ class Play(GameContext):
         return points
 
     def abort(self, ts_ns: int, why: str) -> None:
-        """The game that is on, if one is and has not ended, ends without a winner."""
+        """End the current game without a winner, unless it has ended."""
         game = self.game
         if game is None or game.ended:
             return
@@ -148,35 +142,33 @@ class Play(GameContext):
         self.changed_game(game.game)
 
     def leave_state(self) -> None:
-        """The game that was on is no longer shown."""
+        """Remove the current game from the state."""
         if self.game is not None:
             self.set_state(None, *self.game.place)
             self.game = None
 
     def is_whole(self) -> bool:
-        """Whether all that the players of the game were told is there to be seen."""
+        """Return True if everything sent to the players of the game was recorded."""
         game = self.game
         heard = {talk.player for talk in self.conversations.values() if talk.whole}
         return game is not None and game.whole and heard >= {*game.players}
 
     def is_heard(self, number: int) -> bool:
-        """Whether all that a player was told is there to be seen."""
+        """Return True if everything sent to a player was recorded."""
         return any(talk.player == number and talk.whole for talk in self.conversations.values())
 
-    # The state.
-
     def put_in(self, value: Any, *path: str) -> None:
-        """Change the part of the state that is the game's."""
+        """Change the game's part of the state."""
         if self.game is not None:
             self.set_part(self.game.place, self.game.state, path, value)
 
     def put_player(self, player: Player, what: str, value: Any) -> None:
-        """Change something about a player, if he is in the game."""
+        """Change a player's part of the state, if the player is in the game."""
         if self.game is not None and player.id in self.game.players:
             self.put_in(value, "players", str(player.id), what)
 
     def put_hand(self, player: Player) -> None:
-        """Show a player's resources: how many to all, which to himself; and what that leaves in the bank."""
+        """Update a player's resources in the state (public total, private counts), and the bank."""
         self.put_player(player, "resources", player.hand.total)
         self.put_in(player.hand.as_json() or None, "private", player.name, "resources")
         if self.game is not None:
@@ -185,7 +177,7 @@ class Play(GameContext):
                 self.put_in(bank.get(kind), "bank", kind)
 
     def put_cards(self, player: Player) -> None:
-        """Show a player's development cards."""
+        """Update a player's development cards in the state."""
         self.put_player(player, "cards", player.cards.total)
         self.put_in(player.cards.as_json() or None, "private", player.name, "cards")
 
@@ -198,8 +190,6 @@ class Play(GameContext):
             self.put_hand(player)
         if player.cards.total is not None:
             self.put_cards(player)
-
-    # Events and flaws.
 
     def tell(
         self, observation: Observation, kind: str, player: Player | None, data: Mapping[str, Any]
@@ -215,14 +205,14 @@ class Play(GameContext):
         return event
 
     def flaw_of(self, observation: Observation, key: str, /, *path: str | int, **values: Any) -> None:
-        """Report that the field at `path` breaks a rule; what a server always does, a few times."""
+        """Report that the field at `path` violates a rule; a server's habits only a few times."""
         row, rule = observation.row, self.rules[key]
         assert isinstance(row, Nachricht)
         if observation.message.direction == "s2c":
             told = self._told.get(rule.code, 0)
-            if told >= (_TOLD if rule.severity == "error" else 1):
+            if told >= (_MAX_REPORTS if rule.severity == "error" else 1):
                 return
             self._told[rule.code] = told + 1
-        part = spoken((row.name, *path)) if path else None
+        part = format_path((row.name, *path)) if path else None
         at = field_place(observation.frame, row, *path) if observation.frame else None
         self.flaw(observation.message, key, at=at, part=part, clause=row.clause, **values)

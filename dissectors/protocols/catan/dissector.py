@@ -1,4 +1,4 @@
-"""Catan: the dissector."""
+"""The dissector for Catan."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _CARD_TARGETS = {
     "resources": " for {resources}",
     "to": " and moves the robber to {to}",
 }
-"""By field of the data what a development card is played for."""
+"""Templates for the target of a development card, by field of the event."""
 
 _INVENTED = 2
-"""Resources that an Erfindung is played for."""
+"""Number of resources that an Erfindung yields."""
 
 
 def _tells_whole_hand(resources: Any) -> bool:
-    """True if an Erfindung was told with other resources than it yields: one server tells the whole hand."""
+    """Return True if an Erfindung does not have two resources: one server sends the player's whole hand."""
     if not isinstance(resources, dict):
         return False
     return sum(count for count in resources.values() if isinstance(count, int)) != _INVENTED
@@ -115,7 +115,7 @@ def _conformance() -> Conformance:
 
 
 class Catan(Dissector):
-    """The settlers, with the cards of others hidden."""
+    """The dissector for Catan, in which the cards of other players are hidden."""
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = self.framer(direction)

@@ -1,4 +1,4 @@
-"""What happens at a Catan table: each kind of event with its data, and a sentence that tells it."""
+"""The kinds of events of a Catan table, with their fields and sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVENTS = (
         "{name} joins",
         reported_by=("Willkommen",),
         identifies=True,
-        # The newcomer is told next who is there.
+        # The server then sends the list of players to the newcomer.
         tells=("server", "players"),
     ),
     EventKind("configured", ("player", "name", "colour", "before"), "{name} plays {colour}"),
@@ -38,8 +38,8 @@ EVENTS = (
         ("player", "name", "trade", "offer", "demand"),
         "{name} offers {offer} for {demand} (trade {trade})",
     ),
-    EventKind("trade_accepted", ("player", "name", "trade"), "{name} would take trade {trade}"),
-    EventKind("trade_declined", ("player", "name", "trade"), "{name} does not take trade {trade}"),
+    EventKind("trade_accepted", ("player", "name", "trade"), "{name} accepts trade {trade}"),
+    EventKind("trade_declined", ("player", "name", "trade"), "{name} rejects trade {trade}"),
     EventKind(
         "trade_done",
         ("player", "name", "partner", "partner_name", "trade"),
@@ -58,7 +58,7 @@ EVENTS = (
     EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}", ending="reason"),
 )
 
-# What names something in the data of the events, and in the state.
+# Kinds of identifiers in the events' data and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": NAME,
     "player": PLAYER,

@@ -1,10 +1,10 @@
-"""Catan's framer: where a message, one JSON object, begins and ends.
+"""The framer for Catan: finds where a message, one JSON object, begins and ends.
 
-A message is an object up to its line feed. Peers are sloppy with both: objects come without a line feed
-between them, or with several inside. So the object's structure tells its end, not the line. What makes this
-more than that is broken objects: one takes all up to the next line feed, or to where a message starts, if
-that comes first. A known name after a brace shows that, as within a message hardly any object begins with
-the name of a message. So the flaw takes what belongs to it, and the next message is whole.
+A message is an object with its line feed. Peers send objects without a line feed between them, or with
+several inside. Therefore the object's structure determines its end, not the line. A broken object extends to
+the next line feed or the next message start, whichever comes first. A message start is a brace and a known
+message name; within a message, hardly any object begins with such a name. So an error covers only its own
+bytes, and the next message is complete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kiebitz.dissectors.protocols.catan.scanner import DEPTH_LIMIT, Scanner
 
 
 def _written(names: Iterable[str]) -> frozenset[bytes]:
-    """How names stand on the wire, as they are and with the escapes that most programs write."""
+    """Return names as they are sent: in UTF-8, and with the escapes that most programs write."""
     return frozenset(
         json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for name in names for escaped in (False, True)
     )
@@ -43,11 +43,10 @@ _ONLY_MESSAGES = _MESSAGES - _ATTRIBUTES
 _MAX_NAME_LENGTH = max(map(len, _MESSAGES))
 
 _MAX_BLANKS = 32
-"""With more blanks in a row a brace, a name and a colon are no message start: to tell one from something else
-takes a bounded number of bytes."""
+"""Maximum number of consecutive blanks in a message start, which bounds its length."""
 _MAX_START_LENGTH = 2 * _MAX_BLANKS + _MAX_NAME_LENGTH + 4
 _STRETCH = 256
-"""So many bytes are looked at for a message start at a time: more than the longest has, few for an object."""
+"""Number of bytes to search for a message start at a time: more than the longest has, few for an object."""
 
 _SOME_BLANKS = rb"[ \t\r\n]{0,%d}" % _MAX_BLANKS
 _A_NAME = rb'"(%s)"' % b"|".join(re.escape(name) for name in sorted(_MESSAGES))
@@ -56,30 +55,33 @@ _START_OR_LINE_END = re.compile(rb"\n|%s" % _START.pattern)
 _START_BEGUN = re.compile(
     rb'\{%s(?:"[^"{\n]{0,%d}|%s%s)?\Z' % (_SOME_BLANKS, _MAX_NAME_LENGTH, _A_NAME, _SOME_BLANKS)
 )
-"""What the following bytes may make a message start."""
+"""The beginning of a possible message start at the end of the data."""
 
 _OBJECT = msgspec.json.Decoder(msgspec.Raw)
 _FIRST_NAMES = re.compile(rb'\{[ \t\r\n]*+"([^"{]*+)"[ \t\r\n]*+:')
 _BLANKS = re.compile(rb"[ \t\r]*+")
 
 _State = Literal["between", "object", "after", "broken", "skipping", "seeking"]
-"""Where the next byte stands: between two messages, in an object, in the blanks after one, in what is broken,
-in what is too long, or after a gap, where nothing can be told before a place where a message can begin."""
+"""Position of the next byte: between two messages, in an object, in the blanks after one, in a broken or an
+oversized message, or after a gap, before the first possible beginning of a message.
+"""
 
 
 class CatanFramer(StructuredFramer):
-    """The objects of one direction; both directions are framed alike."""
+    """The framer for one direction; both directions are framed alike."""
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
         self._state: _State = "between"
         self._at = 0
-        """Up to where `_held` is looked at; the scanner has a place of its own."""
+        """Offset in `_held` of the next byte to examine; the scanner has its own."""
         self._begun = 0
-        """Where in `_held` the message begins, the blanks before it being over."""
+        """Offset in `_held` at which the message begins, after any blanks."""
         self._scanner = Scanner()
         self._line_from: int | None = 0
-        """From where on the first line end is looked for, to take the line as a whole; None if it is not."""
+        """Offset from which to search for the first line end, to use the line as a whole; None if that
+        failed.
+        """
 
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._state != "between":
@@ -94,13 +96,13 @@ class CatanFramer(StructuredFramer):
         self._state = "seeking"
 
     def _frame_end(self) -> int:
-        """Look at what has come; say where in `_held` the frame ends, if that can be told."""
+        """Process new data; return the offset in `_held` of the frame's end, if known."""
         held = self._held
         if self._state == "seeking":
             return self._next_beginning()
         if self._state == "skipping":
             return self._next_mark(len(held))
-        # No frame is longer: nothing beyond may have a say, as it may come at once or later.
+        # No frame is longer. Bytes beyond the limit are ignored, as they may arrive now or later.
         limit = min(len(held), FRAME_LIMIT)
         if self._line_from is not None and (end := self._whole_line(limit)) != GOES_ON:
             return end
@@ -127,7 +129,7 @@ class CatanFramer(StructuredFramer):
         return GOES_ON
 
     def _whole_line(self, limit: int) -> int:
-        """Where the first line ends, if it is a frame: almost always, and soon seen."""
+        """Return the end of the first line if it is a frame, which is the usual case and cheap to detect."""
         end = self._held.find(b"\n", self._line_from, limit) + 1
         self._line_from = None if end else limit
         return end if end and _is_frame(bytes(self._held[:end])) else GOES_ON
@@ -159,7 +161,7 @@ class CatanFramer(StructuredFramer):
         return GOES_ON
 
     def _next_mark(self, limit: int) -> int:
-        """Where what is broken or too long ends."""
+        """Return the end of a broken or oversized message."""
         certain = self._certain(limit)
         mark = _START_OR_LINE_END.search(self._held, self._at, certain)
         if mark is None:
@@ -168,20 +170,20 @@ class CatanFramer(StructuredFramer):
         return mark.start() if mark[1] else mark.end()
 
     def _next_beginning(self) -> int:
-        """Where the first message after a gap begins."""
         held = self._held
         certain = self._certain(len(held))
         line = held.find(b"\n{", self._at) + 1
         for start in _START.finditer(held, self._at, line or certain):
             at = start.start()
-            # What is also an attribute is one in the rest of a message, but a gap may end between messages.
+            # A name that is also an attribute's may belong to the rest of a message, unless the gap ended
+            # between messages.
             if start[1] not in _ATTRIBUTES or self._dropped + at == 0:
                 return at
         self._at = certain - held.endswith(b"\n", 0, certain)
         return line or GOES_ON
 
     def _certain(self, limit: int) -> int:
-        """Up to where the bytes before `limit` tell whether there is a message start."""
+        """Return the offset up to which message starts are certain, given the bytes before `limit`."""
         begun = _START_BEGUN.search(self._held, max(self._at, limit - _MAX_START_LENGTH), limit)
         return begun.start() if begun is not None else limit
 
@@ -198,14 +200,13 @@ class CatanFramer(StructuredFramer):
         self._state = "between"
 
     def _drop(self) -> None:
-        """Keep nothing but what may be part of a message start."""
         del self._held[: self._at]
         self._dropped += self._at
         self._at = 0
 
 
 def _ends(data: bytes) -> tuple[int, ...]:
-    """Where the lines end that can be taken as a whole: almost all are so, and it is soon seen."""
+    """Return the ends of the leading lines that are whole frames, which is the usual case."""
     ends = []
     at = 0
     while end := data.find(b"\n", at, at + FRAME_LIMIT) + 1:
@@ -220,9 +221,9 @@ _short_ends = lru_cache(MAX_SHORT)(_ends)
 
 
 def _is_frame(line: bytes) -> bool:
-    """Whether a line is a valid object, and no message starts in it.
+    """Return True if a line is a valid object with no message start in it.
 
-    Then the scanner would come to its end, too: what only the scanner takes exception to is deep nesting.
+    The scanner would find the same end; it rejects only deep nesting, which is checked here, too.
     """
     if not line.startswith(b"{"):
         return False

@@ -1,7 +1,7 @@
-"""The grammar of Catan: every message of the specification (protocol 1.0) with its clause, and real programs'
-dialects as further rows.
+"""The grammar of Catan: the specification's messages (protocol 1.0), and real programs' dialects.
 
-A message is an object with one attribute, its name; the value of that has the message's own attributes.
+A message is an object with one attribute, its name, whose value has the message's own attributes. A dialect
+is a further row.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from kiebitz.dissectors.protocols.catan.objects import (
 from kiebitz.dissectors.protocols.catan.rules import RULES
 from kiebitz.dissectors.protocols.catan.values import (
     Counts,
+    Integer,
     ListOf,
     Object,
-    Only,
+    OneOf,
+    SingleValue,
     Text,
     Tuple,
     Value,
-    Whole,
-    Word,
 )
 from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
@@ -61,31 +61,33 @@ Form = Literal["object", "list", "value"]
 
 
 class Nachricht(MessageType, frozen=True):
-    """A row, and how its fields are laid out: as attributes of an object, as a list in their order, or as one
-    value. Those `beside` stand next to the message's name instead."""
+    """A row with the layout of its fields: attributes of an object, a list in their order, or a single value.
+
+    The fields `beside` are next to the message's name instead.
+    """
 
     form: Form = "object"
     beside: tuple[str, ...] = ()
 
     @cached_property
     def body(self) -> Value:
-        """What stands behind the name."""
+        """The type of the value behind the name."""
         inner = tuple(field for field in self.fields if field.name not in self.beside)
         if self.form == "list":
             return Tuple(*inner)
         if self.form == "value":
-            return Only(*inner)
+            return SingleValue(*inner)
         is_building = {field.name for field in inner} >= {"Typ", "Ort"}
         return (Building if is_building else Object)(*inner)
 
     @cached_property
     def around(self) -> Object:
-        """The whole message."""
+        """The type of the whole message."""
         beside = (field for field in self.fields if field.name in self.beside)
         return Object(Field(self.name, self.body, self.description), *beside)
 
     def knows(self, key: str | int) -> bool:
-        """Whether an attribute of the message is one of its fields."""
+        """Return True if a key is one of the message's fields."""
         return key in spellings(field.name for field in self.fields)
 
 
@@ -94,8 +96,8 @@ _HANDEL = Field("Handel id", HANDEL_ID, "trade")
 _ANGEBOT = Field("Angebot", OFFENE_ROHSTOFFE, "offered")
 _NACHFRAGE = Field("Nachfrage", OFFENE_ROHSTOFFE, "wanted")
 _ROHSTOFFE = Field("Rohstoffe", ROHSTOFFE_OBJEKT, "resources")
-_ORT = Field("Ort", ORT, "where the robber goes")
-_ZIEL = Field("Ziel", SPIELERNUMMER, "who is robbed", optional=True)
+_ORT = Field("Ort", ORT, "new field of the robber")
+_ZIEL = Field("Ziel", SPIELERNUMMER, "player that is robbed", optional=True)
 _STRASSE_1 = Field("Straße 1", STRASSENORT, "first road")
 _STRASSE_2 = Field("Straße 2", STRASSENORT, "second road", optional=True)
 _NACHRICHT = Field("Nachricht", TEXT, "text")
@@ -104,12 +106,11 @@ _VERSION = Field("Version", TEXT, "the program's name and version")
 _WER = Field("Spieler", SPIELERNUMMER, "player", optional=True)
 
 _ANTWORT = "the server answers with Serverantwort; the specification has OK and Fehler"
-_ZWEI_SCHLÜSSEL = "the player stands beside the message, not in it"
+_ZWEI_SCHLÜSSEL = "the player is next to the message, not in it"
 _EIGENE_NUMMER = "the message names the player who sends it; the specification leaves that to the server"
-_ANNAHME = "accepting a trade names Mitspieler and Annehmen, for refusals, too; the specification has Spieler"
+_ANNAHME = "accepting a trade has Mitspieler and Annehmen, also for rejections; the specification has Spieler"
 
 ROWS = (
-    # 6 Verbindungsaufbau
     Nachricht(
         "Hallo",
         "s2c",
@@ -121,7 +122,7 @@ ROWS = (
     Nachricht(
         "Hallo",
         "s2c",
-        (_VERSION, Field("Protokoll", Whole(1, 1, title='"1.0"'), "the protocol's version")),
+        (_VERSION, Field("Protokoll", Integer(1, 1, title='"1.0"'), "the protocol's version")),
         "the server greets",
         clause="6 Verbindungsaufbau",
         deviation='Protokoll is the number 1; the specification has the text "1.0"',
@@ -145,7 +146,6 @@ ROWS = (
         answers=("Hallo",),
         summary="player {id}",
     ),
-    # 8.1 Bestätigungen und Fehler
     Nachricht("OK", "s2c", (), "done", clause="8.1 Bestätigungen und Fehler"),
     Nachricht(
         "Fehler", "s2c", (_MELDUNG,), "refused", clause="8.1 Bestätigungen und Fehler", summary="{Meldung}"
@@ -160,7 +160,6 @@ ROWS = (
         summary="{Meldung}",
         form="value",
     ),
-    # 8.2 Chat senden
     Nachricht(
         "Chatnachricht senden",
         "c2s",
@@ -178,31 +177,27 @@ ROWS = (
         deviation=_EIGENE_NUMMER,
         summary='says "{Nachricht}"',
     ),
-    # 8.3 Chat empfangen
     Nachricht(
         "Chatnachricht",
         "s2c",
-        (Field("Absender", SPIELERNUMMER, "who said it; the server if left out", optional=True), _NACHRICHT),
+        (Field("Absender", SPIELERNUMMER, "sender; the server if left out", optional=True), _NACHRICHT),
         "chat",
         clause="8.3 Chat empfangen",
         broadcast=True,
         summary='"{Nachricht}"',
     ),
-    # 9 Konfiguration und Spielstart
     Nachricht(
         "Spieler",
         "c2s",
         (
             Field("Name", SPIELERNAME, "name", optional=True),
-            Field("Farbe", Word(*FARBEN), "colour", optional=True),
+            Field("Farbe", OneOf(*FARBEN), "colour", optional=True),
         ),
         "takes a name and a colour",
         clause="9 Konfiguration und Spielstart",
         summary="{Name}, {Farbe}",
     ),
-    # 9.1 Spielbereitschaft
     Nachricht("Spiel starten", "c2s", (), "is ready", clause="9.1 Spielbereitschaft"),
-    # 9.2 Spielstart
     Nachricht(
         "Spiel gestartet",
         "s2c",
@@ -211,7 +206,6 @@ ROWS = (
         clause="9.2 Spielstart",
         broadcast=True,
     ),
-    # 9.3 Spielende
     Nachricht(
         "Spiel beendet",
         "s2c",
@@ -237,17 +231,15 @@ ROWS = (
         deviation="Spiel beendet names the winner as Spieler; the specification has Sieger",
         summary="player {Spieler} wins",
     ),
-    # 10.1 Statusupdate eines Spielers
     Nachricht(
         "Statusupdate",
         "s2c",
         (Field("Spieler", SPIELER, "player"),),
-        "a player as he is now",
+        "a player's status",
         clause="10.1 Statusupdate eines Spielers",
         broadcast=True,
         summary="player {Spieler[id]}: {Spieler[Status]}",
     ),
-    # 10.2 Würfeln
     Nachricht(
         "Würfelwurf",
         "s2c",
@@ -257,7 +249,6 @@ ROWS = (
         broadcast=True,
         summary="dice {Wurf}",
     ),
-    # 10.3 Ertrag
     Nachricht(
         "Ertrag",
         "s2c",
@@ -267,7 +258,6 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler} gains {Rohstoffe}",
     ),
-    # 10.4 Kosten
     Nachricht(
         "Kosten",
         "s2c",
@@ -277,7 +267,6 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler} pays {Rohstoffe}",
     ),
-    # 10.5 Räuber versetzt
     Nachricht(
         "Räuber versetzt",
         "s2c",
@@ -287,7 +276,6 @@ ROWS = (
         broadcast=True,
         summary="robber to {Ort}",
     ),
-    # 10.6 Bauvorgang
     Nachricht(
         "Bauvorgang",
         "s2c",
@@ -297,7 +285,6 @@ ROWS = (
         broadcast=True,
         summary="player {Gebäude[Eigentümer]} builds {Gebäude[Typ]}",
     ),
-    # 10.7 Entwicklungskarten
     Nachricht(
         "Entwicklungskarte gekauft",
         "s2c",
@@ -310,12 +297,11 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler} buys a card",
     ),
-    # 10.10 Rittermacht und Handelsstraße
     Nachricht(
         LÄNGSTE_HANDELSSTRASSE,
         "s2c",
         (_WER,),
-        "longest road; nobody's, if empty",
+        "longest road; no player's if empty",
         clause="10.10 Rittermacht und Handelsstraße",
         broadcast=True,
         summary="longest road: player {Spieler}",
@@ -329,12 +315,11 @@ ROWS = (
         broadcast=True,
         summary="largest army: player {Spieler}",
     ),
-    # 11 Nachrichten des Clients im Spiel
     Nachricht("Würfeln", "c2s", (), "rolls", clause="11.1 Würfeln"),
     Nachricht(
         "Karten abgeben",
         "c2s",
-        (Field("Abgeben", OFFENE_ROHSTOFFE, "what is given up"),),
+        (Field("Abgeben", OFFENE_ROHSTOFFE, "discarded resources"),),
         "discards",
         clause="11.2 Räuber: Rohstoffe abgeben",
         summary="discards {Abgeben}",
@@ -375,7 +360,6 @@ ROWS = (
         clause="11.8 Seehandel",
         summary="gives {Angebot} for {Nachfrage}",
     ),
-    # 12 Binnenhandel
     Nachricht(
         "Handel anbieten",
         "c2s",
@@ -397,7 +381,7 @@ ROWS = (
         "Handel annehmen",
         "c2s",
         (_HANDEL,),
-        "would take the trade",
+        "accepts the trade",
         clause="12.2 Handelsangebot annehmen",
         answers=("Handelsangebot",),
         summary="trade {Handel id}",
@@ -405,27 +389,27 @@ ROWS = (
     Nachricht(
         "Handel annehmen",
         "c2s",
-        (_HANDEL, Field("Annehmen", TRUTH, "whether")),
-        "would take the trade, or not",
+        (_HANDEL, Field("Annehmen", TRUTH, "true to accept")),
+        "accepts or rejects the trade",
         clause="12.2 Handelsangebot annehmen",
         answers=("Handelsangebot",),
-        deviation="Handel annehmen says by Annehmen whether; the specification has no refusals",
+        deviation="Handel annehmen has Annehmen, true or false; the specification has no rejections",
         summary="trade {Handel id}: {Annehmen}",
     ),
     Nachricht(
         "Handelsangebot angenommen",
         "s2c",
         (_SPIELER, _HANDEL),
-        "a player would take the trade",
+        "a player accepts the trade",
         clause="12.2 Handelsangebot annehmen",
         broadcast=True,
-        summary="player {Spieler} takes trade {Handel id}",
+        summary="player {Spieler} accepts trade {Handel id}",
     ),
     Nachricht(
         "Handelsangebot angenommen",
         "s2c",
-        (Field("Mitspieler", SPIELERNUMMER, "player"), _HANDEL, Field("Annehmen", TRUTH, "whether")),
-        "a player would take the trade, or not",
+        (Field("Mitspieler", SPIELERNUMMER, "player"), _HANDEL, Field("Annehmen", TRUTH, "true to accept")),
+        "a player accepts or rejects the trade",
         clause="12.2 Handelsangebot annehmen",
         broadcast=True,
         deviation=_ANNAHME,
@@ -434,7 +418,7 @@ ROWS = (
     Nachricht(
         "Handel abschließen",
         "c2s",
-        (_HANDEL, Field("Mitspieler", SPIELERNUMMER, "with whom")),
+        (_HANDEL, Field("Mitspieler", SPIELERNUMMER, "trading partner")),
         "concludes a trade",
         clause="12.3 Handel durchführen",
         summary="trade {Handel id} with player {Mitspieler}",
@@ -442,8 +426,8 @@ ROWS = (
     Nachricht(
         "Handel ausgeführt",
         "s2c",
-        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "with whom")),
-        "a trade is done",
+        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "trading partner")),
+        "a trade is concluded",
         clause="12.3 Handel durchführen",
         broadcast=True,
         summary="player {Spieler} with player {Mitspieler}",
@@ -451,8 +435,8 @@ ROWS = (
     Nachricht(
         "Handel ausgeführt",
         "s2c",
-        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "with whom"), _HANDEL),
-        "a trade is done",
+        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "trading partner"), _HANDEL),
+        "a trade is concluded",
         clause="12.3 Handel durchführen",
         broadcast=True,
         deviation="Handel ausgeführt has the trade's number, too",
@@ -462,7 +446,7 @@ ROWS = (
         "Handel abbrechen",
         "c2s",
         (_HANDEL,),
-        "takes back an offer or an acceptance",
+        "withdraws an offer or an acceptance",
         clause="12.4 Handel abbrechen",
         summary="trade {Handel id}",
     ),
@@ -470,12 +454,11 @@ ROWS = (
         "Handelsangebot abgebrochen",
         "s2c",
         (_SPIELER, _HANDEL),
-        "an offer or an acceptance is taken back",
+        "an offer or an acceptance is withdrawn",
         clause="12.4 Handel abbrechen",
         broadcast=True,
         summary="player {Spieler}, trade {Handel id}",
     ),
-    # 13 Entwicklungskarten ausspielen
     Nachricht(
         "Ritter ausspielen",
         "c2s",
@@ -587,7 +570,7 @@ GRAMMAR = Grammar(
     state_identifiers=STATE_IDENTIFIERS,
     aliases=ALIASES,
     rules=RULES,
-    # A number stands for hidden cards, and one server names fields by letters.
+    # Hidden cards are a number, and one server names fields by letters.
     variable_shape=(
         "Rohstoffe",
         "Spieler.Rohstoffe",
@@ -599,11 +582,10 @@ GRAMMAR = Grammar(
 )
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}
-"""The names of messages in every spelling that was seen, and as the specification spells them."""
+"""The message names of each direction in every known spelling, to the specification's."""
 
 
 def _names_in(kind: FieldType) -> Iterator[str]:
-    """The names of the attributes inside a value."""
     if isinstance(kind, Object):
         for field in kind.fields:
             yield field.name
@@ -620,4 +602,4 @@ ATTRIBUTE_NAMES = frozenset(
         name for row in GRAMMAR.rows for field in row.fields for name in (field.name, *_names_in(field.type))
     )
 )
-"""Names in every spelling; some are those of messages, too."""
+"""Attribute names in every spelling; some are message names, too."""

@@ -1,7 +1,7 @@
-"""What is known of cards that others may not see: how many of each kind at least and at most, and in all.
+"""The known range of a player's cards: minimum and maximum of each kind, and the total.
 
-Cards that come or go face down widen what is possible; a total, and what was paid openly, narrow it again.
-Nothing is ever thought to be known that is not: without a total, or after a gap, counts go missing.
+Hidden gains and payments widen the range; a total, or an open payment, narrows it. Nothing is assumed:
+without a total, or after a gap, counts are unknown.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Counts = Mapping[str, int] | int
-"""So many of each kind; or, face down, so many in all."""
+"""Number of cards of each kind; or, if they are hidden, their total."""
 
 UNBOUNDED = 1000
-"""Stands for a count of which nothing is known; no game has so many cards."""
+"""Maximum of an unknown count; no game has so many cards."""
 
 
 def total(counts: Counts) -> int:
-    """How many in all."""
+    """Return the number of all cards."""
     return counts if isinstance(counts, int) else sum(counts.values())
 
 
 def plain(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts without those that are 0."""
+    """Return the counts without zeros."""
     return {kind: count for kind, count in counts.items() if count}
 
 
 class Hand:
-    """The cards of one kind, resources or development cards, that a player holds."""
+    """A player's resources or development cards."""
 
     __slots__ = ("least", "most", "total")
 
@@ -38,11 +38,11 @@ class Hand:
 
     @property
     def is_known(self) -> bool:
-        """Whether each count is known."""
+        """True if each count is known."""
         return self.least == self.most
 
     def gain(self, counts: Counts) -> None:
-        """Cards come."""
+        """Add cards."""
         if self.total is not None:
             self.total += total(counts)
         if isinstance(counts, int):
@@ -55,7 +55,7 @@ class Hand:
         self._narrow()
 
     def pay(self, counts: Counts) -> bool:
-        """Cards go; False if there cannot have been so many."""
+        """Remove cards; return False if the player cannot have had them."""
         enough = self.total is None or self.total >= total(counts)
         if self.total is not None:
             self.total -= total(counts)
@@ -65,7 +65,7 @@ class Hand:
         else:
             for kind, count in counts.items():
                 enough = enough and self.most[kind] >= count
-                # Who pays so many has had them: more than was known, perhaps.
+                # The player had these cards, even if that was not known.
                 known = self.least[kind] == self.most[kind]
                 if known:
                     self.least[kind] = self.most[kind] = self.most[kind] - count
@@ -76,11 +76,11 @@ class Hand:
         return enough
 
     def tell(self, counts: Counts) -> bool:
-        """Take over what the server says; False if it contradicts what was known."""
+        """Apply counts sent by the server; return False if they contradict the known range."""
         agrees = self.total is None or self.total == total(counts)
         if isinstance(counts, int):
             if not agrees:
-                # How the difference came about is not known.
+                # The cause of the difference is unknown.
                 self.least = dict.fromkeys(self.least, 0)
                 self.most = dict.fromkeys(self.most, UNBOUNDED)
             self.total = counts
@@ -94,7 +94,7 @@ class Hand:
         return agrees
 
     def as_json(self) -> dict[str, Any]:
-        """Each kind with its count, or with the least and the most; nothing where nothing is known."""
+        """Return each kind with its count, or with minimum and maximum; unknown kinds are omitted."""
         return {
             kind: least if least == most else [least, most]
             for kind, least, most in zip(self.least, self.least.values(), self.most.values(), strict=True)
@@ -102,14 +102,13 @@ class Hand:
         }
 
     def _narrow(self) -> None:
-        """What the total says of the single counts."""
         whole = self.total
         if whole is None or self.least == self.most:
             return
         least, most = self.least, self.most
         all_least, all_most = sum(least.values()), sum(most.values())
         if all_least > whole:
-            # It contradicts what was known: of the single counts nothing is sure.
+            # The total contradicts the single counts, so none of them is certain.
             self.least = dict.fromkeys(least, 0)
             self.most = dict.fromkeys(most, max(0, whole))
             return

@@ -1,52 +1,52 @@
-"""The island as one who plays on it sees it: what is built, and where more may be."""
+"""A player's model of the island: the buildings, and the places where more are possible."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot, at, spot
+from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot, at, spot
 from kiebitz.dissectors.protocols.catan.game import PIECES, Building
-from kiebitz.dissectors.protocols.catan.placing import objection
+from kiebitz.dissectors.protocols.catan.placement import placement_problem
 from kiebitz.dissectors.protocols.catan.words import DORF, STADT, STRASSE
 
 
-class Island:
-    """Made of the map of a `Spiel gestartet`."""
+class IslandModel:
+    """The island from the map of a `Spiel gestartet`, with the buildings added since."""
 
     def __init__(self, karte: Mapping[str, Any]) -> None:
         self.board = Board.from_karte(karte)
         self.buildings: dict[Spot, Building] = {}
         self.in_setup = True
-        self.robber: Place | None = at(karte["Räuber"]) if "Räuber" in karte else None
+        self.robber: Hex | None = at(karte["Räuber"]) if "Räuber" in karte else None
         self.land = sorted(place for place in self.board.fields if self.board.is_land(place))
         edges = {spot((place, other)) for place in self.land for other in self.board.neighbours(place)}
         self._edges = sorted(edges)
         self._corners = sorted({end for edge in edges for end in self.board.ends(edge)})
 
     def built(self, building: Mapping[str, Any]) -> None:
-        """A `Bauvorgang` was told."""
+        """Add the building of a `Bauvorgang`."""
         where = spot(map(at, building["Ort"]))
         self.buildings[where] = Building(building["Eigentümer"], building["Typ"])
 
     def free(self, player: int, typ: str) -> list[Spot]:
-        """Where a player may build such a thing; nowhere, if there are as many as each player has."""
+        """Return the places where a player may build this type; none if the player has no such piece left."""
         if len(self.owned(player, typ)) >= PIECES[typ]:
             return []
         spots = self._edges if typ == STRASSE else self._corners
-        return [where for where in spots if objection(self, self.board, player, typ, where) is None]
+        return [where for where in spots if placement_problem(self, self.board, player, typ, where) is None]
 
     def owned(self, owner: int, *types: str) -> list[Spot]:
-        """Where a player's buildings of these types stand."""
+        """Return the places of a player's buildings of these types."""
         wanted = [Building(owner, typ) for typ in types]
         return sorted(where for where, building in self.buildings.items() if building in wanted)
 
     def towns(self, player: int) -> list[Spot]:
-        """Where a player has villages and cities."""
+        """Return the places of a player's villages and cities."""
         return self.owned(player, DORF, STADT)
 
-    def robbable(self, player: int, field: Place) -> list[int]:
-        """Who else has a village or city beside a field."""
+    def robbable(self, player: int, field: Hex) -> list[int]:
+        """Return the other players with a village or city at a field."""
         owners = {
             building.owner
             for where, building in self.buildings.items()

@@ -1,8 +1,9 @@
-"""Why resources come and go: what is told as `Ertrag` and `Kosten`, matched with what there is to be paid.
+"""The ledger: matches gains and payments (`Ertrag`, `Kosten`) with the rules and events that explain them.
 
-Programs differ in what they tell first: the building or its costs, the trade or what is traded. So both sides
-are kept until the other one comes. A *claim* is what a rule says must come or go; an *entry* is what the
-server says came or went. At the end of a turn what has found no partner is a flaw, on one side or the other.
+Programs differ in the order of messages: the building or its costs first, the trade or the traded resources.
+Therefore both sides are kept until the other one arrives. A *claim* is a gain or payment that a rule requires
+or allows; an *entry* is one that the server has sent. At the end of a turn, those without a partner violate a
+rule.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.hand import Counts, plain, total
 
 START, ROLL, ROBBER, DISCARD, MONOPOLY = "start", "roll", "robber", "discard", "monopoly"
-"""What resources come and go for, where that is asked for."""
+"""Reasons for gains and payments that other modules compare."""
 
 _MAX_ENTRIES = 100
-"""So many claims, and so many entries, wait for a partner; the oldest are forgotten."""
+"""Maximum number of claims, and of entries, without a partner; the oldest are dropped."""
 
 
 class Entry(msgspec.Struct, eq=False):
-    """A player's gain (`sign` 1) or payment (-1) as it was told; `of_roll`: right after the dice.
+    """A player's gain (`sign` 1) or payment (-1) that the server has sent.
 
-    `early`: it was told before the turn that it may belong to.
+    `of_roll`: it directly follows a roll of the dice. `early`: it precedes the turn that it may belong to.
     """
 
     observation: Observation
@@ -36,11 +37,11 @@ class Entry(msgspec.Struct, eq=False):
 
 
 class Claim(msgspec.Struct, eq=False):
-    """What must come (`sign` 1) or go (-1), and what for.
+    """A gain (`sign` 1) or payment (-1) that a rule requires or allows, and its reason.
 
-    `counts` is exact, or the total if it is not known which; `kind` if any number of one resource. `partly`:
-    it may come in several pieces. `firm`: it must come, but for the kinds that are `short`; otherwise it only
-    may.
+    `counts` is exact, or the total if the kinds are unknown; with `kind`, any number of that resource.
+    `partly`: it may come in several messages. `firm`: it is required, except for the kinds that are `short`;
+    otherwise it is only allowed.
     """
 
     observation: Observation
@@ -55,7 +56,7 @@ class Claim(msgspec.Struct, eq=False):
 
     @property
     def due(self) -> Counts:
-        """What of it must still come."""
+        """The part of it that is still required."""
         if self.counts is None or not self.firm:
             return 0
         if isinstance(self.counts, int):
@@ -70,10 +71,10 @@ class Ledger:
         self.claims: list[Claim] = []
         self.entries: list[Entry] = []
         self._taken: list[Entry] = []
-        """Entries that were thought to be for what only may come."""
+        """Entries that were matched with a claim that is only allowed."""
 
     def enter(self, entry: Entry) -> Claim | None:
-        """Take what was told, and give the claim that explains it."""
+        """Add an entry, and return the claim that explains it."""
         claim = next((claim for claim in self._by_firmness() if _fits(entry, claim)), None)
         if claim is None:
             self.entries.append(entry)
@@ -87,7 +88,7 @@ class Ledger:
         return claim
 
     def claim(self, claim: Claim) -> list[Entry]:
-        """Take what must come or go, and give the entries that were told already."""
+        """Add a claim, and return the earlier entries that it explains."""
         found = []
         for entry in list(self.entries):
             if _fits(entry, claim):
@@ -104,7 +105,7 @@ class Ledger:
         return found
 
     def expected(self, player: int, sign: int, counts: int) -> Counts | None:
-        """What a hidden entry must be, by the one claim that it fits."""
+        """Return the counts of a hidden entry, if it fits exactly one claim."""
         fitting = [
             claim
             for claim in self.claims
@@ -118,19 +119,19 @@ class Ledger:
         return fitting[0].counts if len(fitting) == 1 else None
 
     def waive(self, player: int, why: str, count: int) -> int:
-        """Forget so many payments of a player, at the most, and say how many there were."""
+        """Drop at most `count` payments due from a player, and return their number."""
         owed = [claim for claim in self.claims if (claim.player, claim.why) == (player, why)][:count]
         self.claims = [claim for claim in self.claims if claim not in owed]
         return len(owed)
 
     def forget(self, why: str, player: int | None = None) -> None:
-        """What could be had was had, or was not there: by one player, or by all."""
+        """Drop the claims with a reason, of one player or of all, as they can no longer be met."""
         self.claims = [
             claim for claim in self.claims if claim.why != why or player not in (None, claim.player)
         ]
 
     def take_theft(self, player: int, sign: int) -> bool:
-        """Whether one card is due to be stolen from a player, or by him; then it no longer is."""
+        """Remove the claim on one stolen card of a player; return True if there was one."""
         for claim in self.claims:
             if (claim.player, claim.sign, claim.why, claim.counts) == (player, sign, ROBBER, 1):
                 self.claims.remove(claim)
@@ -138,11 +139,11 @@ class Ledger:
         return False
 
     def refuse(self, request: Message) -> None:
-        """Forget the claims of a request that was refused."""
+        """Drop the claims of a request that was refused."""
         self.claims = [claim for claim in self.claims if claim.observation.message is not request]
 
     def close(self) -> tuple[list[Claim], list[Entry]]:
-        """The turn is over: the claims that must have been met and were not, and the entries without one."""
+        """End the turn; return the required claims that were not met, and the entries without a claim."""
         unmet = [
             claim
             for claim in self.claims
@@ -153,7 +154,7 @@ class Ledger:
         return unmet, loose
 
     def keep(self, entry: Entry) -> None:
-        """Leave an entry for the next turn."""
+        """Keep an entry for the next turn."""
         entry.early = True
         self.entries.append(entry)
 
@@ -172,7 +173,7 @@ class Ledger:
 
 
 def same(one: Counts, other: Counts) -> bool:
-    """Whether two counts can be the same; those of one kind that are 0 may be left out."""
+    """Return True if two counts can be equal; kinds with a count of 0 may be omitted."""
     if isinstance(one, int) or isinstance(other, int):
         return total(one) == total(other)
     return plain(one) == plain(other)
@@ -184,7 +185,7 @@ def _fits(entry: Entry, claim: Claim) -> bool:
     if claim.kind is not None:
         return isinstance(entry.counts, int) or set(plain(entry.counts)) <= {claim.kind}
     if claim.why == ROLL and not entry.of_roll and total(claim.due) == 0:
-        # Only what the bank may not have had is left.
+        # Only kinds that the bank may have lacked are left.
         return False
     assert claim.counts is not None
     if not claim.partly:

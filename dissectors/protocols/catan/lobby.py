@@ -1,4 +1,4 @@
-"""Who is there, and what the server says of each player: names, colours, status, chat, refusals, the end."""
+"""Players and their status: names, colours, chat, refusals, disconnection."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import LOST, Message
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Player
 from kiebitz.dissectors.protocols.catan.hand import Counts, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER
-from kiebitz.dissectors.protocols.catan.phrases import words
+from kiebitz.dissectors.protocols.catan.phrases import counts_text
 from kiebitz.dissectors.protocols.catan.words import (
     BAUEN,
     DORF_BAUEN,
@@ -31,26 +31,26 @@ _HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "larg
 
 
 class Lobby:
-    """Takes what is said of players."""
+    """Handlers for messages about players."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: CatanContext) -> None:
         self._play = play
 
     def hallo(self, observation: Observation) -> None:
-        """The server greets: who it is."""
+        """Store the server's version."""
         if observation.message.direction == "s2c":
             self._play.set_state({"version": observation.fields["Version"][:200]}, "server")
 
     def willkommen(self, observation: Observation) -> None:
-        """A client gets his number."""
+        """Process the number that a client is given."""
         number = observation.fields["id"]
         self._join(observation, number)
         if observation.event is None:
-            # The others have heard of him first.
+            # Other clients were told of the player first.
             observation.event = self._play.players[number].joined
 
     def _join(self, observation: Observation, number: int, plays: bool = False) -> Player:
-        """A player who is connected; who `plays` is in the game that is on, if there is one."""
+        """Return a connected player; one that `plays` is added to the current game."""
         play = self._play
         before = play.players.get(number)
         known = play.known(number)
@@ -58,12 +58,12 @@ class Lobby:
             known.gone = False
             play.put_lobby(known)
             known.joined = play.tell(observation, "joined", known, {})
-        # A latecomer waits for the next game.
+        # A late player waits for the next game.
         in_game = play.game is not None and number in play.game.players
         return play.player(number) if plays or in_game else known
 
     def statusupdate(self, observation: Observation) -> None:
-        """A player as the server sees him now."""
+        """Process a player's status."""
         play = self._play
         told = observation.fields["Spieler"]
         status = told.get("Status")
@@ -95,7 +95,10 @@ class Lobby:
             play.tell(observation, "status", player, {"status": player.status, "points": player.points})
 
     def _plays(self, status: str | None) -> bool:
-        """Whether a status shows that somebody plays; in a game that was met in its middle, waiting does."""
+        """Return True if a status shows that a player is in the game.
+
+        In a game whose beginning was not recorded, waiting shows it, too.
+        """
         game = self._play.game
         if game is not None and not game.whole:
             return status not in (SPIEL_STARTEN, WARTET_AUF_BEGINN)
@@ -129,9 +132,8 @@ class Lobby:
             self._play.put_in(status, "phase")
 
     def _in_game(self, observation: Observation, player: Player, told: dict[str, Any]) -> None:
-        """Compare with what is known, and take over what is new."""
         play = self._play
-        # His own copy has the points that others are not shown, so the most is what he has.
+        # The player's own copy includes points that others do not see, so the maximum is right.
         points = max(
             (
                 copy.fields["Spieler"]["Siegpunkte"]
@@ -146,7 +148,7 @@ class Lobby:
                 play.put_player(player, what, value)
                 play.count_points()
         if play.game is not None and not play.game.whole:
-            # How it came about was not seen; from its beginning on, it is told when it changes.
+            # Its award was not recorded; otherwise a message announces it.
             for what, place in _HONOURS.items():
                 if told.get(what):
                     play.put_in(player.id, place)
@@ -168,14 +170,14 @@ class Lobby:
         was_known = hand.is_known
         agrees = hand.tell(counts)
         if not agrees and play.is_whole():
-            known = words(ours) if ours is not None and ours != total(counts) else "other cards"
+            known = counts_text(ours) if ours is not None and ours != total(counts) else "other cards"
             play.flaw_of(
                 observation,
                 "total-mismatch",
                 "Spieler",
                 "Rohstoffe",
                 player=player.name,
-                told=words(counts),
+                told=counts_text(counts),
                 known=known,
                 count=ours,
             )
@@ -183,7 +185,7 @@ class Lobby:
             play.put_hand(player)
 
     def _untold_theft(self, observation: Observation, player: Player, told: int) -> bool:
-        """Whether the difference is one card that was stolen, as some servers tell only the two of them."""
+        """Emit a theft that explains the difference, as some servers send it only to the two players."""
         game, hand = self._play.game, player.hand
         assert hand.total is not None
         sign = told - hand.total
@@ -199,7 +201,7 @@ class Lobby:
         return True
 
     def _untold_discard(self, observation: Observation, player: Player, told: int) -> bool:
-        """Whether what is missing was given up because of the robber, as some servers tell nobody."""
+        """Emit a discard that explains the difference, as some servers do not send it."""
         play = self._play
         hand = player.hand
         assert hand.total is not None
@@ -221,10 +223,10 @@ class Lobby:
         return True
 
     def _cards(self, observation: Observation, player: Player) -> None:
-        """Take over what is told of development cards, if it is more than was known.
+        """Apply the development cards of a status if they are more precise.
 
-        What contradicts is left until the turn is over: some servers tell a card that is bought first here,
-        and some show a player fewer of his own cards than they show others.
+        Contradictions are resolved at the end of the turn: some servers show a bought card here first, and
+        some show a player fewer of its own cards than they show others.
         """
         told = [
             copy.fields["Spieler"]["Entwicklungskarten"]
@@ -239,10 +241,8 @@ class Lobby:
             self._play.put_cards(player)
         player.cards_told = own
 
-    # Talk.
-
     def chat(self, observation: Observation) -> None:
-        """Somebody says something; the server, if nobody is named."""
+        """Emit a chat message of a player, or of the server."""
         number = observation.fields.get("Absender")
         known = self._play.players.get(number) if number is not None else None
         name = known.name if known is not None else "the server"
@@ -252,13 +252,11 @@ class Lobby:
         observation.event = self._play.emit("chat", observation.ts_ns, actor, data, game)
 
     def refused(self, observation: Observation, number: int | None, request: Message | None) -> None:
-        """The server does not do what was asked."""
+        """Emit the refusal of a request."""
         play = self._play
         player = play.players.get(number) if number is not None else None
         what = request.name if request is not None else None
         play.tell(observation, "refused", player, {"what": what, "why": observation.fields["Meldung"][:1000]})
-
-    # Leaving.
 
     def _gone(self, observation: Observation, player: Player, reason: str) -> None:
         self._play.tell(observation, "left", player, {"reason": reason})
@@ -266,7 +264,7 @@ class Lobby:
         self._play.abort(observation.ts_ns, reason)
 
     def remove(self, number: int) -> None:
-        """A player is no longer connected; one who is in the game is still known there."""
+        """Remove a player that has disconnected; a player of the current game remains known there."""
         play = self._play
         known = play.players.get(number)
         if known is None:

@@ -1,4 +1,4 @@
-"""Counts and places as they read in verdicts and in the sentences of events."""
+"""Texts for counts and places in diagnostics and in the sentences of events."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kiebitz.dissectors.protocols.catan.board import Spot
 from kiebitz.dissectors.protocols.catan.hand import Counts
 
 
-def words(counts: Counts | None) -> str:
-    """Counts as they are written in a sentence."""
+def counts_text(counts: Counts | None) -> str:
+    """Return counts as text: `2 Holz, 1 Erz`, or `3 cards` if they are hidden."""
     if counts is None:
         return "nothing that is known"
     if isinstance(counts, int):
@@ -18,19 +18,19 @@ def words(counts: Counts | None) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing"
 
 
-def where_words(where: Spot) -> str:
-    """A spot as it is written in a sentence."""
+def spot_text(where: Spot) -> str:
+    """Return an edge or corner as text: the coordinates of its fields."""
     return " ".join(f"({x},{y})" for x, y in where)
 
 
 def resource_words(counts: Any) -> str:
-    """Return counts in the sentence of an event: `2 Holz, 1 Erz`, or `3 cards` where they are hidden."""
-    return words(counts) if isinstance(counts, dict | int) else UNKNOWN
+    """Return the text of counts in an event, which may be invalid."""
+    return counts_text(counts) if isinstance(counts, dict | int) else UNKNOWN
 
 
 def place_words(place: Any) -> str:
-    """Return a place on the board in the sentence of an event: the coordinates of the fields that meet."""
+    """Return the text of an edge or corner in an event, which may be invalid."""
     try:
-        return where_words(tuple((field["x"], field["y"]) for field in place))
+        return spot_text(tuple((field["x"], field["y"]) for field in place))
     except (TypeError, KeyError):
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""What people ask of games of Catan in SQL."""
+"""Example SQL queries for games of Catan."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Why resources come and go: what is told as Ertrag and Kosten, clauses 10.3 and 10.4; trade overseas.
+"""Resources gained and paid (`Ertrag` and `Kosten`, clauses 10.3 and 10.4); trade overseas.
 
-What they are for stands in the ledger, or is guessed from the turn.
+The reason comes from the ledger, or is guessed from the turn.
 """
 
 from __future__ import annotations
@@ -9,36 +9,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from kiebitz.dissectors.protocols.catan.hand import Counts, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
-from kiebitz.dissectors.protocols.catan.phrases import words
+from kiebitz.dissectors.protocols.catan.phrases import counts_text
 from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
 
 _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
 
 
 class Resources:
-    """Takes the gains and the payments."""
+    """Handlers for gains and payments of resources."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: CatanContext) -> None:
         self._play = play
 
     def ertrag(self, observation: Observation) -> None:
-        """A player gains resources."""
+        """Process a player's gain of resources."""
         self._enter(observation, 1)
 
     def kosten(self, observation: Observation) -> None:
-        """A player pays, or loses, resources."""
+        """Process a player's payment or loss of resources."""
         self._enter(observation, -1)
 
     def claim(self, *claims: Claim) -> None:
-        """Something must, or may, come or go; several claims together are of one observation."""
+        """Add expected or possible gains and payments; several claims together belong to one observation."""
         game = self._play.game
         if game is not None:
             found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
-            # Only the last can complete what was claimed.
+            # Only the last entry can complete the claims.
             for entry, claim in found[-1:]:
                 self._explained(entry, claim)
 
@@ -47,7 +47,7 @@ class Resources:
         player = play.player(observation.fields["Spieler"])
         counts: Counts = observation.fields["Rohstoffe"]
         if not (counts if isinstance(counts, int) else any(counts.values())):
-            # Some servers tell every player what he gains, even if it is nothing.
+            # Some servers send an `Ertrag` to every player, even if it is empty.
             if play.game is not None:
                 observation.event = play.game.roll
             return
@@ -66,7 +66,7 @@ class Resources:
         if sign < 0:
             play.game.yielding = False
             if player.id == play.game.turn:
-                # Whoever trades or builds has got already what he could.
+                # A player that trades or builds has already received everything due to it.
                 play.game.ledger.forget(ROBBER)
                 play.game.ledger.forget(MONOPOLY)
         entry = Entry(observation, player.id, sign, counts, of_roll=play.game.yielding)
@@ -74,11 +74,13 @@ class Resources:
         if sign > 0:
             player.hand.gain(counts)
         elif not player.hand.pay(counts) and play.game.whole:
-            play.flaw_of(observation, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
+            play.flaw_of(
+                observation, "below-zero", "Rohstoffe", player=player.name, counts=counts_text(counts)
+            )
         play.put_hand(player)
-        why = entry.why or _likely(play.game, player, sign, counts)
+        why = entry.why or _likely_reason(play.game, player, sign, counts)
         if why == ROBBER:
-            # The two of them see it, nobody else.
+            # Only the two players involved see the resource.
             play.game.robbed = player.id if sign < 0 else play.game.robbed
             both = (play.game.turn, play.game.robbed, player.id)
             names = sorted({name for name in map(play.name, both) if name is not None})
@@ -86,7 +88,7 @@ class Resources:
         elif why is None and any(
             isinstance(copy.fields.get("Rohstoffe"), int) for copy in observation.messages
         ):
-            # Nothing that the others see explains it.
+            # No event that the others see explains it.
             data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
         if why == DISCARD:
             player.discard = None
@@ -99,7 +101,7 @@ class Resources:
         else:
             self._overseas(play.game, entry)
 
-    # Trade overseas: no message of the server's says that it was one.
+    # Trade overseas has no message of its own; it is recognised by its payment and its gain.
 
     def _explained(self, entry: Entry, claim: Claim) -> None:
         game = self._play.game
@@ -110,7 +112,7 @@ class Resources:
             self._sea_trade(game, entry, plain(wanted["Angebot"]), plain(wanted["Nachfrage"]))
 
     def _overseas(self, game: CatanGame, entry: Entry) -> None:
-        """Whether this and what was told before are the two halves of a trade overseas."""
+        """Emit a trade overseas if this entry and an earlier one are its two halves."""
         for other in game.ledger.entries:
             if other.player != entry.player or other.sign == entry.sign:
                 continue
@@ -145,21 +147,21 @@ class Resources:
                 "trade-rate",
                 "Rohstoffe",
                 player=player.name,
-                gained=words(gained),
-                paid=words(paid),
+                gained=counts_text(gained),
+                paid=counts_text(paid),
                 rates=best,
             )
 
 
-def _likely(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:
-    """The likely reason for a change of resources that is announced before its cause."""
+def _likely_reason(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:
+    """Return the likely reason for a change of resources that is announced before its cause."""
     if game.in_setup:
         return "start" if sign > 0 else None
     if any(_is_traded(trade, player.id, sign, counts) for trade in game.trades.values()):
         return "trade"
     turn = game.players.get(game.turn) if game.turn is not None else None
     if turn is not None and total(counts) == 1:
-        # What somebody else pays, and whose turn it is then gains, is stolen.
+        # A card that another player loses and the player whose turn it is gains is stolen.
         stolen = (
             player is not turn if sign < 0 else any(_is_theft(game, entry) for entry in game.ledger.entries)
         )
@@ -173,12 +175,11 @@ def _likely(game: CatanGame, player: Player, sign: int, counts: Counts) -> str |
 
 
 def _is_theft(game: CatanGame, entry: Entry) -> bool:
-    """Whether an entry without a claim is one card that somebody pays whose turn it is not."""
     return entry.sign < 0 and entry.player != game.turn and total(entry.counts) == 1
 
 
 def _is_traded(trade: Trade, player: int, sign: int, counts: Counts) -> bool:
-    """Whether this is what a player pays or gains by a trade that somebody would take."""
+    """Return True if the counts are the player's share of a trade that a player has accepted."""
     if not trade.accepted or player not in (trade.player, *trade.accepted):
         return False
     gives = (player == trade.player) == (sign < 0)

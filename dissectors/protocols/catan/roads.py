@@ -1,6 +1,6 @@
-"""How long a player's longest road is: the most of his roads that can be gone along in one go.
+"""The length of a player's longest road: the longest trail over the player's roads.
 
-A road may be gone along once; another player's building on a corner ends the way there.
+A road counts once; another player's building on a corner interrupts the trail.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from kiebitz.dissectors.protocols.catan.game import PIECES, Building
 from kiebitz.dissectors.protocols.catan.words import STRASSE
 
 
-class Built(Protocol):
-    """What is built, and what of it is a player's."""
+class RoadNetwork(Protocol):
+    """The buildings of a game, by place and by owner."""
 
     buildings: dict[Spot, Building]
 
     def owned(self, owner: int, *types: str) -> list[Spot]:
-        """Where a player's buildings of these types stand."""
+        """Return the places of a player's buildings of these types."""
 
 
-def longest_road(game: Built, board: Board, owner: int) -> int | None:
-    """The length of a player's longest road; None if he has more roads than there are.
+def longest_road(game: RoadNetwork, board: Board, owner: int) -> int | None:
+    """Return the length of a player's longest road; None if it has more roads than there are pieces.
 
-    The ways that are looked at are few only as long as the roads are. What is no edge leads nowhere.
+    That limit bounds the number of trails. Roads that are not on an edge are ignored.
     """
     roads = [road for road in game.owned(owner, STRASSE) if board.is_edge(road)]
     if len(roads) > PIECES[STRASSE]:
@@ -39,7 +39,7 @@ def longest_road(game: Built, board: Board, owner: int) -> int | None:
     }
     longest = 0
     for corner in at:
-        # Ways still to be looked at: where they have come to, and along which roads, a bit for each.
+        # Trails to extend: the corner reached, and a bit mask of the roads used.
         ways = [(corner, 0)]
         while ways:
             here, gone = ways.pop()

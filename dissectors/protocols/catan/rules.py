@@ -1,4 +1,4 @@
-"""What the table of a Catan server checks: a row for each rule."""
+"""The rules that the table of a Catan server checks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ RULES = (
     Rule(
         "cannot-pay",
         None,
-        "{request}: that takes {cost}, and there is not as much {missing}",
+        "{request}: this costs {cost}, but the player has too little {missing}",
         severity="warning",
     ),
     Rule("bad-place/asked", None, "{request}: {problem}", severity="warning"),
-    Rule("bad-target/asked", None, "{request}: player {target} has nothing there", severity="warning"),
+    Rule("bad-target/asked", None, "{request}: player {target} has no building there", severity="warning"),
     Rule("card-not-allowed/asked", None, "{request}: {problem}", severity="warning"),
     Rule(
         "trade-rate/asked",
@@ -42,7 +42,7 @@ RULES = (
     Rule(
         "robber-stays",
         "Räuber versetzt",
-        "the robber goes to {place}: it stands there already",
+        "the robber moves to {place}, where it already is",
         "another field",
         severity="warning",
         clause=_GAME,
@@ -50,7 +50,7 @@ RULES = (
     Rule(
         "bad-place/robber",
         "Räuber versetzt",
-        "the robber goes to {place}: that is no field of the island",
+        "the robber moves to {place}, which is not a field of the island",
         "another field",
         severity="warning",
         clause=_GAME,
@@ -58,14 +58,14 @@ RULES = (
     Rule(
         "bad-target",
         "Räuber versetzt",
-        "{player} is robbed, and has nothing beside {place}",
+        "{player} is robbed, but has no building at {place}",
         "a player with a village or city there",
         clause="11.3 Räuber versetzen",
     ),
     Rule(
         "untold-discard",
         "Statusupdate",
-        "the server tells nobody what is given up because of the robber",
+        "the server does not send the cards discarded because of the robber",
         "Kosten",
         group="state",
         severity="note",
@@ -76,7 +76,7 @@ RULES = (
         "bad-place",
         "Bauvorgang",
         "{player} builds {piece} at {place}: {problem}",
-        "a place where it may stand",
+        "an allowed place",
         clause=_BOTH,
     ),
     Rule(
@@ -96,7 +96,7 @@ RULES = (
     Rule(
         "too-many-pieces",
         "Bauvorgang",
-        "{player} builds {piece}, and has {most} already",
+        "{player} builds {piece}, but has {most} already",
         "at most {most}",
         severity="warning",
         clause=_GAME,
@@ -113,31 +113,29 @@ RULES = (
     ),
     Rule("largest-army", "Größte Rittermacht", "{player} has played {knights} knights", "at least {least}"),
     # Resources.
-    Rule("wrong-yield", None, "{player} must gain {due} ({why}), but it is {counts}", "{due}", clause=_YIELD),
-    # What yields nothing may do so by a server's own rules: where its robber stands, how much there is.
+    Rule("wrong-yield", None, "{player} must gain {due} ({why}), but gains {counts}", "{due}", clause=_YIELD),
+    # A server's own rules may yield nothing: position of the robber, cards left in the bank.
     Rule(
         "missing-yield",
         None,
-        "{player} must gain {due} ({why}), but nothing came of it",
+        "{player} must gain {due} ({why}), but gains nothing",
         "{due}",
         severity="warning",
         clause=_YIELD,
     ),
-    Rule("wrong-cost", None, "{player} must pay {due} ({why}), but it is {counts}", "{due}", clause=_COST),
-    Rule(
-        "missing-cost", None, "{player} must pay {due} ({why}), but nothing came of it", "{due}", clause=_COST
-    ),
+    Rule("wrong-cost", None, "{player} must pay {due} ({why}), but pays {counts}", "{due}", clause=_COST),
+    Rule("missing-cost", None, "{player} must pay {due} ({why}), but pays nothing", "{due}", clause=_COST),
     Rule(
         "unexplained-gain",
         "Ertrag",
-        "{player} gains {counts}, and no rule says why",
+        "{player} gains {counts} for no known reason",
         severity="warning",
         clause=_BOTH,
     ),
     Rule(
         "unexplained-cost",
         "Kosten",
-        "{player} pays {counts}, and no rule says why",
+        "{player} pays {counts} for no known reason",
         severity="warning",
         clause=_BOTH,
     ),
@@ -152,14 +150,14 @@ RULES = (
     Rule(
         "below-zero",
         "Kosten",
-        "{player} pays {counts}, and has not got as many",
+        "{player} pays {counts}, but does not have that many",
         severity="warning",
         clause=_BOTH,
     ),
     Rule(
         "total-mismatch",
         "Statusupdate",
-        "{player} has {told}, but by all that was told {known}",
+        "{player} has {told}, but by earlier messages {known}",
         "{count}",
         group="state",
         severity="warning",
@@ -169,7 +167,7 @@ RULES = (
     Rule(
         "no-trade",
         "Handel ausgeführt",
-        "{player} and {partner} trade, but no offer of his is open",
+        "{player} and {partner} trade, but {player} has no open offer",
         "Handelsangebot",
     ),
 )

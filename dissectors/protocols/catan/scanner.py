@@ -1,8 +1,7 @@
-"""JSON's structure, byte by byte: where a value ends, where it is broken, and where a part of it stands.
+"""JSON's structure, byte by byte: the end of a value, its first error, and the location of its parts.
 
-The parsers at hand take a whole text and say little about a broken one. A stream has no whole texts, so
-`Scanner` keeps its place in one that still grows: no byte of it is looked at again, however long it is and in
-however small pieces it comes.
+The available parsers need a whole text and report little about a broken one. `Scanner` keeps its position in
+a text that still grows, so no byte is examined twice, however long the text and however small its pieces.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ import msgspec
 from kiebitz.dissectors.grammar.patching import Path, Place
 
 DEPTH_LIMIT = 64
-"""How many objects and lists may stand inside each other."""
+"""Maximum nesting depth of objects and lists."""
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _TEXT = {
     False: re.compile(rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'),
     True: re.compile(rb'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'),
 }
-"""What may stand in a string, without and with raw control characters."""
+"""The contents of a string, without and with raw control characters."""
 _ESCAPE_BEGUN = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3}+)?+")
 _OF_A_NUMBER = re.compile(rb"[-+.0-9eE]*+")
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?")
@@ -38,7 +37,7 @@ _CONTROLS = {ord("\t"): "a tab", ord("\n"): "a line feed", ord("\r"): "a carriag
 _State = Literal[
     "value", "value or end", "name", "name or end", "colon", "more", "string", "number", "done", "broken"
 ]
-"""What the next byte is part of; *more* is a comma or the end of the object or list."""
+"""The token that the next byte belongs to; *more* is a comma or the end of the object or list."""
 
 _EXPECTED: dict[_State, str] = {
     "value": "a value",
@@ -56,10 +55,10 @@ _A_HEX_DIGIT = "four hexadecimal digits"
 _NO_DEEPER = f"no more than {DEPTH_LIMIT} objects and lists inside each other"
 
 
-class Broken(msgspec.Struct, frozen=True):
-    """No JSON: at byte `offset` stands `found`, of `length` bytes, and `expected` should stand there.
+class SyntaxProblem(msgspec.Struct, frozen=True):
+    """A syntax error: at byte `offset` there is `found`, of `length` bytes, where `expected` is required.
 
-    Both are words for a person to read. At the end of the data nothing stands, and `length` is 0.
+    Both are texts for people. At the end of the data, `length` is 0.
     """
 
     offset: int
@@ -69,10 +68,10 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 class Scanner:
-    """Reads one JSON value in bytes that grow; `at` is the next byte to look at.
+    """A scanner of one JSON value in growing data; `at` is the next byte to examine.
 
-    Once the value `is_complete`, `at` is its end, and once it `is_broken`, the place of what is wrong.
-    `raw_controls` lets control characters into strings, a line feed too, which JSON does not allow.
+    Once the value `is_complete`, `at` is its end; once it `is_broken`, the offset of the error.
+    `raw_controls` allows control characters in strings, including line feeds, which JSON does not.
     """
 
     def __init__(self, at: int = 0, raw_controls: bool = False) -> None:
@@ -80,13 +79,13 @@ class Scanner:
         self._text = _TEXT[raw_controls]
         self._state: _State = "value"
         self._open = bytearray()
-        """What will close the objects and lists that have begun."""
+        """The closing brackets of the open objects and lists."""
         self._is_name = False
-        """Whether the string that has begun is the name of a member."""
+        """True if the current string is a member's name."""
         self._number = 0
-        """Where the number begins that has begun."""
+        """Offset of the current number."""
         self._expected = ""
-        """What should stand at `at`, once it is broken."""
+        """What is required at `at`, once it is broken."""
 
     @property
     def is_complete(self) -> bool:
@@ -97,11 +96,11 @@ class Scanner:
         return self._state == "broken"
 
     def expects_value(self, at: int) -> bool:
-        """Whether all before `at` is read, and a value may stand there."""
+        """Return True if everything before `at` is read and a value may follow."""
         return self.at == at and self._state in ("value", "value or end")
 
     def scan(self, data: bytes | bytearray, end: int) -> None:
-        """Read on, up to `end`: no byte from there on is looked at."""
+        """Continue up to `end`; no byte from there on is examined."""
         state = self._state
         while self.at < end and state not in ("done", "broken"):
             before = self.at
@@ -116,12 +115,12 @@ class Scanner:
                 else:
                     self._take(byte, data, end)
             if self.at == before and state == self._state:
-                # A word or an escape is cut here.
+                # A word or an escape is incomplete.
                 return
             state = self._state
 
     def expected_at_end(self, data: bytes) -> str | None:
-        """What should still come if this is all; None if the value can be complete."""
+        """Return what is missing if the data ends here; None if the value may be complete."""
         if self._state == "number":
             self._end_number(data, len(data))
         if self._state == "broken":
@@ -135,11 +134,9 @@ class Scanner:
         return self._wanted()
 
     def _wanted(self) -> str:
-        """What may stand where the next token begins."""
         return f'"," or "{chr(self._open[-1])}"' if self._state == "more" else _EXPECTED[self._state]
 
     def _take(self, byte: int, data: bytes | bytearray, end: int) -> None:
-        """Take the token that begins with `byte`."""
         state = self._state
         if state in ("value", "value or end"):
             if byte != ord("]") or state == "value":
@@ -205,7 +202,6 @@ class Scanner:
             self._end_number(data, self.at)
 
     def _end_number(self, data: bytes | bytearray, end: int) -> None:
-        """See whether what stands up to `end` is a number."""
         number = _NUMBER.match(data, self._number, end)
         upto = number.end() if number is not None else self._number + 1
         begun = _FRACTION_BEGUN.match(data, upto, end)
@@ -230,8 +226,8 @@ class Scanner:
         self._state = "broken"
 
 
-def first_error(data: bytes) -> Broken | None:
-    """What is wrong first; None if this is one value with nothing but blanks around it."""
+def first_error(data: bytes) -> SyntaxProblem | None:
+    """Return the first error; None if the data is one value with only blanks around it."""
     scanner = Scanner()
     scanner.scan(data, len(data))
     expected = scanner.expected_at_end(data)
@@ -241,37 +237,37 @@ def first_error(data: bytes) -> Broken | None:
         if at == len(data):
             return None
         expected = _EXPECTED["done"]
-    found, length = _what_stands(data, at)
-    return Broken(at, length, found, expected)
+    found, length = _describe_token(data, at)
+    return SyntaxProblem(at, length, found, expected)
 
 
 def place_of(data: bytes, path: Sequence[str | int]) -> Place:
-    """Where in a valid object the value at a path stands: names of members, and numbers of list items from 0.
+    """Return the location of the value at a path in a valid object: member names, and list indices from 0.
 
-    Of members with the same name the last counts. If there is none, the value nearest to it that encloses it.
+    Of members with the same name the last counts. If there is none, it is the nearest value that encloses it.
     """
     return _nearest(data, path)[1]
 
 
 def key_place_of(data: bytes, path: Sequence[str | int]) -> Place:
-    """Where the name of the member at a path stands, its quotes too.
+    """Return the location of a member's name, including its quotes.
 
-    What is not there, or has no name, is in the place that `place_of` gives.
+    Without such a member or a name, it is the location that `place_of` returns.
     """
     name, value = _nearest(data, path)
     return name or value
 
 
 def places_of(data: bytes, paths: Iterable[Path]) -> dict[Path, Place]:
-    """Where in a valid object the values at these paths stand, and those around them, if they are there.
+    """Return the locations of the values at these paths, and of those around them, as far as they exist.
 
-    However many there are, the data is read as often as a path has steps, and not more often.
+    The data is read once per step of the longest path, however many paths there are.
     """
     return {path: value for path, (_, value) in _find(data, [*paths]).items()}
 
 
 def _nearest(data: bytes, path: Sequence[str | int]) -> tuple[Place | None, Place]:
-    """The name, if it has one, and the value at a path, or of what encloses it the value only."""
+    """Return the locations of name and value at a path; of an enclosing value, without the name."""
     whole = tuple(path)
     found = _find(data, [whole])
     longest = max(found, key=len)
@@ -280,7 +276,6 @@ def _nearest(data: bytes, path: Sequence[str | int]) -> tuple[Place | None, Plac
 
 
 def _find(data: bytes, paths: Sequence[Path]) -> dict[Path, tuple[Place | None, Place]]:
-    """The names, if they have one, and the values at these paths and around them, if they are there."""
     start = _end(_BLANKS, data, 0, len(data))
     found: dict[Path, tuple[Place | None, Place]] = {
         (): (None, (start, len(data.rstrip(b" \t\r\n")) - start))
@@ -300,7 +295,7 @@ def _find(data: bytes, paths: Sequence[Path]) -> dict[Path, tuple[Place | None, 
 
 
 def _members(data: bytes, start: int) -> Iterator[Sequence[Place]]:
-    """Of the object or list that begins at `start`: each member's name and value, or each item's value."""
+    """Yield the locations of each member's name and value, or of each item, from `start` on."""
     depth = begun = 0
     places: list[Place] = []
     for token in _TOKEN.finditer(data, start):
@@ -327,10 +322,10 @@ def _members(data: bytes, start: int) -> Iterator[Sequence[Place]]:
 
 
 def tokens(data: bytes, upto: int) -> Iterator[Place]:
-    """Where the strings, brackets, commas, numbers and words of JSON stand that is valid up to an offset."""
+    """Yield the locations of strings, brackets, commas, numbers and words in JSON, valid up to an offset."""
     end = 0
     for token in _TOKEN.finditer(data):
-        # A quotation mark that is no part of a token begins a string without an end.
+        # A quotation mark outside a token begins an unterminated string.
         if token.end() > upto or data.find(b'"', end, token.start()) >= 0:
             return
         end = token.end()
@@ -338,13 +333,13 @@ def tokens(data: bytes, upto: int) -> Iterator[Place]:
 
 
 def name_at(data: bytes, place: Place) -> str:
-    """What the string says that stands there."""
+    """Return the text of the string at a location."""
     text = data[place[0] : place[0] + place[1]].decode("utf-8", "replace")
     return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
-def _what_stands(data: bytes, at: int) -> tuple[str, int]:
-    """The word, character or byte at `at` as it can be told, and its length in bytes."""
+def _describe_token(data: bytes, at: int) -> tuple[str, int]:
+    """Return a description of the word, character or byte at `at`, and its length in bytes."""
     if at >= len(data):
         return "the end", 0
     text = data[at : at + 80].decode("utf-8", "replace")
@@ -360,7 +355,7 @@ def _what_stands(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes | bytearray, at: int, end: int) -> int:
-    """Where a pattern that matches anywhere ends, if it begins at `at`."""
+    """Return the end of a match at `at` of a pattern that also matches the empty string."""
     match = pattern.match(data, at, end)
     assert match is not None
     return match.end()

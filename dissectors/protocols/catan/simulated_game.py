@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kiebitz.dissectors.protocols.catan.board import Place, Spot, at, spot
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot, at, spot
 from kiebitz.dissectors.protocols.catan.game import BANK, CARD_COST, COSTS, Building
-from kiebitz.dissectors.protocols.catan.granting import Refused, require
-from kiebitz.dissectors.protocols.catan.island import Island
-from kiebitz.dissectors.protocols.catan.made_map import made_map
+from kiebitz.dissectors.protocols.catan.island import IslandModel
+from kiebitz.dissectors.protocols.catan.random_map import random_map
+from kiebitz.dissectors.protocols.catan.refusal import RequestRefused, require
 from kiebitz.dissectors.protocols.catan.roads import longest_road
 from kiebitz.dissectors.protocols.catan.simulated_trade import TRADING, Market
 from kiebitz.dissectors.protocols.catan.words import (
@@ -66,12 +66,12 @@ class SimulatedGame:
     def __init__(self, host: CatanServer, players: list[int]) -> None:
         self._host = host
         self._chance = host.random
-        self.karte = made_map(self._chance)
+        self.karte = random_map(self._chance)
         self.owners = {player: Owner() for player in players}
         self.winner: int | None = None
         self.longest: int | None = None
         self.army: int | None = None
-        self._island = Island(self.karte)
+        self._island = IslandModel(self.karte)
         self._order = self._chance.sample(players, len(players))
         self._founding = [*self._order, *reversed(self._order)]
         self._village: Spot = ()
@@ -105,10 +105,8 @@ class SimulatedGame:
         elif name in TRADING:
             TRADING[name](self._market, player, fields)
         else:
-            raise Refused(f"{name} geht jetzt nicht")
+            raise RequestRefused(f"{name} geht jetzt nicht")
         self._judge(player)
-
-    # Preconditions.
 
     def may(self, player: int, *statuses: str) -> None:
         """Raise Refused unless the player has one of these statuses."""
@@ -128,8 +126,6 @@ class SimulatedGame:
     def rates(self, player: int) -> dict[str, int]:
         """Return the rates at which a player trades with the bank."""
         return self._island.board.rates(self._island.towns(player))
-
-    # Effects.
 
     def gain(self, player: int, counts: Counts) -> None:
         """Give a player resources, and tell all clients."""
@@ -166,8 +162,6 @@ class SimulatedGame:
             self._host.broadcast(GRÖSSTE_RITTERMACHT, Spieler=player)
         if not self._founding and player == self.turn and self.points(player) >= POINTS:
             self.winner = player
-
-    # Turns.
 
     def _roll(self, player: int, fields: Fields) -> None:
         self.may(player, WÜRFELN)
@@ -231,8 +225,6 @@ class SimulatedGame:
         else:
             self._host.statuses[player] = WÜRFELN
 
-    # The robber.
-
     def _move_robber(self, player: int, fields: Fields) -> None:
         self.may(player, RÄUBER_VERSETZEN)
         to, target = self._robbed(player, fields)
@@ -240,13 +232,13 @@ class SimulatedGame:
         self._host.broadcast("Räuber versetzt", Spieler=player, Ort=_ort(to), **_target(target))
         self._steal(player, to, target)
 
-    def _robbed(self, player: int, fields: Fields) -> tuple[Place, int | None]:
+    def _robbed(self, player: int, fields: Fields) -> tuple[Hex, int | None]:
         to, target = at(fields["Ort"]), fields.get("Ziel")
         require(to in self._island.land and to != self._island.robber, "Dort kann der Räuber nicht hin")
         require(target is None or target in self._island.robbable(player, to), "Dort wohnt niemand")
         return to, target
 
-    def _steal(self, player: int, to: Place, target: int | None) -> None:
+    def _steal(self, player: int, to: Hex, target: int | None) -> None:
         self._island.robber = to
         held = sorted(self.owners[target].hand.elements()) if target is not None else []
         if target is None or not held:
@@ -257,8 +249,6 @@ class SimulatedGame:
         both = [player, target]
         self._host.broadcast("Kosten", both, Spieler=target, Rohstoffe=stolen)
         self._host.broadcast("Ertrag", both, Spieler=player, Rohstoffe=stolen)
-
-    # Building.
 
     def _build(self, player: int, fields: Fields) -> None:
         where, typ = spot(map(at, fields["Ort"])), fields["Typ"]
@@ -293,8 +283,6 @@ class SimulatedGame:
             island.in_setup = False
             self._next(self._order[0])
 
-    # Cards.
-
     def _buy(self, player: int, fields: Fields) -> None:
         self.may(player, HANDELN_ODER_BAUEN)
         self.afford(player, CARD_COST)
@@ -306,7 +294,6 @@ class SimulatedGame:
         self._host.broadcast("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
 
     def _card(self, player: int, card: str) -> None:
-        """Raise Refused unless a player may play this card now."""
         self.may(player, HANDELN_ODER_BAUEN, *([WÜRFELN] if card == "Ritter" else []))
         owner = self.owners[player]
         require(not self._played and owner.cards[card] > owner.new[card], "Diese Karte geht nicht")
@@ -334,7 +321,7 @@ class SimulatedGame:
         if laid != roads:
             for road in laid:
                 del self._island.buildings[road]
-            raise Refused("Dort kann nicht gebaut werden")
+            raise RequestRefused("Dort kann nicht gebaut werden")
         self._play(player, "Straßenbau")
         self._host.broadcast("Straßenbaukarte ausspielen", **{"Spieler": player, **fields})
         for road in roads:
@@ -377,7 +364,7 @@ _REQUESTS: dict[str, Callable[[SimulatedGame, int, Fields], None]] = {
 }
 
 
-def _towns(island: Island) -> list[tuple[Spot, tuple[int, str]]]:
+def _towns(island: IslandModel) -> list[tuple[Spot, tuple[int, str]]]:
     return [
         (where, (building.owner, building.typ))
         for where, building in island.buildings.items()
@@ -385,7 +372,7 @@ def _towns(island: Island) -> list[tuple[Spot, tuple[int, str]]]:
     ]
 
 
-def _ort(place: Place) -> dict[str, int]:
+def _ort(place: Hex) -> dict[str, int]:
     return {"x": place[0], "y": place[1]}
 
 

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from kiebitz.dissectors.conformance.bots import Disconnect, SendMessage, SimulatedServer
-from kiebitz.dissectors.protocols.catan.granting import Refused
+from kiebitz.dissectors.protocols.catan.refusal import RequestRefused
 from kiebitz.dissectors.protocols.catan.simulated_game import Fields, SimulatedGame
 from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
@@ -35,8 +35,6 @@ class CatanServer(SimulatedServer):
         self._shown: dict[int, dict[str, Any]] = {}
         self._game: SimulatedGame | None = None
 
-    # Connections.
-
     def _client_connected(self, connection: int, address_index: int) -> None:
         self._send_to(connection, "Hallo", Version="Kiebitz 1.0 (Probe)", Protokoll="1.0")
 
@@ -60,7 +58,7 @@ class CatanServer(SimulatedServer):
             return
         try:
             self._request(player, name, fields)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             self._send_to(connection, "Fehler", Meldung=str(refusal))
             return
         self._update()
@@ -74,7 +72,6 @@ class CatanServer(SimulatedServer):
             self._begin()
 
     def _request(self, player: int, name: str, fields: Fields) -> None:
-        """Carry out a player's request. Raises Refused."""
         match name:
             case "Chatnachricht senden":
                 self.broadcast("Chatnachricht", Absender=player, Nachricht=fields["Nachricht"])
@@ -86,9 +83,7 @@ class CatanServer(SimulatedServer):
             case _ if self._game is not None:
                 self._game.request(player, name, fields)
             case _:
-                raise Refused(f"{name} geht jetzt nicht")
-
-    # The lobby.
+                raise RequestRefused(f"{name} geht jetzt nicht")
 
     def _join(self, connection: int) -> None:
         if self._game is not None or len(self._numbers_at) >= _MAX_PLAYERS:
@@ -107,7 +102,7 @@ class CatanServer(SimulatedServer):
     def _make_ready(self, player: int) -> None:
         others = [other for other in self.statuses if self.statuses[other] == WARTET_AUF_BEGINN]
         if self._colours.get(player) in (None, *(self._colours[other] for other in others)):
-            raise Refused("Farbe bereits vergeben")
+            raise RequestRefused("Farbe bereits vergeben")
         self.statuses[player] = WARTET_AUF_BEGINN
 
     def _begin(self) -> None:
@@ -127,8 +122,6 @@ class CatanServer(SimulatedServer):
         self.statuses = dict.fromkeys(self.statuses, SPIEL_STARTEN)
         self._update()
 
-    # Sending.
-
     def broadcast(self, name: str, shown_to: Collection[int] | None = None, /, **fields: Any) -> None:
         """Queue a message to all clients; hidden cards are shown only to the players `shown_to`."""
         for connection, player in self._numbers_at.items():
@@ -136,7 +129,6 @@ class CatanServer(SimulatedServer):
             self._queue(SendMessage(name, fields if is_open else _hidden(fields), connection))
 
     def _update(self) -> None:
-        """Send the status of each player that has changed."""
         for player in [*self.statuses]:
             now = self._spieler(player, is_open=True)
             if now != self._shown.get(player):
@@ -166,7 +158,6 @@ class CatanServer(SimulatedServer):
 
 
 def _hidden(fields: Fields) -> dict[str, Any]:
-    """Return the fields with totals in place of cards."""
     hidden = dict(fields)
     for key in ("Rohstoffe", "Entwicklungskarten"):
         if key in hidden:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kiebitz.dissectors.protocols.catan.granting import require
+from kiebitz.dissectors.protocols.catan.refusal import require
 from kiebitz.dissectors.protocols.catan.words import HANDELN_ODER_BAUEN
 
 if TYPE_CHECKING:

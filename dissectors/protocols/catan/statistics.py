@@ -1,4 +1,4 @@
-"""What is counted in Catan: dice, resources, trades, buildings, cards, the robber turns."""
+"""Statistics of Catan: dice, resources, trades, buildings, cards, the robber, turn times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kiebitz.dissectors.statistics import (
     Histogram,
     Sample,
     actions,
-    bound,
+    evict_oldest,
     faces_rolled,
     of_each,
 )
@@ -28,7 +28,6 @@ _FROM_THE_DICE = "roll"
 
 
 def _dice(event: Event) -> tuple[int, ...]:
-    """The two dice of a roll; none where two dice cannot show it."""
     dice = tuple(event.data["dice"])
     return dice if len(dice) == 2 and all(face in _DIE for face in dice) else ()
 
@@ -73,7 +72,7 @@ def _built(event: Event) -> Iterable[Sample]:
 
 
 class _Turns:
-    """Gives how long a turn was: from the status in which a player is to roll to that of waiting again."""
+    """Turn durations: from the status in which a player must roll to the next waiting status."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
@@ -85,7 +84,7 @@ class _Turns:
             return
         if event.data["status"] == WÜRFELN:
             self._since.setdefault(event.actor, event.ts_ns)
-            bound(self._since)
+            evict_oldest(self._since)
         elif event.data["status"] == WARTEN and (since := self._since.pop(event.actor, None)) is not None:
             yield Sample(event.actor, amount=event.ts_ns - since)
 

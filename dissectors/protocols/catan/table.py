@@ -1,60 +1,59 @@
-"""The Catan table: from messages to players, games, dice, buildings, resources and trades.
+"""The Catan table: turns messages into players, games, dice, buildings, resources and trades.
 
-`hearing.py` makes one observation of all copies of a broadcast; here each observation, and each client's
-request, is handled in order, by `lobby.py`, `turns.py`, `resources.py`, `building.py`, `cards.py` and
-`trading.py`.
+All copies of a broadcast are merged into one observation. Observations and requests are then processed in
+order, by the handlers in `lobby.py`, `turns.py`, `resources.py`, `building.py`, `cards.py` and `trading.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from kiebitz.dissectors.game.observation_merge import Hearing, Observation
+from kiebitz.dissectors.game.observation_merge import Observation, ObservationMerger
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.catan.board import Board, at, spot
+from kiebitz.dissectors.protocols.catan.broadcast_copies import MAX_COPY_DELAY_NS, PartialViews, RefusalKey
 from kiebitz.dissectors.protocols.catan.building import Builder
 from kiebitz.dissectors.protocols.catan.cards import Cards
-from kiebitz.dissectors.protocols.catan.context import Play
-from kiebitz.dissectors.protocols.catan.conversation import Conversation, Request
+from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection, Request
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Building, place_text
 from kiebitz.dissectors.protocols.catan.grammar import Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand, plain
-from kiebitz.dissectors.protocols.catan.hearing import OVERTAKEN_NS, Refusal, Versions
 from kiebitz.dissectors.protocols.catan.ledger import Claim
 from kiebitz.dissectors.protocols.catan.lobby import Lobby
-from kiebitz.dissectors.protocols.catan.requests import against
+from kiebitz.dissectors.protocols.catan.requests import check_request
 from kiebitz.dissectors.protocols.catan.resources import Resources
 from kiebitz.dissectors.protocols.catan.trading import Trading
+from kiebitz.dissectors.protocols.catan.turn_audit import TurnAudit
 from kiebitz.dissectors.protocols.catan.turns import Turns
-from kiebitz.dissectors.protocols.catan.verdict import Verdicts
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _OF_A_GAME = frozenset(
     ("Würfelwurf", "Ertrag", "Kosten", "Bauvorgang", "Räuber versetzt", "Handelsangebot", "Handel ausgeführt")
 )
-"""What is only told in a game: whoever hears it without a beginning has missed that."""
+"""Messages sent only during a game; without a recorded beginning, they show that it was missed."""
 
 
 class CatanTable(GameTable):
-    """One Catan server: its players, and game after game."""
+    """A Catan server: its players, and its games one after another."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._play = play = Play(info, ids, findings)
+        self._play = play = CatanContext(info, ids, findings)
         super().__init__(play)
-        self._hearing = Hearing(self._take, self._may_reveal, OVERTAKEN_NS)
-        self._versions = Versions()
+        self._merger = ObservationMerger(self._take, self._may_reveal, MAX_COPY_DELAY_NS)
+        self._versions = PartialViews()
         self._lobby = Lobby(play)
         self._resources = resources = Resources(play)
         builder = Builder(play, resources)
-        turns = Turns(play, resources, builder, Verdicts(play))
+        turns = Turns(play, resources, builder, TurnAudit(play))
         cards = Cards(play, resources, turns, builder)
         trading = Trading(play, resources)
         self._asking: dict[int, Request] = {}
-        """By the id of its message, each request that is not taken yet."""
+        """Unprocessed requests by message id."""
         self._refusals: dict[int, Request | None] = {}
-        """By the id of its message, what a refusal that is not taken yet refuses."""
+        """Refused requests of unprocessed refusals, by the refusal's message id."""
         self._handlers: dict[str, Callable[[Observation], None]] = {
             "Hallo": self._lobby.hallo,
             "Willkommen": self._lobby.willkommen,
@@ -82,8 +81,6 @@ class CatanTable(GameTable):
             "Handel ausgeführt": trading.done,
         }
 
-    # What comes in.
-
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, Nachricht)
         stream = message.stream
@@ -95,14 +92,14 @@ class CatanTable(GameTable):
         if message.direction == "c2s":
             if message.name != "Hallo":
                 self._asking[message.id] = conversation.asks(message)
-            self._hearing.hear(message, row, frame)
+            self._merger.add(message, row, frame)
             return
         conversation.in_hole = False
         conversation.told_ns = message.ts_ns
-        self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+        self._merger.add(message, row, frame, self._version(message, row, conversation))
 
-    def _version(self, message: Message, row: Nachricht, conversation: Conversation) -> Hashable:
-        """What makes messages copies of each other; None for one that is told to one client alone."""
+    def _version(self, message: Message, row: Nachricht, conversation: ClientConnection) -> Hashable:
+        """Return the key by which copies of a message are recognised; None for a message to one client."""
         name = message.name
         if name == "Willkommen":
             conversation.player = message.fields["id"]
@@ -115,21 +112,21 @@ class CatanTable(GameTable):
             return self._versions.of(message)
         return None
 
-    def _refusal(self, message: Message, conversation: Conversation) -> Hashable:
-        """A refusal is told to whoever has asked; by some servers to everybody."""
+    def _refusal(self, message: Message, conversation: ClientConnection) -> Hashable:
+        """Return the key of a refusal, which the requesting client gets and, on some servers, all clients."""
         asker = conversation
         if conversation.waiting() is None:
-            told = Refusal(message.fields["Meldung"], None)
-            if self._hearing.has(told, message):
-                # A copy of what others were told first.
+            told = RefusalKey(message.fields["Meldung"], None)
+            if self._merger.has(told, message):
+                # A copy of an earlier message to other clients.
                 return told
             asking = [other for other in self._play.conversations.values() if other.waiting() is not None]
             asker = max(asking, key=lambda other: other.latest(), default=conversation)
         self._refusals[message.id] = asker.refused()
-        return Refusal(message.fields["Meldung"], asker.stream_id)
+        return RefusalKey(message.fields["Meldung"], asker.stream_id)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        # What a client has not said right is refused; what the server has, others were told, too.
+        # An invalid request will be refused; an invalid message of the server was sent to the others, too.
         if direction == "s2c":
             self.missing(stream, direction)
 
@@ -140,16 +137,16 @@ class CatanTable(GameTable):
         conversation.whole = False
         conversation.in_hole = True
         conversation.hole_ns = conversation.told_ns
-        self._hearing.silence(stream.id)
-        # What is missing here the others were told at about the same time.
-        since = conversation.told_ns - OVERTAKEN_NS
+        self._merger.expect_no_more(stream.id)
+        # The other clients were sent the missing messages at about the same time.
+        since = conversation.told_ns - MAX_COPY_DELAY_NS
         players = [other for other in self._play.conversations.values() if other.player is not None]
         if all(other.hole_ns is not None and other.hole_ns >= since for other in players):
             self._unsure()
 
     def _unsure(self) -> None:
-        """Something is missing that nobody else was heard to be told: from here on counts are not known."""
-        self._hearing.finish()
+        """Reset all counts, as messages are missing that no other client was recorded to receive."""
+        self._merger.finish()
         game = self._play.game
         if game is None:
             return
@@ -161,13 +158,13 @@ class CatanTable(GameTable):
         self._play.put_in(["resources", "cards"], "unknown")
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        self._hearing.forget(stream.id)
+        self._merger.forget(stream.id)
         conversation = self._play.conversations.get(stream.id)
         if conversation is None:
             return
         if conversation.player is not None:
-            # What was told before is taken while he is still among the conversations.
-            self._hearing.finish()
+            # Process earlier messages before the connection is removed.
+            self._merger.finish()
         del self._play.conversations[stream.id]
         if conversation.player is None:
             return
@@ -183,29 +180,27 @@ class CatanTable(GameTable):
             self._play.abort(ts_ns, LOST)
             self._play.leave_state()
         if not self._play.conversations:
-            # Whoever comes next may find a server that was started anew, with others under these numbers.
-            self._hearing.clear()
+            # The next client may meet a restarted server, which assigns these numbers to others.
+            self._merger.clear()
             self._play.players.clear()
 
     def undecided(self) -> int | None:
-        return self._hearing.first_waiting()
+        return self._merger.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
-        self._hearing.finish()
+        self._merger.finish()
 
     def _may_reveal(self, observation: Observation) -> set[int]:
-        """On which streams a copy may come that hides nothing."""
+        """Return the streams on which a copy that hides nothing may still arrive."""
         fields = observation.fields
         owner = fields["Spieler"]["id"] if observation.name == "Statusupdate" else fields["Spieler"]
-        # What is stolen is seen by both.
+        # Both players see a stolen card.
         by_both = observation.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
         return {
             talk.stream_id
             for talk in self._play.conversations.values()
             if talk.whole and (talk.player == owner or (by_both and talk.player is not None))
         }
-
-    # What is taken, in order.
 
     def _take(self, observation: Observation) -> None:
         if observation.message.direction == "c2s":
@@ -220,7 +215,7 @@ class CatanTable(GameTable):
             observation.game_id = self._play.game.game.id
 
     def _asked(self, observation: Observation) -> None:
-        """A client asks for something; some of it the server will not tell as it was asked."""
+        """Process a request; the server does not repeat everything of it."""
         request = self._asking.pop(observation.message.id, None)
         number = self._play.conversation(observation.message.stream).player
         game = self._play.game
@@ -229,7 +224,7 @@ class CatanTable(GameTable):
         player = game.players[number]
         request.observation, request.objection = (
             observation,
-            against(observation, game, player, request.told_ns),
+            check_request(observation, game, player, request.told_ns),
         )
         if observation.name == "Karten abgeben":
             player.discard = plain(observation.fields["Abgeben"])
@@ -259,14 +254,11 @@ class CatanTable(GameTable):
             key, path, values = request.objection
             self._play.flaw_of(request.observation, key, *path, request=request.message.name, **values)
 
-    # Games.
-
     def _started(self, observation: Observation) -> None:
-        """A game begins."""
         self._play.abort(observation.ts_ns, "another game began")
         self._play.leave_state()
         for talk in self._play.conversations.values():
-            # What was missing before does not matter any more.
+            # Earlier gaps no longer matter.
             talk.whole = not talk.in_hole
         game = self._play.begin(observation.ts_ns, whole=True)
         karte = observation.fields["Karte"]
@@ -300,12 +292,11 @@ class CatanTable(GameTable):
         self._play.tell(observation, "started", None, {"map": karte})
 
     def _met(self, observation: Observation) -> None:
-        """A game is met in its middle, if its beginning can have been missed."""
         if any(not talk.whole for talk in self._play.conversations.values()):
             self._play.begin(observation.ts_ns, whole=False)
 
     def _ended(self, observation: Observation) -> None:
-        """The game is over; some servers go on, and some say so again."""
+        """Process the end of the game; some servers continue, and some repeat it."""
         winner: int = observation.fields["Sieger" if "Sieger" in observation.fields else "Spieler"]
         game = self._play.game
         if game is None or game.ended:
@@ -323,7 +314,7 @@ class CatanTable(GameTable):
 
 
 def _confirms(message: Message) -> bool:
-    """Whether a message says that a request was all right; some servers say it in an answer's words."""
+    """Return True if a message confirms a request; some servers do so in the message for refusals."""
     return message.name == "OK" or (
         message.name == "Serverantwort" and message.fields["Meldung"].casefold() == "ok"
     )

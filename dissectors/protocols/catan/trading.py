@@ -1,11 +1,11 @@
-"""Trade among the players, clause 12: an offer, who would take it, and with whom it is done."""
+"""Trade among the players, clause 12: offers, acceptances and conclusions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Trade
 from kiebitz.dissectors.protocols.catan.hand import plain
 from kiebitz.dissectors.protocols.catan.ledger import Claim
@@ -13,18 +13,18 @@ from kiebitz.dissectors.protocols.catan.resources import Resources
 
 _WHY = "trade"
 _MAX_TRADES = 100
-"""So many offers are open at once, and so many would take one; the oldest offers are forgotten."""
+"""Maximum number of open offers, and of acceptances of one; the oldest offers are dropped."""
 
 
 class Trading:
-    """Takes what is said of trades."""
+    """Handlers for trades among the players."""
 
-    def __init__(self, play: Play, resources: Resources) -> None:
+    def __init__(self, play: CatanContext, resources: Resources) -> None:
         self._play = play
         self._resources = resources
 
     def offered(self, observation: Observation) -> None:
-        """Somebody offers a trade."""
+        """Process an offer."""
         fields = observation.fields
         player = self._play.player(fields["Spieler"])
         offer, demand = plain(fields["Angebot"]), plain(fields["Nachfrage"])
@@ -39,7 +39,7 @@ class Trading:
         self._play.tell(observation, "trade_offered", player, data)
 
     def accepted(self, observation: Observation) -> None:
-        """Somebody would take it; or, in a dialect, would not."""
+        """Process an acceptance or, in a dialect, a rejection."""
         fields = observation.fields
         player = self._play.player(fields["Mitspieler"] if "Mitspieler" in fields else fields["Spieler"])
         takes = fields.get("Annehmen", True)
@@ -55,7 +55,7 @@ class Trading:
         self._play.tell(observation, kind, player, {"trade": fields["Handel id"]})
 
     def cancelled(self, observation: Observation) -> None:
-        """The offer, or an acceptance, is taken back."""
+        """Process the withdrawal of an offer or an acceptance."""
         player = self._play.player(observation.fields["Spieler"])
         trade = self._trade(observation)
         game = self._play.game
@@ -68,7 +68,7 @@ class Trading:
         self._play.tell(observation, "trade_cancelled", player, {"trade": observation.fields["Handel id"]})
 
     def done(self, observation: Observation) -> None:
-        """A trade is done: each of the two pays what the other gains."""
+        """Process a concluded trade: each of the two pays what the other gains."""
         play = self._play
         fields = observation.fields
         player, partner = play.player(fields["Spieler"]), play.player(fields["Mitspieler"])
@@ -93,7 +93,6 @@ class Trading:
                 self._resources.claim(Claim(observation, owner, sign, counts, _WHY))
 
     def _concluded(self, observation: Observation, player: int, partner: int) -> Trade | None:
-        """Which of the open offers was taken."""
         game = self._play.game
         if game is None:
             return None

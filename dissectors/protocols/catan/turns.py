@@ -1,34 +1,34 @@
-"""Dice, whose turn it is, what a roll yields, and the robber: clauses 10.2, 10.5 and 11.3."""
+"""Dice, turns, the yield of a roll, and the robber: clauses 10.2, 10.5 and 11.3."""
 
 from __future__ import annotations
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import at
 from kiebitz.dissectors.protocols.catan.building import Builder
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, ROBBER, ROLL, Claim
-from kiebitz.dissectors.protocols.catan.phrases import where_words
+from kiebitz.dissectors.protocols.catan.phrases import spot_text
 from kiebitz.dissectors.protocols.catan.resources import Resources
-from kiebitz.dissectors.protocols.catan.verdict import Verdicts
+from kiebitz.dissectors.protocols.catan.turn_audit import TurnAudit
 from kiebitz.dissectors.protocols.catan.words import DORF, LAND, STADT
 
 _YIELD = {DORF: 1, STADT: 2}
 
 
 class Turns:
-    """Takes the dice, and the moves of the robber; and sees to the verdicts when a turn is over."""
+    """Handlers for dice and robber; at the end of a turn they run the checks."""
 
-    def __init__(self, play: Play, resources: Resources, builder: Builder, verdicts: Verdicts) -> None:
+    def __init__(
+        self, play: CatanContext, resources: Resources, builder: Builder, verdicts: TurnAudit
+    ) -> None:
         self._play = play
         self._resources = resources
         self._builder = builder
         self._verdicts = verdicts
 
-    # Dice.
-
     def rolled(self, observation: Observation) -> None:
-        """Somebody has rolled: for the order of the turns, or in his turn."""
+        """Process a roll: for the order of the players, or at the beginning of a turn."""
         play = self._play
         game = play.game
         player = play.player(observation.fields["Spieler"])
@@ -59,7 +59,6 @@ class Turns:
             self._due(observation, game, sum(dice))
 
     def _order(self, observation: Observation, game: CatanGame, player: Player) -> None:
-        """A turn belongs to its player: all take turns in the same order."""
         order = game.order
         if not game.order_known:
             if player.id not in order:
@@ -76,7 +75,7 @@ class Turns:
             )
 
     def _due(self, observation: Observation, game: CatanGame, number: int) -> None:
-        """What the roll makes everybody gain, or give up."""
+        """Add the claims of a roll: the yield of each player, or the cards to discard."""
         board = game.board
         if board is None or not game.whole:
             return
@@ -103,17 +102,15 @@ class Turns:
             wanted = sum(due.get(kind, 0) for due in dues.values())
             left = bank.get(kind)
             if wanted and (left is None or wanted > (left[0] if isinstance(left, list) else left)):
-                # There may be too few of them: then how they are shared out is the server's rule.
+                # The bank may have too few; the server's rules determine their distribution.
                 short.add(kind)
         for owner, due in dues.items():
             self._resources.claim(
                 Claim(observation, owner, 1, due, ROLL, partly=True, short=frozenset(short))
             )
 
-    # The robber.
-
     def robber(self, observation: Observation) -> None:
-        """The robber was moved; after a 7, or by a knight."""
+        """Process a move of the robber, after a 7 or by a knight."""
         play = self._play
         fields = observation.fields
         number = fields.get("Spieler", play.game.turn if play.game is not None else None)
@@ -130,7 +127,7 @@ class Turns:
     def move_robber(
         self, observation: Observation, player: Player | None, ort: dict[str, int], target: int | None
     ) -> None:
-        """The robber goes to a field, and whoever is robbed loses one card to whoever moves it."""
+        """Move the robber, and expect the theft of one card."""
         play = self._play
         game = play.game
         if game is None:
@@ -138,7 +135,7 @@ class Turns:
         place = at(ort)
         board = game.board
         if board is not None and game.whole:
-            where = where_words((place,))
+            where = spot_text((place,))
             if place == game.robber:
                 play.flaw_of(observation, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):
@@ -153,6 +150,6 @@ class Turns:
             return
         was_told = any(entry.player == target and entry.sign < 0 for entry in game.ledger.entries)
         if was_told or play.player(target).hand.total != 0:
-            # Some servers tell only those two what is stolen, so it need not come.
+            # Some servers send the theft only to the two players, so it may be missing.
             self._resources.claim(Claim(observation, target, -1, 1, ROBBER, firm=False))
             self._resources.claim(Claim(observation, player.id, 1, 1, ROBBER, firm=False))

@@ -1,7 +1,7 @@
-"""The types of JSON values: how each is read, and what is wrong with it, by its path.
+"""The types of JSON values: how each is decoded, and which errors it reports, by path.
 
-Reading gives the value in the specification's spelling and form, whatever the dialect. What is wrong raises
-`Unfit`; what is only unusual is noted.
+Decoding returns the value in the specification's spelling and form, whatever the dialect. Invalid values
+raise `InvalidValue`; unusual ones are noted.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_w
 from kiebitz.dissectors.grammar.invalid_values import LONG, NOBODY, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.catan.words import HIDDEN, spellings
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 LARGEST = 2**31 - 1
-"""Clause 6: numbers are 31-bit."""
+"""Largest number: clause 6 has 31-bit numbers."""
 
 _MAX_QUOTED = 40
-"""So much of a wrong value is quoted (characters)."""
+"""Maximum number of characters quoted from an invalid value."""
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """Something harmless but unusual about the value at `path`, or about the key that is its last step.
+    """A harmless but unusual value at `path`, or key that is its last step.
 
     Keys are as they were sent.
     """
@@ -40,8 +40,8 @@ class Remark(msgspec.Struct, frozen=True):
     of_key: bool = False
 
 
-class Unfit(Exception):
-    """The value at `path` is not what belongs there; or the key that is its last step is not."""
+class InvalidValue(Exception):
+    """The value at `path`, or the key that is its last step, is invalid."""
 
     def __init__(
         self,
@@ -58,21 +58,21 @@ class Unfit(Exception):
         self.path = path
         self.of_key = of_key
 
-    def inside(self, step: str | int) -> Unfit:
-        """The same, seen from around."""
+    def inside(self, step: str | int) -> InvalidValue:
+        """Prepend the step to the enclosing value to the path."""
         self.path = (step, *self.path)
         return self
 
 
 class Member(NamedTuple):
-    """A part of a value: the step that leads to it in the specification's form, and its type."""
+    """A part of a value: its step in the specification's form, and its type."""
 
     step: str | int
     kind: Value
 
 
-class Reading:
-    """What is noted while a message is read, and where in it that is."""
+class DecodingState:
+    """The state of decoding one message: the current path, and the remarks."""
 
     __slots__ = ("path", "remarks", "surplus")
 
@@ -80,16 +80,16 @@ class Reading:
         self.remarks: list[Remark] = []
         self.path: list[str | int] = []
         self.surplus = False
-        """Whether there was an attribute that the row does not know."""
+        """True if there was an attribute that the row does not know."""
 
     def note(self, code: str, text: str, *steps: str | int, of_key: bool = False) -> None:
-        """Note something about the value that is being read, or inside it."""
+        """Add a remark about the current value or a part of it."""
         self.remarks.append(Remark(code, text, (*self.path, *steps), of_key))
 
 
 _WRONG_JSON = (
     Wrong("null", "null in its place", "null"),
-    Wrong("unknown", "a word that nobody knows", f'"{NOBODY}"'),
+    Wrong("unknown", "an unknown word", f'"{NOBODY}"'),
     Wrong("other-type", "a list in its place", "[[]]"),
     Wrong("negative", "a number below zero", "-1"),
     Wrong("too-large", "a number of 32 bits, where clause 6 has 31", "4294967295"),
@@ -97,30 +97,30 @@ _WRONG_JSON = (
     Wrong("empty", "an empty text", '""', odd=True),
     Wrong("too-long", f"a text of {LONG} characters", f'"{"x" * LONG}"', odd=True),
     Wrong("control", "control characters, escaped", f'"{NOBODY}\\u0000\\u001b[31m"', odd=True),
-    Wrong("markup", "what other formats take for markup", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
-    Wrong("outside-ascii", "letters of two and of four bytes", '"Größe🎲"', odd=True),
+    Wrong("markup", "characters that are markup in other formats", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
+    Wrong("outside-ascii", "letters of two and four bytes", '"Größe🎲"', odd=True),
 )
 _NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction")
-"""What is tried in place of a whole attribute, and not of what stands inside one."""
+"""Invalid values to try in place of a whole attribute, but not of its parts."""
 
 
 class Value(FieldType):
-    """A type of JSON value; `decode` and `encode` have it as JSON text."""
+    """A type of JSON value; its `decode` and `encode` use JSON text."""
 
     wrong_texts = _WRONG_JSON
 
     @abstractmethod
-    def read(self, value: Any, reading: Reading) -> Any:
-        """The value in the specification's form. Raises Unfit."""
+    def read(self, value: Any, reading: DecodingState) -> Any:
+        """Return the value in the specification's form. Raises Unfit."""
 
     def member(self, step: str | int) -> Member | None:
-        """What belongs under a key, spelt as it was sent, or into a place of a list; None if nothing does."""
+        """Return the part for a key as it was sent, or for an index of a list; None if there is none."""
         return None
 
     def decode(self, text: str) -> Any:
         try:
-            return self.read(msgspec.json.decode(text), Reading())
-        except Unfit as error:
+            return self.read(msgspec.json.decode(text), DecodingState())
+        except InvalidValue as error:
             raise Mismatch(0, len(text), error.problem, error.expected, error.code) from error
         except msgspec.DecodeError as error:
             raise Mismatch(0, len(text), str(error), "JSON", "broken-json") from error
@@ -129,27 +129,26 @@ class Value(FieldType):
         return to_json(value)
 
     def identifiers(self) -> Iterator[IdentifierKind]:
-        # Not those of parts: probe replaces a whole field, and a list in which all is one
-        # identifier is no case.
+        # Without those of parts: probe replaces whole fields, and a list of identical identifiers is no test
+        # case.
         if self.identifier is not None:
             yield self.identifier
 
 
 def _wrong_inside(part: Value, name: str, around: Callable[[Wrong, Any], str]) -> Iterator[Wrong]:
-    """How a part of a value can be wrong; `around` writes the whole value with it."""
     for wrong in part.wrong_values():
         if wrong.kind not in _NOT_IN_PARTS:
             yield wrong.inside(name, partial(around, wrong))
 
 
-def shown(value: Any) -> str:
-    """A value as it is quoted in a sentence."""
+def quoted(value: Any) -> str:
+    """Return a value as it is quoted in a sentence."""
     text = to_json(value)
     return shortened(text, _MAX_QUOTED)
 
 
 class Text(Value):
-    """A string; a name, if it has a `identifier`. Usual ones are its `words`."""
+    """A string; with an `identifier` it is a name. `words` are usual values."""
 
     title = "text"
     is_free_text = True
@@ -158,16 +157,16 @@ class Text(Value):
         self.words = words
         self.identifier = identifier
 
-    def read(self, value: Any, reading: Reading) -> str:
+    def read(self, value: Any, reading: DecodingState) -> str:
         if type(value) is not str:
-            raise Unfit(f"{shown(value)} is no text", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a text", self.title)
         return value
 
 
-class Whole(Value):
-    """A whole number from `least` to `most`; `usual` is the least that the specification has.
+class Integer(Value):
+    """An integer from `least` to `most`; `usual` is the minimum in the specification.
 
-    It is the number of something, if it has a `identifier`.
+    With an `identifier` it is the number of something.
     """
 
     def __init__(
@@ -182,43 +181,43 @@ class Whole(Value):
         self.least, self.most, self.title = least, most, title
         self.usual = least if usual is None else usual
 
-    def read(self, value: Any, reading: Reading) -> int:
+    def read(self, value: Any, reading: DecodingState) -> int:
         if type(value) is not int:
-            raise Unfit(f"{shown(value)} is no whole number", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a whole number", self.title)
         if not self.least <= value <= self.most:
-            raise Unfit(f"{shown(value)} is not from {self.least} to {self.most}", self.title)
+            raise InvalidValue(f"{quoted(value)} is not from {self.least} to {self.most}", self.title)
         if value < self.usual:
             reading.note("unusual-value", f"{value} is below {self.usual}, the least that is specified")
         return value
 
 
-class Truth(Value):
-    """true or false."""
+class Boolean(Value):
+    """A Boolean."""
 
     title = "true or false"
 
-    def read(self, value: Any, reading: Reading) -> bool:
+    def read(self, value: Any, reading: DecodingState) -> bool:
         if type(value) is not bool:
-            raise Unfit(f"{shown(value)} is neither true nor false", self.title)
+            raise InvalidValue(f"{quoted(value)} is neither true nor false", self.title)
         return value
 
 
-class Word(Value):
-    """One of a few words, in any spelling that was seen; `also` has more of those."""
+class OneOf(Value):
+    """One of a few words, in any known spelling; `also` adds spellings."""
 
     def __init__(self, *words: str, title: str | None = None, also: Mapping[str, str] | None = None) -> None:
         self.words = words
         self.title = title or "one of " + ", ".join(f'"{word}"' for word in words)
         self._spelt = spellings(words) | dict(also or {})
 
-    def read(self, value: Any, reading: Reading) -> str:
+    def read(self, value: Any, reading: DecodingState) -> str:
         if type(value) is str:
             word = self._spelt.get(value)
             if word is not None:
                 if word != value:
                     _note_spelling(reading, value, word)
                 return word
-        raise Unfit(_unknown(value, self._spelt), self.title)
+        raise InvalidValue(_unknown(value, self._spelt), self.title)
 
     def all_words(self) -> Iterator[str]:
         yield from self._spelt
@@ -228,8 +227,8 @@ class Word(Value):
         yield other_case(self.encode)
 
 
-class Place(Value):
-    """A field's place, clause 7.1: `{"x":…,"y":…}`, kept so; a letter if it `may_be_letter`."""
+class Coordinates(Value):
+    """The coordinates of a field, clause 7.1: `{"x":…,"y":…}`; or a letter, if it `may_be_letter`."""
 
     title = '{"x":…,"y":…}'
     words = ("x", "y")
@@ -237,7 +236,7 @@ class Place(Value):
     def __init__(self, may_be_letter: bool = False) -> None:
         self.may_be_letter = may_be_letter
 
-    def read(self, value: Any, reading: Reading) -> Any:
+    def read(self, value: Any, reading: DecodingState) -> Any:
         if type(value) is dict:
             if len(value) == 2:
                 x, y = value.get("x"), value.get("y")
@@ -247,7 +246,7 @@ class Place(Value):
         if self.may_be_letter and type(value) is str and re.fullmatch("[A-Za-z]{1,2}", value):
             reading.note("unusual-value", f'"{value}" is the name of a field, not its place')
             return value
-        raise Unfit(f"{shown(value)} is no place", self.title)
+        raise InvalidValue(f"{quoted(value)} is not a place", self.title)
 
     def member(self, step: str | int) -> Member | None:
         return _PLACE.member(step)
@@ -256,23 +255,23 @@ class Place(Value):
         yield from super().wrong_values()
         yield Wrong("half", "a place without a y", '{"x":0}')
         yield Wrong("text", "a place whose x is a word", f'{{"x":"{NOBODY}","y":0}}')
-        yield Wrong("far-away", "a place where no island is", '{"x":999,"y":-999}', allowed=True)
+        yield Wrong("far-away", "coordinates far from the island", '{"x":999,"y":-999}', allowed=True)
 
 
-class Between(Value):
+class AdjacentFields(Value):
     """The fields around a road (two) or around a village or city (three), clause 7.2."""
 
-    words = Place.words
+    words = Coordinates.words
 
     def __init__(self, *counts: int) -> None:
         self.counts = counts
         self.title = " or ".join({2: "two places", 3: "three places"}[count] for count in counts)
 
-    def read(self, value: Any, reading: Reading) -> list[Any]:
+    def read(self, value: Any, reading: DecodingState) -> list[Any]:
         if type(value) is not list:
-            raise Unfit(f"{shown(value)} is no list", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a list", self.title)
         if len(value) not in self.counts:
-            raise Unfit(f"there are {len(value)} places", self.title)
+            raise InvalidValue(f"there are {len(value)} places", self.title)
         return read_each(_PLAIN_PLACE, value, reading)
 
     def member(self, step: str | int) -> Member | None:
@@ -289,17 +288,17 @@ class Between(Value):
 
 
 class ListOf(Value):
-    """A list, each of its values of one type, at most `most`."""
+    """A list of `least` to `most` values of one type."""
 
     def __init__(self, part: Value, title: str, least: int = 0, most: int = 1000) -> None:
         self.part, self.title, self.least, self.most = part, title, least, most
         self.parts = (part,)
 
-    def read(self, value: Any, reading: Reading) -> list[Any]:
+    def read(self, value: Any, reading: DecodingState) -> list[Any]:
         if type(value) is not list:
-            raise Unfit(f"{shown(value)} is no list", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a list", self.title)
         if not self.least <= len(value) <= self.most:
-            raise Unfit(f"there are {len(value)} values", self.title)
+            raise InvalidValue(f"there are {len(value)} values", self.title)
         return read_each(self.part, value, reading)
 
     def member(self, step: str | int) -> Member | None:
@@ -312,32 +311,36 @@ class ListOf(Value):
         yield from _wrong_inside(self.part, "0", self._with_first)
 
     def _with_first(self, wrong: Wrong, value: Sequence[Any]) -> str:
-        """The list with its first value wrong."""
         return f"[{','.join((wrong.of(value[0]), *map(to_json, value[1:])))}]"
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
         return [change(self.part, part) for part in value]
 
 
-def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]:
-    """Each value of a list."""
+def read_each(part: Value, values: Sequence[Any], reading: DecodingState) -> list[Any]:
+    """Return the decoded values of a list."""
     found = []
     path = reading.path
     for number, value in enumerate(values):
         path.append(number)
         try:
             found.append(part.read(value, reading))
-        except Unfit as error:
+        except InvalidValue as error:
             raise error.inside(number) from None
         path.pop()
     return found
 
 
 class Counts(Value):
-    """How many of each kind, clauses 7.6 and 7.7: an object; those that are not there may be left out.
+    """Number of cards of each kind, clauses 7.6 and 7.7: an object; absent kinds may be left out.
 
-    What is hidden is a number, the total. `is_open` if nothing may be hidden, `may_owe` if real servers have
-    counts below zero there.
+    Hidden cards are a number, the total.
+
+    Args:
+        kinds: Names of the kinds.
+        title: Description of the type.
+        is_open: True if cards cannot be hidden.
+        may_owe: True if real servers send negative counts.
     """
 
     def __init__(
@@ -349,40 +352,42 @@ class Counts(Value):
         self.is_open, self.may_owe = is_open, may_owe
         self._spelt = spellings(kinds)
 
-    def read(self, value: Any, reading: Reading) -> Any:
+    def read(self, value: Any, reading: DecodingState) -> Any:
         if type(value) is int and not self.is_open:
             return self._count(value, reading)
         if type(value) is not dict:
-            raise Unfit(f"{shown(value)} is {'no object' if self.is_open else 'no count'}", self.title)
+            raise InvalidValue(
+                f"{quoted(value)} is {'not an object' if self.is_open else 'not a count'}", self.title
+            )
         counts: dict[str, int] = {}
         spelt = self._spelt
         hidden = 0
         for key, count in value.items():
             kind = spelt.get(key)
             if kind is None and not (key == HIDDEN and not self.is_open):
-                raise Unfit(_unknown(key, spelt), self.title, "unknown-kind", (key,), of_key=True)
+                raise InvalidValue(_unknown(key, spelt), self.title, "unknown-kind", (key,), of_key=True)
             if type(count) is not int or not 0 <= count <= LARGEST:
                 reading.path.append(key)
                 try:
                     self._count(count, reading)
-                except Unfit as error:
+                except InvalidValue as error:
                     raise error.inside(key) from None
                 reading.path.pop()
             if kind is None:
-                reading.note("unusual-value", f'"{HIDDEN}" stands for what is hidden', key, of_key=True)
+                reading.note("unusual-value", f'"{HIDDEN}" is used for hidden cards', key, of_key=True)
                 hidden = count
                 continue
             if kind != key:
                 _note_spelling(reading, key, kind, key)
             if kind in counts:
-                raise Unfit(f'"{kind}" is there twice', self.title, "twice", (key,), of_key=True)
+                raise InvalidValue(f'"{kind}" is given twice', self.title, "twice", (key,), of_key=True)
             counts[kind] = count
         if HIDDEN not in value:
             return counts
         if not any(counts.values()):
             return hidden
         if hidden not in (0, sum(counts.values())):
-            raise Unfit("a part of it is hidden, and a part is not", self.title, path=(HIDDEN,))
+            raise InvalidValue("some cards are hidden and some are not", self.title, path=(HIDDEN,))
         return counts
 
     def member(self, step: str | int) -> Member | None:
@@ -391,27 +396,27 @@ class Counts(Value):
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
-        yield Wrong("unknown-kind", "a kind that nobody knows", f'{{"{NOBODY}":1}}')
-        for wrong in (*_COUNT.wrong_values(), Wrong("huge", "more than there are", "1000", allowed=True)):
+        yield Wrong("unknown-kind", "an unknown kind", f'{{"{NOBODY}":1}}')
+        for wrong in (*_COUNT.wrong_values(), Wrong("huge", "more than exist", "1000", allowed=True)):
             if wrong.kind not in _NOT_IN_PARTS and not (self.may_owe and wrong.kind == "negative"):
                 yield wrong.inside("count", partial(self._with_count, wrong))
 
     def _with_count(self, wrong: Wrong, value: Any) -> str:
         return f"{{{to_json(self.kinds[0])}:{wrong.of(0)}}}"
 
-    def _count(self, value: Any, reading: Reading) -> int:
+    def _count(self, value: Any, reading: DecodingState) -> int:
         if type(value) is not int:
-            raise Unfit(f"{shown(value)} is no whole number", "a whole number")
+            raise InvalidValue(f"{quoted(value)} is not a whole number", "a whole number")
         least = -LARGEST if self.may_owe else 0
         if not least <= value <= LARGEST:
-            raise Unfit(f"{shown(value)} is not from {least} to {LARGEST}", "a count")
+            raise InvalidValue(f"{quoted(value)} is not from {least} to {LARGEST}", "a count")
         if value < 0:
             reading.note("below-zero", f"{value} is below zero")
         return value
 
 
 class Object(Value):
-    """An object with attributes, in any order; those that nobody knows are noted and left out."""
+    """An object with attributes, in any order; unknown ones are noted and ignored."""
 
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
@@ -424,12 +429,12 @@ class Object(Value):
         self._required = [field for field in fields if not field.optional]
         self.parts = tuple(_value_type(field) for field in fields)
 
-    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+    def read(self, value: Any, reading: DecodingState) -> dict[str, Any]:
         if type(value) is not dict:
-            raise Unfit(f"{shown(value)} is no object", self.title)
+            raise InvalidValue(f"{quoted(value)} is not an object", self.title)
         found: dict[str, Any] = {}
         types, path = self._types, reading.path
-        unfit: Unfit | None = None
+        unfit: InvalidValue | None = None
         for key, part in value.items():
             known = types.get(key)
             if known is None:
@@ -439,15 +444,15 @@ class Object(Value):
             if name != key:
                 _note_spelling(reading, key, name, key)
             if name in found:
-                raise Unfit(f'"{name}" is there twice', self.title, "twice", (key,), of_key=True)
+                raise InvalidValue(f'"{name}" is given twice', self.title, "twice", (key,), of_key=True)
             if part is None and optional:
                 continue
             path.append(key)
             try:
                 found[name] = kind.read(part, reading)
-            except Unfit as error:
-                # Of several the first in the order of the specification: what an attribute says can decide
-                # what others may be.
+            except InvalidValue as error:
+                # Of several errors report the first in the specification's order: an attribute can
+                # determine the allowed values of others.
                 if unfit is None or self._place(name) < self._place(self._spelt[str(unfit.path[0])]):
                     unfit = error.inside(key)
             path.pop()
@@ -456,7 +461,9 @@ class Object(Value):
         for field in self._required:
             if field.name not in found:
                 among = f" among {count_of_fields(len(value)).replace('field', 'attribute')}" if value else ""
-                raise Unfit(f'there is no "{field.name}"{among}', f'"{field.name}":…', "missing-attribute")
+                raise InvalidValue(
+                    f'there is no "{field.name}"{among}', f'"{field.name}":…', "missing-attribute"
+                )
         self.check(found, value)
         return found
 
@@ -484,33 +491,33 @@ class Object(Value):
         return to_json({key: part for key, part in value.items() if key != name})
 
     def _spoilt(self, name: str, wrong: Wrong, value: Mapping[str, Any]) -> str:
-        """The object with one attribute wrong; raises KeyError where that is not there."""
+        """Return the object with one invalid attribute. Raises KeyError if it is missing."""
         texts = {key: to_json(part) for key, part in value.items()} | {name: wrong.of(value[name])}
         return "{" + ",".join(f"{to_json(key)}:{text}" for key, text in texts.items()) + "}"
 
     def check(self, found: dict[str, Any], value: Mapping[str, Any]) -> None:
-        """Raise Unfit where the attributes do not go together; paths have the keys of `value`."""
+        """Raise Unfit if the attributes contradict each other; paths have the keys of `value`."""
 
     def key_of(self, name: str, value: Mapping[str, Any]) -> str:
-        """How an attribute is spelt in `value`."""
+        """Return the spelling of an attribute in `value`."""
         return next(key for key in value if self._spelt.get(key) == name)
 
     def _place(self, name: str) -> int:
         return next(number for number, field in enumerate(self.fields) if field.name == name)
 
-    def _unknown_key(self, key: str, value: Mapping[str, Any], reading: Reading) -> None:
-        """What nobody knows is ignored; but a slip in the name of one that is missing is an error."""
+    def _unknown_key(self, key: str, value: Mapping[str, Any], reading: DecodingState) -> None:
+        """Ignore an unknown attribute; raise Unfit if it looks like a missing one, misspelt."""
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
             meant = f'"{self._spelt[near]}"'
-            problem = suggesting(f'"{key[:_MAX_QUOTED]}" is no attribute here', meant)
-            raise Unfit(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
+            problem = with_suggestion(f'"{key[:_MAX_QUOTED]}" is not an attribute here', meant)
+            raise InvalidValue(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
         reading.note("surplus-attribute", f'"{key[:_MAX_QUOTED]}" is not specified here', key, of_key=True)
 
 
 class Tuple(Value):
-    """Attributes without their names, as a list in the order of the fields; the last ones may be left out."""
+    """Attributes without names, as a list in the order of the fields; the last ones may be left out."""
 
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
@@ -518,15 +525,17 @@ class Tuple(Value):
         self._types = [(field.name, _value_type(field)) for field in fields]
         self._least = sum(not field.optional for field in fields)
 
-    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+    def read(self, value: Any, reading: DecodingState) -> dict[str, Any]:
         if type(value) is not list or not self._least <= len(value) <= len(self._types):
-            raise Unfit(f"{shown(value)} is no list of {self._least} to {len(self._types)}", self.title)
+            raise InvalidValue(
+                f"{quoted(value)} is not a list of {self._least} to {len(self._types)}", self.title
+            )
         found = {}
         for number, ((name, kind), part) in enumerate(zip(self._types, value, strict=False)):
             reading.path.append(number)
             try:
                 found[name] = kind.read(part, reading)
-            except Unfit as error:
+            except InvalidValue as error:
                 raise error.inside(number) from None
             reading.path.pop()
         return found
@@ -537,15 +546,15 @@ class Tuple(Value):
         return None
 
 
-class Only(Value):
-    """One attribute without its name."""
+class SingleValue(Value):
+    """A single attribute without its name."""
 
     def __init__(self, field: Field) -> None:
         self.name, self._type = field.name, _value_type(field)
         self.title = self._type.title
         self.whole = Member(self.name, self._type)
 
-    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+    def read(self, value: Any, reading: DecodingState) -> dict[str, Any]:
         return {self.name: self._type.read(value, reading)}
 
 
@@ -555,21 +564,20 @@ def _value_type(field: Field) -> Value:
 
 
 def _unknown(value: Any, words: Mapping[str, str]) -> str:
-    """That a word is none of those that can stand there, and which may have been meant."""
-    problem = f"{shown(value)} is not known here"
+    problem = f"{quoted(value)} is not known here"
     near = nearest_word(value, words) if type(value) is str else None
-    return suggesting(problem, None if near is None else f'"{words[near]}"')
+    return with_suggestion(problem, None if near is None else f'"{words[near]}"')
 
 
-def _note_spelling(reading: Reading, sent: str, word: str, *steps: str) -> None:
+def _note_spelling(reading: DecodingState, sent: str, word: str, *steps: str) -> None:
     text = f'"{sent}" is "{word}" in the specification'
     reading.note("spelling", text, *steps, of_key=bool(steps))
 
 
 _FARTHEST = 1000
-"""No field is as far from the middle as that."""
+"""Maximum absolute value of a coordinate."""
 
-_COUNT = Whole(title="a count")
-_PLAIN_PLACE = Place()
-_COORDINATE = Whole(-_FARTHEST, _FARTHEST)
+_COUNT = Integer(title="a count")
+_PLAIN_PLACE = Coordinates()
+_COORDINATE = Integer(-_FARTHEST, _FARTHEST)
 _PLACE = Object(Field("x", _COORDINATE, "to the right"), Field("y", _COORDINATE, "along the slanted axis"))

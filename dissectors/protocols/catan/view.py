@@ -1,7 +1,7 @@
-"""The view of a Catan table: the players with their hands, the board and the pieces, trades and the bank.
+"""The view of a Catan table: players with their hands, board, pieces, trades and bank.
 
-A state is what a server said, and more than one server has faults: what is missing is left out, and what
-cannot stand on a board is not drawn.
+A state comes from a server, which may have errors: missing parts are left out, and pieces that cannot be on a
+board are not drawn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kiebitz.dissectors.game.view import (
     View,
     counted,
 )
-from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot, spot
+from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot, spot
 from kiebitz.dissectors.protocols.catan.words import (
     DORF,
     KARTEN,
@@ -37,20 +37,20 @@ from kiebitz.dissectors.protocols.catan.words import (
 )
 
 _LARGEST = 20
-"""The most rows and columns of fields that are drawn; the board for six has seven."""
+"""Maximum number of rows and columns to draw; the board for six players has seven."""
 
 MOST_PLAYERS = 6
 NOT_KNOWN = "?"
 _READINESS = {SPIEL_STARTEN: "not ready yet", WARTET_AUF_BEGINN: "ready"}
 
 Count = int | list[int]
-"""How many, or between how few and how many."""
+"""A number, or minimum and maximum."""
 
 
 class CatanSeat(Seat, frozen=True, eq=False):
-    """A player, known by a letter and a colour: the first figure has the points.
+    """A player, identified by a letter and a colour; the first figure is the points.
 
-    `counts` has how many there are of each resource in the hand, and `total` of all; empty before the game.
+    `counts` are the resources in the hand by kind, and `total` their sum; empty before the game.
     """
 
     number: int
@@ -61,29 +61,29 @@ class CatanSeat(Seat, frozen=True, eq=False):
 
 
 class Piece(msgspec.Struct, frozen=True, eq=False):
-    """A building and its owner, None if that is not known."""
+    """A building and its owner, None if unknown."""
 
     where: Spot
     kind: str
     owner: CatanSeat | None
 
 
-class Island(msgspec.Struct, frozen=True, eq=False):
+class IslandView(msgspec.Struct, frozen=True, eq=False):
     """A board with its robber and its pieces, roads first; `rolled` is the number that yields."""
 
     board: Board
-    robber: Place | None
+    robber: Hex | None
     pieces: list[Piece]
     rolled: int | None
 
     @property
-    def land(self) -> list[Place]:
-        """The fields that are not the sea."""
+    def land(self) -> list[Hex]:
+        """The fields that are not sea."""
         return [place for place in self.board.fields if self.board.is_land(place)]
 
     @property
-    def harbours(self) -> list[tuple[Spot, Place, str]]:
-        """The harbours that lie at a coast: their edge, its field in the sea, and their type."""
+    def harbours(self) -> list[tuple[Spot, Hex, str]]:
+        """The harbours at a coast: edge, sea field and type."""
         board = self.board
         found = []
         for edge, kind in board.harbours.items():
@@ -94,33 +94,33 @@ class Island(msgspec.Struct, frozen=True, eq=False):
 
 
 class CatanView(View, frozen=True, eq=False):
-    """A table: before the game `is_lobby`; without an `island`, `no_island` says why.
+    """A table; `is_lobby` before the game, and `no_island` is the reason for a missing `island`.
 
-    `bank` has how many there are of each resource, empty where that is not known.
+    `bank` has the number of cards of each resource, empty if unknown.
     """
 
     seats: tuple[CatanSeat, ...] = ()
     is_lobby: bool = False
-    island: Island | None = None
+    island: IslandView | None = None
     no_island: str = ""
     server: str = ""
     bank: tuple[str, ...] = ()
 
     @property
     def more(self) -> str:
-        """The number of players for whom there is no room, in words; empty if there are none."""
+        """The number of players that do not fit, in words; empty if all fit."""
         left = len(self.seats) - MOST_PLAYERS
         return f"and {counted(left, 'more player')}" if left > 0 else ""
 
     @property
     def bank_words(self) -> str:
-        """What the bank has, those resources included of which it has nothing left."""
+        """The bank's contents, including resources of which nothing is left."""
         counts = zip(self.bank, ROHSTOFFE, strict=False)
         return "bank: " + ", ".join(f"{count} {name}" for count, name in counts) if self.bank else ""
 
 
 def view_of(scene: Scene) -> CatanView:
-    """Return the view of the game that is on, or of the players before it."""
+    """Return the view of the current game, or of the players before it."""
     _, part = scene.game()
     known = part.get("players", {}) if part else _lobby(scene.state)
     seats = _seats(known, part)
@@ -141,11 +141,7 @@ def view_of(scene: Scene) -> CatanView:
     )
 
 
-# The players.
-
-
 def _lobby(state: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return who is connected, by number, as in a game."""
     return {
         str(about.get("id", -1 - place)): {"name": name, **about}
         for place, (name, about) in enumerate(state.get("players", {}).items())
@@ -190,7 +186,6 @@ def _state(number: int, part: Mapping[str, Any]) -> Any:
 def _marks(
     number: int, about: Mapping[str, Any], cards: Mapping[str, Count] | None, part: Mapping[str, Any]
 ) -> list[str]:
-    """Return what there is to say of a player besides points and resources."""
     found = []
     status = about.get("status", WARTEN)
     if status != WARTEN and (number != part.get("turn") or status != part.get("phase")):
@@ -210,30 +205,26 @@ def _marks(
 
 
 def count_words(count: Count | None) -> str:
-    """Return a number, `0-2` if that is all that is known, or a question mark."""
+    """Return a number, a range such as `0-2`, or a question mark."""
     if count is None:
         return NOT_KNOWN
     return str(count) if isinstance(count, int) else "-".join(map(str, count))
 
 
 def hand(known: Mapping[str, Count] | None) -> tuple[str, ...]:
-    """Return how many there are of each resource; what is not there is hidden."""
+    """Return the number of cards of each resource as text; missing ones are hidden."""
     return tuple(count_words(known.get(name) if known is not None else None) for name in ROHSTOFFE)
 
 
 def _letters(names: list[str]) -> list[str]:
-    """A letter for each player: the first of the name, if these can be told apart everywhere."""
+    """Return a letter for each player: the first letters of the names, if they differ."""
     initials = [name[0].upper() for name in names]
     if len(set(initials)) == len(initials) and all("A" <= initial <= "Z" for initial in initials):
         return initials
     return [chr(ord("A") + place % 26) for place in range(len(names))]
 
 
-# What is going on.
-
-
 def _story(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple[Line, ...]:
-    """Return who is to do what, or has won."""
     if "winner" in part:
         winner = _seat(part["winner"], seats)
         words = "has won" if winner is not None else "the game is over, nobody has won"
@@ -248,7 +239,6 @@ def _seat(number: int | None, seats: Iterable[CatanSeat]) -> CatanSeat | None:
 
 
 def _offers(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> Iterable[Fact]:
-    """Return the open trades: who offers, what for what, and who has accepted."""
     trades = part.get("trades", {})
     for trade in (trades[number] for number in sorted(trades, key=int)):
         by = _seat(trade.get("player"), seats)
@@ -263,15 +253,12 @@ def _offers(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> Iterable[Fac
 
 
 def goods(resources: Mapping[str, Count]) -> str:
-    """Return `1 Holz, 2 Erz`; a question mark for none, as a player may ask for any offer."""
+    """Return `1 Holz, 2 Erz`; a question mark if empty, as a player may ask for any offer."""
     kinds = [(resources[name], name) for name in ROHSTOFFE if resources.get(name, 0) != 0]
     return ", ".join(f"{count_words(count)} {name}" for count, name in kinds) or NOT_KNOWN
 
 
-# The board.
-
-
-def _island_or_why(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple[Island | None, str]:
+def _island_or_why(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple[IslandView | None, str]:
     board = part.get("board")
     if board is None:
         return None, "the board is not known"
@@ -281,7 +268,7 @@ def _island_or_why(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple
     return (island, "") if _drawable(island.land) else (None, "the board is too large to be drawn")
 
 
-def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> Island:
+def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> IslandView:
     fields, numbers = {}, {}
     for field in state.get("fields", ()):
         place = _place(field["at"])
@@ -298,7 +285,7 @@ def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[C
             pieces.append(piece)
     pieces.sort(key=lambda piece: piece.kind != STRASSE)
     robber = _place(part["robber"]) if "robber" in part else None
-    return Island(board, robber, pieces, sum(part["dice"]) if "dice" in part else None)
+    return IslandView(board, robber, pieces, sum(part["dice"]) if "dice" in part else None)
 
 
 def _fits(piece: Piece, board: Board) -> bool:
@@ -311,10 +298,10 @@ def _spot(key: str) -> Spot:
     return spot(_place(list(map(int, place.split(",")))) for place in key.split())
 
 
-def _place(at: list[int]) -> Place:
+def _place(at: list[int]) -> Hex:
     x, y = at
     return x, y
 
 
-def _drawable(land: list[Place]) -> bool:
+def _drawable(land: list[Hex]) -> bool:
     return all(max(axis) - min(axis) < _LARGEST for axis in zip(*land, strict=True))

@@ -1,7 +1,7 @@
-"""The words of the protocol, and how real programs spell them.
+"""The words of the protocol, and their spellings in real programs.
 
-The specification writes umlauts; some programs write ASCII instead (`Wuerfelwurf`), or a word of their own.
-Everything that leaves the codec is in the specification's spelling.
+The specification uses umlauts; some programs write ASCII instead (`Wuerfelwurf`), or a word of their own.
+The codec returns everything in the specification's spelling.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ KARTEN = ("Ritter", "Straßenbau", "Monopol", "Erfindung", "Siegpunkt")
 """The development cards, clause 7.7."""
 
 HIDDEN = "Unbekannt"
-"""Real programs write so in place of what a player is not shown; the specification has a plain number."""
+"""Key for hidden cards in real programs; the specification uses a plain number."""
 
 LAND = {
     "Ackerland": "Getreide",
@@ -22,7 +22,7 @@ LAND = {
     "Wald": "Holz",
     "Gebirge": "Erz",
 }
-"""What the fields yield, clause 7.1."""
+"""Resource of each terrain, clause 7.1."""
 
 WÜSTE, MEER = "Wüste", "Meer"
 FELDER = (*LAND, WÜSTE, MEER)
@@ -71,16 +71,16 @@ _OTHERWISE = {
     "Größte Handelsstraße": LÄNGSTE_HANDELSSTRASSE,
     "Karte wegen Räuber abgeben": KARTEN_ABGEBEN,
 }
-"""Words of real programs' own, and the specification's."""
+"""Words used by real programs, to the specification's."""
 
 
 def in_ascii(word: str) -> str:
-    """A word without umlauts, as some programs spell it."""
+    """Return a word without umlauts, as some programs spell it."""
     return word.translate(_ASCII)
 
 
 def spellings(words: Iterable[str]) -> dict[str, str]:
-    """Every spelling of these words that was seen, to the specification's."""
+    """Return the specification's word for every known spelling of these words."""
     known = {word: word for word in words}
     known |= {other: word for other, word in _OTHERWISE.items() if word in known}
     return {in_ascii(spelt): word for spelt, word in known.items()} | known

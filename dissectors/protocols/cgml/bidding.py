@@ -1,4 +1,4 @@
-"""From the deal to the first card: cards, bids, the talon, trumps and the second colour, doubling."""
+"""Messages from the deal to the first card: cards, bids, talon, trumps, second colour, doubling."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     WITH_TWO_SEVENS,
     has_trumps,
 )
-from kiebitz.dissectors.protocols.cgml.context import Groups, private
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private
 from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Hand, level_of
 
 
 class Bidding:
-    """What messages before the first card mean. Each method takes one observation and its hand."""
+    """Handlers for messages before the first card; each takes one observation and its hand."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: CgmlContext) -> None:
         self._groups = groups
 
-    # The deal.
-
     def dealt(self, observation: Observation, hand: Hand, player: int | None) -> None:
-        """Cards from the desk, in one packet or in several."""
+        """Process cards dealt from the desk, in one packet or in several."""
         cards: list[str | None] = observation.fields["card"]
         if observation.fields["to"] == "talon":
             self._groups.put_in(hand, len(cards), "talon")
@@ -60,7 +58,7 @@ class Bidding:
         hand.told[key] = self._groups.tell(observation, "dealt", player, data, hand)
 
     def deal_is_over(self, observation: Observation, hand: Hand) -> None:
-        """Something else is told: whoever has fewer cards than he should gets no more."""
+        """End the deal at the next message; players with too few cards get no more."""
         if not hand.dealing:
             return
         for player, cards in hand.dealt.items():
@@ -70,13 +68,14 @@ class Bidding:
                 self._all_dealt(observation, hand, player)
         hand.dealing = False
 
-    # Bids.
-
     def answers(self, observation: Observation, hand: Hand, player: int, asked: str | None) -> None:
-        """A client bids; to a bid of another he may only say yes or no. `asked` is None if not known."""
+        """Process a client's bid.
+
+        Another player's bid can only be answered with yes or no. `asked` is None if the question is unknown.
+        """
         answer: str = observation.fields["licite"]
         if asked is None and answer == "YES":
-            # The server will tell what he has said yes to.
+            # The server will announce the bid that was accepted.
             return
         if asked and answer not in ("YES", "NO"):
             self._groups.flaw_of(observation, "wrong-answer/bid", part="text", answer=answer, asked=asked)
@@ -87,7 +86,7 @@ class Bidding:
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
         if self._groups.foretold(hand, ("bid", player, call), observation):
             return
-        standing = _standing(hand)
+        standing = _highest_bid(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
             self._groups.flaw_of(
@@ -96,10 +95,10 @@ class Bidding:
         self._bid(observation, hand, player, call)
 
     def told(self, observation: Observation, hand: Hand) -> None:
-        """The server tells what somebody has bid."""
+        """Process the server's announcement of a bid."""
         player: int = observation.fields["playerid"]
         said: str = observation.fields["licite"]
-        call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
+        call = {"YES": _highest_bid(hand) or said, "NO": "PASS"}.get(said, said)
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
             bid = heard[-1][1]
@@ -130,9 +129,9 @@ class Bidding:
         game: str = observation.fields["licite"]
         if self._groups.told_before(hand, "contract", observation):
             return
-        # Where all pass, a server may let somebody play all the same.
-        if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
-            bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
+        # If all pass, a server may still let one of them play.
+        if hand.whole and game != "PASS" and _highest_bid(hand) and (player, game) not in hand.bids:
+            bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "no bids"
             self._groups.flaw_of(observation, "not-bid", part="text", player=player, game=game, bids=bids)
         hand.declarer = player
         self._contract(hand, player, game)
@@ -144,8 +143,6 @@ class Bidding:
         self._groups.put_in(hand, player, "declarer")
         self._groups.put_in(hand, game, "contract")
         self._groups.put_known(hand, "contract")
-
-    # The talon.
 
     def takes_talon(self, observation: Observation, hand: Hand, player: int | None) -> None:
         if player is None or self._groups.told_before(hand, "talon", observation):
@@ -164,11 +161,11 @@ class Bidding:
         hand.told["talon"] = self._groups.tell(observation, "talon_taken", player, data, hand)
 
     def discards(self, observation: Observation, hand: Hand, player: int) -> None:
-        """Two cards go to the talon: whoever discards says which, the others are told that he did."""
+        """Process two cards put into the talon; only the player's own message shows them."""
         cards: list[str | None] = observation.fields["card"]
         if self._groups.told_before(hand, "discards", observation):
             if hand.discards is not None and None in hand.discards and None not in cards:
-                # The others were heard to be told before the player was heard to say which.
+                # The announcement to the others was recorded before the player's own message.
                 self._put_discards(hand, player, cards)
                 self._groups.put_hands(hand, player)
             return
@@ -202,17 +199,15 @@ class Bidding:
         if None not in cards:
             self._groups.put_in(hand, cards.copy(), "private", str(player), "talon")
 
-    # Trumps.
-
     def names(self, observation: Observation, hand: Hand) -> None:
-        """The declarer says what is trumps; the server tells it then to everybody."""
+        """Process the declarer's choice of trumps; the server then announces it to all."""
         hand.named = True
         self._fits_the_game(observation, hand)
 
     def _fits_the_game(self, observation: Observation, hand: Hand) -> None:
         game: str = observation.fields["licite"]
         trumf: str = observation.fields.get("trumf", "")
-        # In the better games red is trumps, which need not be said.
+        # In the better games red is trumps, which may be omitted.
         if has_trumps(game) and not trumf and not game.startswith("B"):
             broken = "no-trumps"
         elif trumf and not has_trumps(game):
@@ -225,7 +220,7 @@ class Bidding:
         self._groups.flaw_of(observation, broken, part=part, path=path, game=game)
 
     def game(self, observation: Observation, hand: Hand) -> None:
-        """The server tells what is played: once when trumps are named, once more before the first card."""
+        """Process the announcement of the game: when trumps are named, and again before the first card."""
         player: int = observation.fields["playerid"]
         game: str = observation.fields["licite"]
         trump, _, second = observation.fields.get("trumf", "").upper().partition(":")
@@ -235,7 +230,7 @@ class Bidding:
         key = "trump"
         before = hand.told.get(key)
         if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
-            now, then = _spoken(said), _spoken(before.data)
+            now, then = _game_text(said), _game_text(before.data)
             self._groups.flaw_of(observation, "told-otherwise/trumps", said=now, before=then)
         if self._groups.told_before(hand, key, observation):
             return
@@ -254,17 +249,15 @@ class Bidding:
         level = level_of(observation.fields["flek"])
         if hand.whole and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
-            told, known = observation.fields["flek"], _written(hand.level)
+            told, known = observation.fields["flek"], _level_text(hand.level)
             self._groups.flaw_of(
                 observation, "told-otherwise/level", part="text", path=path, level=told, known=known
             )
         hand.level = level
         self._groups.put_in(hand, observation.fields["flek"], "flek")
 
-    # Doubling.
-
     def doubles(self, observation: Observation, hand: Hand, player: int, asked: str | None) -> None:
-        """A client answers how often the game, and the game against, is doubled."""
+        """Process a client's answer on doubling the game, and the game against."""
         text: str = observation.fields["flek"]
         level, before = level_of(text), level_of(asked or "0:0")
         if level[0] < before[0] or level[1] < before[1]:
@@ -280,8 +273,8 @@ class Bidding:
         self._level(observation, hand, observation.fields["playerid"], observation.fields["flek"])
 
     def _level(self, observation: Observation, hand: Hand, player: int, text: str) -> None:
-        # The same player may say the same again, once the others have had their say: so it is counted how
-        # often he has said it, and how often the server has told it.
+        # A player may repeat a level after the others have answered, so the client's messages and the
+        # server's announcements are both counted.
         direction = observation.message.direction
         told = hand.fleks.setdefault((direction, player, text), [])
         by_the_other = hand.fleks.get((OPPOSITE[direction], player, text), [])
@@ -301,8 +294,7 @@ class Bidding:
         told.append(observation.event)
 
 
-def _standing(hand: Hand) -> str | None:
-    """The bid that stands."""
+def _highest_bid(hand: Hand) -> str | None:
     return next((call for _, call in reversed(hand.bids) if call != "PASS"), None)
 
 
@@ -310,9 +302,9 @@ def _is_higher(call: str, standing: str) -> bool:
     return LADDER.index(call) > LADDER.index(standing)
 
 
-def _spoken(said: dict[str, Any]) -> str:
+def _game_text(said: dict[str, Any]) -> str:
     return f"{said['game']} of {said['player']} with {said['trump'] or 'no'} trumps"
 
 
-def _written(level: tuple[int, int]) -> str:
+def _level_text(level: tuple[int, int]) -> str:
     return f"{level[0]}:{level[1]}" if level[1] > 1 else str(level[0])

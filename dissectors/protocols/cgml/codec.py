@@ -1,8 +1,8 @@
-"""Elements to messages and back.
+"""The codec for CGML: XML elements to messages and back.
 
-The parser is expat, by way of ElementTree. A message that declares a document type is not given to it at all,
-so nothing is expanded or fetched. It is not asked for offsets: where a flaw stands is looked up in the bytes
-(`places.py`), which costs nothing where nothing is wrong.
+The parser is expat, through ElementTree. It never gets a message with a document type declaration, so no
+entity is expanded or fetched. Offsets of diagnostics are found in the bytes afterwards (`places.py`), which
+costs nothing for valid messages.
 """
 
 from __future__ import annotations
@@ -27,24 +27,37 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
-from kiebitz.dissectors.protocols.cgml.anatomy import anatomy, is_marked
-from kiebitz.dissectors.protocols.cgml.flaws import DEPTH_LIMIT, control, declared, first_flaw, too_deep
+from kiebitz.dissectors.protocols.cgml.diagnostics import (
+    DEPTH_LIMIT,
+    control_character_error,
+    document_type_error,
+    first_error,
+    too_deep,
+)
+from kiebitz.dissectors.protocols.cgml.dissection_tree import build_tree, is_marked
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
-from kiebitz.dissectors.protocols.cgml.layout import (
+from kiebitz.dissectors.protocols.cgml.layout_checks import (
     FOLLOWED,
     characters,
+    check_framing,
     empty_lines,
+    envelope_error,
     extras,
-    of_envelopes,
-    of_framing,
     unknown_version,
 )
+from kiebitz.dissectors.protocols.cgml.locations import error_at, location_of, note_at
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
 from kiebitz.dissectors.protocols.cgml.misprints import MISPRINT, repaired
-from kiebitz.dissectors.protocols.cgml.places import place_of, unusual, wrong
-from kiebitz.dissectors.protocols.cgml.respelling import field_place, patched
-from kiebitz.dissectors.protocols.cgml.values import Compound, Unfit, as_xml, escaped, read, written
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.protocols.cgml.patching import field_place, patch_frame
+from kiebitz.dissectors.protocols.cgml.values import (
+    Compound,
+    InvalidElement,
+    as_xml,
+    element_xml,
+    escaped,
+    read,
+)
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))
@@ -52,18 +65,17 @@ _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     for name in GRAMMAR.names(direction)
 }
 
-# A text's `\s` is more than a blank of XML.
+# In a text, `\s` matches more than XML's blanks.
 _BEGIN = re.compile(rf"<{ENVELOPE}([{BLANK_TEXT}][^<>]*+)?>[{BLANK_TEXT}]*+")
 _END = re.compile(rf"</{ENVELOPE}[{BLANK_TEXT}]*+>[{BLANK_TEXT}]*+\Z")
 _PROLOG = re.compile(rf"\A(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))++[{BLANK_TEXT}]*+", re.DOTALL)
 _SMALL = 4096
-"""In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
+"""Size in bytes (up to ten times as much) below which no nesting is too deep for the parser."""
 _MAX_QUOTED = 40
 _MARK = BYTE_ORDER_MARK.decode()
 
 
 def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> Decoded:
-    """Read the one element of a frame."""
     version: str | None = None
     body = text.strip(BLANK_TEXT)
     envelope = None
@@ -73,7 +85,7 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
         envelope = _BEGIN.match(body)
         if envelope is not None:
             body = body[envelope.end() :]
-    # The end of an envelope can only be the last tag.
+    # The envelope can only end with the last tag.
     closed = _END.match(body, body.rfind("<"))
     if closed is not None:
         body = body[: closed.start()]
@@ -82,7 +94,7 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
         if flaw is not None:
             return unreadable(flaw)
     if envelope is not None and (not body or body.startswith("<cgml")):
-        return unreadable(of_envelopes(frame))
+        return unreadable(envelope_error(frame))
     try:
         if envelope is not None:
             version = _version_of(envelope[1] or "")
@@ -94,24 +106,21 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
 
 @lru_cache(maxsize=64)
 def _version_of(attributes: str) -> str | None:
-    """The version in an envelope's attributes. Raises ParseError."""
     return fromstring(f"<{ENVELOPE}{attributes}/>").get(VERSION.name)
 
 
 def _without_prolog(body: str) -> str:
-    """The text behind declarations and comments."""
     return _PROLOG.sub("", body)
 
 
 def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded:
-    """Read a frame once more without the misprints of the specification, or say what is wrong in it."""
     mended, misprints = repaired(frame)
     if misprints and not repaired(mended)[1]:
         text, _ = characters(mended)
         decoded = _read(mended, text, direction, [*notes, *misprints])
         if decoded.row is not None:
             return decoded
-    return unreadable(first_flaw(frame))
+    return unreadable(first_error(frame))
 
 
 def _too_deep(frame: bytes) -> Flaw | None:
@@ -142,7 +151,7 @@ def _message(
     lowered = None
     if not rows and name != name.lower():
         text = "identifiers are written in small letters"
-        lowered = unusual("upper-case", text, place_of(frame), f"<{name.lower()[:_MAX_QUOTED]}>")
+        lowered = note_at("upper-case", text, location_of(frame), f"<{name.lower()[:_MAX_QUOTED]}>")
         _lower(element)
         rows = _ROWS.get((direction, element.tag), ())
     if not rows:
@@ -152,15 +161,15 @@ def _message(
     try:
         row = _row_of(rows, element, direction)
         fields = read(row.shape, element, VERSION)
-    except Unfit as error:
+    except InvalidElement as error:
         if lowered is not None:
-            # One flaw is enough.
+            # One diagnostic is enough.
             return Decoded(row, {}, "{}", False, (lowered,))
-        flaw = wrong(
-            error.code, str(error), place_of(frame, error.part, error.path), error.expected, row.clause
+        flaw = error_at(
+            error.code, str(error), location_of(frame, error.part, error.path), error.expected, row.clause
         )
         return Decoded(row, {}, "{}", False, (flaw,))
-    framing = of_framing(frame, row, opened, closed)
+    framing = check_framing(frame, row, opened, closed)
     if framing is not None and framing.severity == "error":
         return Decoded(row, {}, "{}", False, (framing,))
     if framing is not None:
@@ -182,7 +191,7 @@ def _lower(element: Element) -> None:
 
 
 def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Direction) -> ElementType:
-    """Which of several messages of a name this is. Raises Unfit."""
+    """Return the row of a message if several have its name. Raises Unfit."""
     if rows[0].mark is None:
         return rows[0]
     attribute = rows[0].mark[0]
@@ -193,32 +202,32 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
     words = [row.mark[1] for row in rows if row.mark is not None]
     expected = f'{attribute}="{"|".join(words)}"'
     if value is None:
-        raise Unfit("missing-attribute", f"<{element.tag}> has no {attribute}", expected)
+        raise InvalidElement("missing-attribute", f"<{element.tag}> has no {attribute}", expected)
     others = _ROWS.get((OPPOSITE[direction], element.tag), ())
     if any(row.mark == (attribute, value) for row in others):
         problem = f'{attribute}="{value}" is only sent by {sender_of(OPPOSITE[direction])}'
-        raise Unfit("wrong-direction", problem, expected)
+        raise InvalidElement("wrong-direction", problem, expected)
     problem = f'{attribute}: "{value[:_MAX_QUOTED]}" is not known here'
     near = nearest_word(value, words)
-    raise Unfit("bad-field", suggesting(problem, near), expected, f"={attribute}")
+    raise InvalidElement("bad-field", with_suggestion(problem, near), expected, f"={attribute}")
 
 
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
     name = element.tag
     names = GRAMMAR.names(direction)
-    text = f"<{name[:_MAX_QUOTED]}> is no message that {sender_of(direction)} sends"
+    text = f"<{name[:_MAX_QUOTED]}> is not a message that {sender_of(direction)} sends"
     code = "unknown-message"
     near = nearest_word(name, names)
     if name in GRAMMAR.names(OPPOSITE[direction]):
         text += f", but {sender_of(OPPOSITE[direction])}"
         code = "wrong-direction"
     elif near is not None:
-        text = suggesting(text, f"<{near}>")
-    return wrong(code, text, place_of(frame), "one of " + ", ".join(names))
+        text = with_suggestion(text, f"<{near}>")
+    return error_at(code, text, location_of(frame), "one of " + ", ".join(names))
 
 
 def _begun(frame: bytes, direction: Direction, upto: int) -> ElementType | None:
-    """The message that a frame begins whose element is no XML from an offset on."""
+    """Return the row of the message that begins a frame which is XML up to an offset."""
     for tag in tags(frame[:upto]):
         if tag.kind in ("start", "empty") and tag.name != ENVELOPE:
             rows = _ROWS.get((direction, tag.name), ())
@@ -227,16 +236,15 @@ def _begun(frame: bytes, direction: Direction, upto: int) -> ElementType | None:
 
 
 class CgmlCodec(Codec):
-    """Elements of XML, each with an empty line behind it."""
+    """The codec for XML elements, each followed by an empty line."""
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """What a frame says; see `Codec.decode`."""
         text, charset = characters(frame)
         if charset is not None and charset.severity == "error":
-            return unreadable(control(frame, charset.offset) or charset)
+            return unreadable(control_character_error(frame, charset.offset) or charset)
         notes = [charset] if charset is not None else []
         if "<!" in text or "<?" in text:
-            flaw = declared(frame)
+            flaw = document_type_error(frame)
             if flaw is not None:
                 return unreadable(flaw)
             notes += extras(frame)
@@ -251,7 +259,7 @@ class CgmlCodec(Codec):
             if frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
                 at = frame.find(BYTE_ORDER_MARK)
                 notes.append(
-                    unusual("byte-order-mark", "a byte order mark stands before the message", (at, 3), None)
+                    note_at("byte-order-mark", "a byte order mark precedes the message", (at, 3), None)
                 )
                 text = text.replace(_MARK, "", 1)
                 if not text.strip(BLANK_TEXT):
@@ -259,7 +267,6 @@ class CgmlCodec(Codec):
         return _read(frame, text, direction, notes)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        """The elements of a message and what takes them; see `Codec.anatomy`."""
         decoded = self.decode(frame, direction)
         row, upto = decoded.row, len(frame)
         markup = frame
@@ -269,34 +276,32 @@ class CgmlCodec(Codec):
             upto = next((flaw for flaw in decoded.flaws if flaw.severity == "error"), decoded.flaws[0]).offset
             row = _begun(frame, direction, upto)
         assert row is None or isinstance(row, ElementType)
-        return anatomy(frame, markup, decoded, row, upto)
+        return build_tree(frame, markup, decoded, row, upto)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        """What is left when a stream is closed before an empty line; see `Codec.truncated`."""
         decoded = self.decode(frame, direction)
         if not decoded.valid:
             return decoded
-        # The element is whole: nothing of what was said is missing.
+        # The element is complete, so no information is missing.
         at = frame.rfind(b"<")
-        text = "the stream ends without the empty line behind the message"
-        note = unusual("no-empty-line", text, (at, len(frame) - at), "an empty line")
+        text = "the stream ends without the empty line after the message"
+        note = note_at("no-empty-line", text, (at, len(frame) - at), "an empty line")
         others = (flaw for flaw in decoded.flaws if flaw.code not in FOLLOWED)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """The element of a message, written as in the specification; see `Codec.encode`."""
         for row in _ROWS.get((direction, name), ()):
             if row.mark is not None and fields.get(row.mark[0]) != row.mark[1]:
                 continue
             inner = {key: value for key, value in fields.items() if key != VERSION.name}
             try:
-                element = "".join(written(name, row.shape, inner))
+                element = "".join(element_xml(name, row.shape, inner))
                 if read(row.shape, fromstring(element)) != inner:
                     continue
                 if VERSION.name in fields:
                     version = as_xml(fields[VERSION.name])
                     element = f'<{ENVELOPE} version="{version}">\r\n{element}\r\n</{ENVELOPE}>'
-            except (Unfit, ValueError, TypeError, KeyError, AttributeError):
+            except (InvalidElement, ValueError, TypeError, KeyError, AttributeError):
                 continue
             return f"{element}\r\n\r\n".encode()
         raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_MAX_QUOTED]}")
@@ -305,7 +310,7 @@ class CgmlCodec(Codec):
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
         assert isinstance(row, ElementType)
-        return patched(frame, row, before, fields)
+        return patch_frame(frame, row, before, fields)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         assert isinstance(row, ElementType)
@@ -316,9 +321,9 @@ class CgmlCodec(Codec):
         return field_place(frame, row, name, whole=True)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        # The text of an element with parts is XML already.
-        written = text if isinstance(field.type, Compound) else escaped(text)
-        return super().as_text(frame, row, field, written)
+        # An element with parts is encoded as XML already.
+        content = text if isinstance(field.type, Compound) else escaped(text)
+        return super().as_text(frame, row, field, content)
 
     def notation(self, row: MessageType) -> str:
         if isinstance(row, ElementType) and row.mark is not None:

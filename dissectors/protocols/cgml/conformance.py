@@ -172,8 +172,6 @@ SPELLINGS = (
     ),
 )
 
-# Messages of a player.
-
 
 def _hand(at: Situation) -> Mapping[str, Any]:
     games = at.state["games"]
@@ -288,9 +286,6 @@ def _game_against(fields: Fields, at: Situation) -> Fields:
     return {**fields, "flek": "1:1"}
 
 
-# Messages of a server.
-
-
 def _other_word(name: str, *words: str) -> Callable[[Fields, Situation], Fields]:
     return lambda fields, at: {**fields, name: next(word for word in words if word != fields[name])}
 
@@ -394,7 +389,7 @@ CONFORMANCE = Conformance(
             "played-twice": "playcard.info/twice",
         },
         spares_others=False,
-        # 4 ABORT: the others are told about a player who has left.
+        # 4 ABORT: the others are sent a message about a player that has left.
         awaited_messages="licite gametype flek playcard",
         unreachable={
             "wrong-player": "the talon is sent to its client, so it cannot go to another one",

@@ -1,4 +1,4 @@
-"""The context of the CGML table and of its parts: groups, hands and players, in memory and in the state."""
+"""The context of a CGML server's table: groups and their hands, state, events and diagnostics."""
 
 from __future__ import annotations
 
@@ -12,73 +12,70 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocols.cgml.conversation import Conversation
+from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Group, Hand
-from kiebitz.dissectors.protocols.cgml.names import known_names
-from kiebitz.dissectors.protocols.cgml.places import place_of
+from kiebitz.dissectors.protocols.cgml.locations import location_of
+from kiebitz.dissectors.protocols.cgml.player_names import known_names
 
 MAX_PLAYERS = 1000
 MAX_GROUPS = 100
-"""So many are known; more are forgotten again, the oldest first."""
+"""Maximum number of known groups; the oldest are dropped."""
 
 _MAX_WORDS_LENGTH = 200
 
 _ONE = ("player", "winner", "id")
 _SEVERAL = ("players", "winners", "losers")
-"""The keys in an event's data under which a player stands, and those with a list of players."""
+"""The keys in an event's data with a list of players; `_ONE` has those with one player."""
 
 
 def short(text: str) -> str:
-    """A text as it stands in events and in the state: one that is very long is cut short."""
+    """Return a text for events and the state, truncated if it is very long."""
     return text if len(text) <= _MAX_WORDS_LENGTH else f"{text[:60]}…"
 
 
 def private(player: int, **hidden: Any) -> dict[str, Any]:
-    """What goes into an event's data that only one player knows: what others see in place of it."""
+    """Return event data for a fact that only one player knows, with the values that others see."""
     return {"known_to": [str(player)], "others_see": hidden}
 
 
-class Announced(msgspec.Struct, eq=False):
-    """A group that the login server has announced, with where it plays."""
+class AnnouncedGroup(msgspec.Struct, eq=False):
+    """A group that the login server has announced, with the address of its game server."""
 
     url: str
     players: list[int]
     told: dict[str, dict[str, Any]]
-    """What was said of each player, by id."""
+    """The announced data of each player, by id."""
     told_ns: int
     formed: Event | None = None
-    """Its event, once all of its players are known."""
-    hearers: set[int] = msgspec.field(default_factory=set)
-    """On which streams it was told."""
+    """Its event, once all players are known."""
+    visibility: set[int] = msgspec.field(default_factory=set)
+    """The streams on which it was announced."""
 
 
-class Groups(GameContext):
-    """What is known of a server's groups and their hands."""
+class CgmlContext(GameContext):
+    """The context of a CGML server's table: its groups and hands, for the handlers of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
-        self.conversations: dict[int, Conversation] = {}
+        self.conversations: dict[int, ClientConnection] = {}
         self.by_key: dict[str, Group] = {}
-        """Each group by its key in the state."""
-        self.announced: dict[int, Announced] = {}
+        """The groups by their key in the state."""
+        self.announced: dict[int, AnnouncedGroup] = {}
         """The groups that this server has announced, by id."""
         self._names: dict[str, str] | None = None
-        """The players' names by id, as far as they are known; None if they have to be looked up again."""
+        """Cached names of players by id; None if outdated."""
         self._gone: dict[str, str] = {}
-        """The names of players who have left, by id."""
+        """Names of players that have left, by id."""
 
-    # Who is in which group.
-
-    def conversation(self, stream: Stream) -> Conversation:
-        """The conversation on a stream."""
+    def conversation(self, stream: Stream) -> ClientConnection:
         found = self.conversations.get(stream.id)
         if found is None:
-            found = self.conversations[stream.id] = Conversation(stream.id)
+            found = self.conversations[stream.id] = ClientConnection(stream.id)
         return found
 
-    def find_group(self, conversation: Conversation, players: list[int]) -> None:
-        """After a start in mid-stream the group is not known: it is the one of whoever is heard of."""
+    def find_group(self, conversation: ClientConnection, players: list[int]) -> None:
+        """Assign a group to a connection recorded from its middle on, by the players in a message."""
         known = self.by_key.get(conversation.group or "")
         if known is None or known.number is None:
             for player in players:
@@ -86,7 +83,7 @@ class Groups(GameContext):
                 conversation.group = known.key
 
     def _with(self, player: int, known: Group | None) -> Group:
-        """The group that has a player, `known` if no other has."""
+        """Return the group of a player; `known` if the player is in no other."""
         groups = (group for group in self.by_key.values() if player in group.players and group is not known)
         other = next(groups, None)
         if other is None or (known is not None and player in known.players):
@@ -95,21 +92,19 @@ class Groups(GameContext):
             return known
         if known is None:
             return other
-        # Two that were heard of apart are one.
+        # Two groups that were seen separately are the same.
         for talk in self.conversations.values():
             if talk.group == known.key:
                 talk.group = other.key
         self.leave(known)
         return other
 
-    # Groups and hands.
-
-    def conversation_of(self, observation: Observation) -> Conversation:
-        """On which connection something was said first."""
+    def conversation_of(self, observation: Observation) -> ClientConnection:
+        """Return the connection on which an observation was first made."""
         return self.conversations[observation.message.stream.id]
 
     def group(self, key: str, number: int | None) -> Group:
-        """A group by its key in the state."""
+        """Return a group by its key in the state; create it if needed."""
         found = self.by_key.get(key)
         if found is None:
             found = self.by_key[key] = Group(key, number)
@@ -119,7 +114,7 @@ class Groups(GameContext):
         return found
 
     def leave(self, group: Group) -> None:
-        """A group is over; what became of a hand that is still on is not known."""
+        """Drop a group; the outcome of its current hand is unknown."""
         self.by_key.pop(group.key, None)
         if group.hand is not None:
             group.hand.ended = True
@@ -127,16 +122,17 @@ class Groups(GameContext):
         self.set_state(None, "groups", group.key)
 
     def hand_of(self, observation: Observation) -> Hand | None:
-        """The hand that a message is about, which may be one that is met in its middle.
+        """Return the hand of a message; begin one if its beginning was missed.
 
-        None if the connection was seen from its beginning and no hand has begun on it.
+        Returns:
+            None if the connection was recorded from its beginning and no hand has begun on it.
         """
         conversation = self.conversation_of(observation)
         if conversation.group is None:
             return None
         group = self.group(conversation.group, None)
         hand = group.hand
-        # Of whom only one is known may yet turn out to be of another group that was heard of.
+        # A group with only one known player may turn out to be another known group.
         is_met = not conversation.whole and len(group.players) > 1
         if (hand is None or hand.ended) and is_met and not self._is_late(hand, observation):
             hand = self.open_hand(group, observation, whole=False)
@@ -145,11 +141,9 @@ class Groups(GameContext):
         return hand
 
     def _is_late(self, hand: Hand | None, observation: Observation) -> bool:
-        """Whether a hand is over, and this still belongs to it: copies and questions between two hands."""
         return hand is not None and observation.name in ("result", "cancelgame", "abort", "renonc", "round")
 
     def open_hand(self, group: Group, observation: Observation, whole: bool) -> Hand:
-        """Begin a hand."""
         self.close_hand(group, None, observation.ts_ns)
         group.count += 1
         name = group.key if group.number is not None else "?"
@@ -165,7 +159,7 @@ class Groups(GameContext):
         return hand
 
     def close_hand(self, group: Group, result: dict[str, Any] | None, ts_ns: int) -> None:
-        """A hand is over; it leaves the state with the next event."""
+        """End a hand; it leaves the state with the next event."""
         hand = group.hand
         if hand is None or hand.ended:
             return
@@ -175,26 +169,24 @@ class Groups(GameContext):
         self.changed_game(hand.game)
         self.set_state(None, *hand.place)
 
-    # The state.
-
     def part(self, hand: Hand) -> dict[str, Any]:
-        """A hand's part of the state."""
+        """Return a hand's part of the state."""
         return {} if hand.ended else hand.state
 
     def put_in(self, hand: Hand, value: Any, *path: str) -> None:
-        """Change a hand's part of the state, as long as it is in it."""
+        """Change a hand's part of the state, unless the hand is over."""
         if not hand.ended:
             self.set_part(hand.place, hand.state, path, value)
 
     def put_known(self, hand: Hand, what: str) -> None:
-        """Something that could not be known is told."""
+        """Remove an item from the hand's list of unknown items."""
         part = self.part(hand)
         unknown = [other for other in part.get("unknown", ()) if other != what]
         if "unknown" in part:
             self.put_in(hand, unknown or None, "unknown")
 
     def put_hands(self, hand: Hand, *players: int) -> None:
-        """Who has how many cards, and which."""
+        """Update the players' cards in the state: their number, and the known ones."""
         for player in players:
             dealt = len(hand.dealt.get(player, ()))
             if not dealt:
@@ -207,7 +199,7 @@ class Groups(GameContext):
             self.put_in(hand, hand.cards_of(player), "private", key, "hand")
 
     def put_player(self, told: dict[str, Any]) -> int | None:
-        """Keep what a <player> says of himself; give his id."""
+        """Store a <player> element, and return the player's id."""
         number: int | None = told.get("id")
         if number is None:
             return None
@@ -221,7 +213,7 @@ class Groups(GameContext):
         return number
 
     def take_leave(self, number: int, why: str, ts_ns: int, is_gone: bool) -> Event:
-        """Make the event of a player who leaves; one who is gone leaves the state with it."""
+        """Emit the event of a player that leaves; remove the player from the state if `is_gone`."""
         player = str(number)
         if is_gone:
             name = self._called(player)
@@ -234,17 +226,14 @@ class Groups(GameContext):
         return self.emit("left", ts_ns, player, {"player": number, "why": why}, None)
 
     def _called(self, player: str) -> str | None:
-        """Return a player's name; None if it was never told."""
         if self._names is None:
             self._names = known_names(self.state)
         return self._names.get(player) or self._gone.get(player)
 
-    # What is told.
-
     def emit(
         self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None = None
     ) -> Event:
-        """Make an event, and add the names of the players in its data."""
+        """Emit an event with the names of the players in its data."""
         players = [data[key] for key in _ONE if data.get(key) is not None]
         for key in _SEVERAL:
             players += data.get(key, ())
@@ -256,7 +245,7 @@ class Groups(GameContext):
     def tell(
         self, observation: Observation, kind: str, actor: int | None, data: dict[str, Any], hand: Hand | None
     ) -> Event:
-        """Make an event of an observation."""
+        """Emit an event of an observation."""
         game = hand.game if hand is not None else None
         event = self.emit(kind, observation.ts_ns, None if actor is None else str(actor), data, game)
         observation.event = event
@@ -264,19 +253,20 @@ class Groups(GameContext):
         return event
 
     def told_before(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
-        """Whether a hand has heard this already; then the observation is part of that event."""
+        """Return True if a hand has the event of an observation already, and assign it to the observation."""
         event = hand.told.get(key)
         if event is None:
-            # A hand in which so much was told is none: the rest is passed over.
+            # Ignore the rest of a hand with an excessive number of events.
             return hand.ended or len(hand.told) >= MAX_TOLD
         observation.event = event
         observation.game_id = event.game_id
         return True
 
     def foretold(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
-        """Whether the server was heard to tell what a client says only now; then it is part of that event.
+        """Return True if the server's announcement of a client's message was recorded before it.
 
-        In a capture packets of several connections may have changed places.
+        The observation is then assigned to that event. In a capture, packets of several connections may be
+        reordered.
         """
         event = hand.told.get(key)
         if event is None or key not in hand.foretold or observation.ts_ns - event.ts_ns >= SWAPPED_NS:
@@ -294,11 +284,11 @@ class Groups(GameContext):
         path: tuple[int, ...] = (),
         **values: Any,
     ) -> None:
-        """Report that a part of a message, named as in `values.Unfit`, breaks the rule of this key."""
-        at = place_of(observation.frame, part, path) if observation.frame else None
+        """Report that a part of a message, named as in `values.Unfit`, violates a rule."""
+        at = location_of(observation.frame, part, path) if observation.frame else None
         self.flaw(observation.message, key, at=at, clause=observation.row.clause, **values)
 
     def has_flaw(self, message: Message) -> bool:
-        """Whether something was told of this message already: one flaw is enough."""
+        """Return True if a diagnostic was reported for this message; one is enough."""
         told = self._findings.diagnostics
         return bool(told) and told[-1].message_id == message.id

@@ -1,19 +1,20 @@
-"""CGML: the dissector."""
+"""The dissector for CGML."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.codec import CgmlCodec
 from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.cgml.names import player_names
+from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.queries import QUERIES
 from kiebitz.dissectors.protocols.cgml.table import CgmlTable
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
@@ -64,6 +65,9 @@ class CgmlPresentation(Presentation):
     def display_name(self, actor: str, state: State) -> str:
         return player_names(state).get(actor, actor)
 
+    def words(self, value: Any) -> str:
+        return card_words(value) if isinstance(value, str) and value in PACK else super().words(value)
+
     def template(self, event: Event) -> str:
         template, data = super().template(event), event.data
         match event.kind:
@@ -74,7 +78,7 @@ class CgmlPresentation(Presentation):
             case "contract" if data.get("game") == "PASS":
                 return "all players pass, {player} last"
             case "trump" if data.get("trump") is None:
-                # There are none, which is no question.
+                # A game without trumps; no question mark for them.
                 return "{player} plays {game}, without trumps"
             case "trump" if data.get("second") is not None:
                 return f"{template}, second colour {{second}}"
@@ -92,7 +96,7 @@ def _conformance() -> Conformance:
 
 
 class Cgml(Dissector):
-    """Mariáš for three, with a server that brings players together and one that deals."""
+    """The dissector for CGML: mariáš for three, with a login server and game servers."""
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         if b"<" not in data:
@@ -115,7 +119,7 @@ CGML = Cgml(
     identity=Identity(
         GRAMMAR,
         login_messages=("connect", "newgroup", "newgame"),
-        # A player is a number that its client bears everywhere, and connects anew for each group.
+        # A client uses its player's number on all connections, one for each group.
         same_player="number",
     ),
     conformance=_conformance,

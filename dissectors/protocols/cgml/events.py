@@ -1,6 +1,6 @@
-"""What happens at a CGML server: each kind of event with its data, and a sentence that tells it.
+"""The kinds of events of a CGML server, with their fields and sentences.
 
-A player is an id. `called` in an event's data has the names of its players as the table knows them by then.
+A player is an id. `called` in an event's data has the names of its players as known at that time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ANSWERS = ("newgroup", "newgame")
 _QUESTIONS = ("licite", "gametype", "flek", "playcard")
 
 EVENTS = (
-    # Of a game server there is its url in place of a name.
+    # A game server has an url in place of a name.
     EventKind(
         "connected",
         ("name", "id", "role"),
@@ -32,7 +32,12 @@ EVENTS = (
         tells=("groups.{group}.players", "players.{player}"),
     ),
     EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}", reported_by=_ANSWERS),
-    EventKind("hand_asked", ("group", "players"), "another hand? {players}", tells=("players.{players}",)),
+    EventKind(
+        "hand_asked",
+        ("group", "players"),
+        "another hand? {players}",
+        tells=("players.{players}",),
+    ),
     EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),
     EventKind("bid", ("player", "call"), "{player} bids {call}"),
     EventKind("contract", ("player", "game"), "{player} has won the bidding with {game}"),
@@ -50,16 +55,16 @@ EVENTS = (
     EventKind(
         "result", ("game", "winners", "losers", "money"), "{game} is over; {winners} won; money: {money}"
     ),
-    EventKind("renonc", ("player", "card", "should"), "{player} revokes: {card}, when it should be {should}"),
+    EventKind("renonc", ("player", "card", "should"), "{player} revokes with {card} instead of {should}"),
     EventKind("paused", ("player", "message"), "{player} pauses: {message}"),
     EventKind("resumed", ("player",), "{player} ends the pause"),
     EventKind("cancelled", ("why",), "the hand is cancelled: {why}"),
-    EventKind("aborted", ("player", "why"), "the hand is broken off because of {player}: {why}"),
+    EventKind("aborted", ("player", "why"), "the hand is aborted because of {player}: {why}"),
     EventKind("load", ("load",), "a server of bots has a load of {load}"),
     EventKind("left", ("player", "why"), "{player} is gone: {why}", ending="why"),
 )
 
-# What names something in the data of the events, and in the state.
+# Kinds of identifiers in the events' data and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": PLAYER,
     "player": PLAYER,

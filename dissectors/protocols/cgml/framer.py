@@ -1,10 +1,9 @@
-"""CGML's framer: where a message, one element with what is around it, begins and ends.
+"""The framer for CGML: finds where a message, one element and what surrounds it, begins and ends.
 
-A message ends at the empty line behind its element. Several elements may share one empty line, or one
-envelope: each is a message of its own, and the envelope's tags belong to the first and the last. An empty
-line inside an element does not end it. What makes this more than counting tags is broken elements: one takes
-all up to the next start tag that begins a message. So the flaw takes what belongs to it, and the next message
-is whole.
+A message ends at the empty line after its element. Several elements may share one empty line or one envelope:
+each is a message of its own, and the envelope's tags belong to the first and the last. An empty line inside
+an element does not end it. A broken element extends to the next start tag of a message. So an error covers
+only its own bytes, and the next message is complete.
 """
 
 from __future__ import annotations
@@ -42,23 +41,25 @@ _WORD = re.compile(rb"[^ \t\r\n<]++")
 _BEGINNING = re.compile(
     rb"%s|<(?:%s|(?:licite|flek)(?=\s{1,8}[a-z]))(?=[\s/>])" % (BLANK_LINE, _ONLY_ROOTS), re.I
 )
-"""After a gap, or in what is too long: where the next message can begin, be it behind an empty line."""
+"""Possible beginnings of the next message after a gap or an oversized message, including those after an
+empty line.
+"""
 _TAIL = 160
-"""What the following bytes may make such a beginning has no more bytes."""
+"""Maximum length in bytes of the beginning of such a match."""
 
 _NO_TAGS = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
 _NO_TAG_ENDS = {
     begin: re.compile(rb"%s|(%s\s{0,64}<(?:%s)[\s/>])" % (re.escape(end), BLANK_LINE, _ROOTS), re.I)
     for begin, end in _NO_TAGS.items()
 }
-"""How a comment or a CDATA section ends: one that has no end goes up to an empty line before a message."""
+"""Ends of comments and CDATA sections; an unterminated one extends to an empty line before a message."""
 
 _TEXT = rb"[^<]*+"
 _END_TAG = rb"</(?!(?i:cgml))[A-Za-z][^<>]*+>"
 
 
 def _element(names: bytes, inside: bytes) -> bytes:
-    """An element with one of these names, empty or with something inside."""
+    """Return the pattern of an element with one of these names, empty or with these contents."""
     return rb"<(?:%s)(?:[\s/][^<>]*+)?(?:(?<=/)>|(?<!/)>%s%s%s)" % (names, inside, _TEXT, _END_TAG)
 
 
@@ -77,27 +78,28 @@ _WHOLE = re.compile(
     + _END_TAG
     + rb"(?:(?:\r\n</cgml>)?+\r\n\r\n|\r\n[ \t]*+(?=%s>))" % (_START % _ROOTS)
 )
-"""Most messages look like this, and are then seen at once; all others, by going from tag to tag."""
+"""A fast path for usual messages; all others are processed tag by tag."""
 
 _State = Literal["before", "inside", "after", "broken", "skipping", "seeking"]
-"""Where the next byte stands: before an element, in one, behind one, in what is none, in what is too long, or
-after a gap, where nothing can be told before a place where a message can begin."""
+"""Position of the next byte: before, inside or after an element, in a broken or an oversized message, or
+after a gap, before the first possible beginning of a message.
+"""
 
 
 class CgmlFramer(StructuredFramer):
-    """The messages of one direction; both directions are framed alike."""
+    """The framer for one direction; both directions are framed alike."""
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
         self._state: _State = "before"
         self._at = 0
-        """Up to where `_held` is looked at."""
+        """Offset in `_held` of the next byte to examine."""
         self._looked = 0
-        """Up to where the end of the tag that begins at `_at` is looked for."""
+        """Offset from which to search for the end of the tag at `_at`."""
         self._depth = 0
         self._root = ""
         self._begun: int | None = None
-        """Where in `_held` the message begins, the blanks before it being over."""
+        """Offset in `_held` at which the message begins, after any blanks."""
 
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._state != "before":
@@ -113,11 +115,11 @@ class CgmlFramer(StructuredFramer):
         self._state = "seeking"
 
     def _frame_end(self) -> int:
-        """Look at what has come; say where in `_held` the frame ends, if that can be told."""
+        """Process new data; return the offset in `_held` of the frame's end, if known."""
         held = self._held
         if self._state in ("skipping", "seeking"):
             return self._next_beginning()
-        # No frame is longer: nothing beyond may have a say, as it may come at once or later.
+        # No frame is longer. Bytes beyond the limit are ignored, as they may arrive now or later.
         limit = min(len(held), FRAME_LIMIT)
         while True:
             if self._state == "inside":
@@ -141,7 +143,7 @@ class CgmlFramer(StructuredFramer):
                     assert word is not None
                     self._at = word.end()
                     if self._begun is None:
-                        # Text behind a document type's tags still belongs to that.
+                        # Text after a document type's tags still belongs to it.
                         self._begun = at
                         self._state = "broken"
                     continue
@@ -156,12 +158,12 @@ class CgmlFramer(StructuredFramer):
                 return at
 
     def _blank_line(self, start: int, end: int, limit: int) -> int | None:
-        """Behind an element: where the frame ends, in these blanks, or that this cannot be told yet."""
+        """Return the frame's end in the blanks after an element, or that it is not known yet."""
         found = _BLANK_LINE.search(self._held, start, end)
         if found is None:
             if end < limit:
                 return None
-            # A line end may be the first half of an empty line; keep to the last one.
+            # A line end may be the first half of an empty line, so keep the last one.
             self._at = max(start, limit - _TAIL)
             return GOES_ON
         if found.end() == limit < FRAME_LIMIT and _may_go_on(found[0]):
@@ -170,7 +172,7 @@ class CgmlFramer(StructuredFramer):
         return found.end()
 
     def _tag_end(self, at: int, limit: int) -> int:
-        """Where the tag at `at` ends; one that has no end goes up to the next."""
+        """Return the end of the tag at `at`; an unterminated one extends to the next."""
         held = self._held
         for begin, pattern in _NO_TAG_ENDS.items():
             if held.startswith(begin, at, limit):
@@ -181,7 +183,7 @@ class CgmlFramer(StructuredFramer):
                     return GOES_ON
                 if found[1] is None:
                     return found.end()
-                # It has no end: the tag at the end of what was found begins the next message.
+                # It is unterminated: the tag at the end of the match begins the next message.
                 return held.rfind(b"<", at, found.end())
             if limit - at < len(begin) and begin.startswith(held[at:limit]):
                 return GOES_ON
@@ -196,7 +198,7 @@ class CgmlFramer(StructuredFramer):
         return GOES_ON
 
     def _take(self, at: int, end: int) -> bool:
-        """Take the tag at `at`; whether it rather begins the next message."""
+        """Process the tag at `at`; return True if it begins the next message instead."""
         tag = bytes(self._held[at:end])
         kind, name = kind_of(tag)
         opens = kind in ("start", "empty")
@@ -228,13 +230,12 @@ class CgmlFramer(StructuredFramer):
         elif kind == "text":
             self._state = "broken"
         if tag[:2] == b"<!" and state != "after" and not tag.endswith(_NO_TAGS.get(_begin_of(tag), b"")):
-            # A comment without an end.
+            # An unterminated comment.
             self._state = "broken"
         self._at = at + 1 if kind == "text" else end
         return False
 
     def _next_beginning(self) -> int:
-        """Where what is too long, or follows a gap, is over."""
         held = self._held
         certain = max(self._at, len(held) - _TAIL)
         found = _BEGINNING.search(held, self._at)
@@ -255,14 +256,13 @@ class CgmlFramer(StructuredFramer):
         self._state = "before"
 
     def _drop(self) -> None:
-        """Keep nothing but what may be part of a message start."""
         del self._held[: self._at]
         self._dropped += self._at
         self._at = 0
 
 
 def _ends(data: bytes) -> tuple[int, ...]:
-    """Where the messages end that are seen at once to be whole."""
+    """Return the ends of the leading messages that the fast path finds."""
     ends = []
     at = 0
     while (found := _WHOLE.match(data, at, at + FRAME_LIMIT)) is not None:
@@ -275,10 +275,9 @@ _short_ends = lru_cache(MAX_SHORT)(_ends)
 
 
 def _may_go_on(blank_line: bytes) -> bool:
-    """Whether a line feed that follows an empty line would still belong to it."""
+    """Return True if a following line feed would still belong to an empty line."""
     return blank_line.endswith(b"\r") and b"\n" in blank_line
 
 
 def _begin_of(tag: bytes) -> bytes:
-    """What begins a comment or a CDATA section, if this is one."""
     return next((begin for begin in _NO_TAGS if tag.startswith(begin)), b"")

@@ -1,9 +1,9 @@
 """The grammar of CGML 1.19: every message of chapters 2 to 4, in the specification's order.
 
-A message is named by its element; where several share a name, the value of `status` or `type` tells them
-apart. Fields have the names of the attributes and elements, which are English, though misspelt now and then
-(`dial` deals, `winer` wins). What a field says of licitovaný mariáš is glossed: *flek* is a double, *štych*
-a trick, *talon* the two cards that whoever wins the bidding (*licitace*) exchanges.
+A message is named by its element; if several share a name, the value of `status` or `type` distinguishes
+them. Fields have the names of the attributes and elements, which are English, though sometimes misspelt
+(`dial` deals, `winer` wins). Words of licitovaný mariáš are glossed: *flek* is a double, *štych* a trick,
+*talon* the two cards that the winner of the bidding (*licitace*) exchanges.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ VERSIONS = tuple(f"1.{minor}" for minor in range(20))
 
 
 class Version(Text):
-    """The version of CGML; anything else that stands there may be a name."""
+    """The version of CGML; other texts in its place may be names."""
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
         return value if is_version(value) else replace(value)
@@ -50,13 +50,14 @@ VERSION = Field("version", Version(), "the version of CGML that is used", option
 _GAME_NAME = "licitovany_marias"
 
 Server = Literal["login", "game"]
-"""Whom a message is for, or from: the servers on ports 7001 and 7003, or the one on 7002."""
+"""The server that a message belongs to: the login server on ports 7001 and 7003, or the game server on 7002.
+"""
 
 
 class ElementType(MessageType, frozen=True):
-    """A message's row: `mark` is the attribute with its value that tells it from others of its name.
+    """A message's row; `mark` is the attribute and value that distinguish it from others of its name.
 
-    `server` is the server that such a message is exchanged with; None where it may be either.
+    `server` is the server that such a message is exchanged with; None if it may be either.
     """
 
     shape: Shape = msgspec.field(default_factory=Shape)
@@ -71,17 +72,16 @@ class ElementType(MessageType, frozen=True):
 
     @cached_property
     def _whole_shape(self) -> Shape:
-        """The shape with the attribute that any message may have."""
         return Shape((*self.shape.attributes, VERSION), self.shape.text, self.shape.children)
 
     @cached_property
     def kind(self) -> str:
-        """Its name, and the word that tells it from others of that name."""
+        """Its name, and the word that distinguishes it from others of that name."""
         return self.name if self.mark is None else f"{self.name} {self.mark[1]}"
 
     @cached_property
     def asks(self) -> bool:
-        """Whether it is marked as a question."""
+        """True if it is marked as a question."""
         return self.mark is not None and self.mark[1] == "ask"
 
 
@@ -98,12 +98,12 @@ def _element(
     broadcast: bool = False,
     summary: str | None = None,
 ) -> ElementType:
-    """A row; `mark` is its `status` or `type`."""
+    """Return a row; `mark` is its `status` or `type`."""
     told_apart = None
     if mark is not None:
         attribute, _, word = mark.partition("=")
         told_apart = (attribute, word)
-        which = Field(attribute, Choice(word), "which of these messages it is")
+        which = Field(attribute, Choice(word), "the kind of message")
         shape = Shape((which, *shape.attributes), shape.text, shape.children)
     return ElementType(
         name,
@@ -145,10 +145,10 @@ _OPPONENT = Compound(
     "opponent", Shape((), None, (Child(Field("player", _PLAYER, "players"), 1, MAX_CHILDREN),))
 )
 
-_GAME = Child(Field("game", Choice(_GAME_NAME), "which game is played"))
-_GAME_IF = Child(Field("game", Choice(_GAME_NAME), "which game is played", optional=True), 0)
-_ONE_PLAYER = Child(Field("player", _PLAYER, "who it is"))
-_WHO = Child(Field("player", _CULPRIT, "who has caused it", optional=True), 0)
+_GAME = Child(Field("game", Choice(_GAME_NAME), "the game played"))
+_GAME_IF = Child(Field("game", Choice(_GAME_NAME), "the game played", optional=True), 0)
+_ONE_PLAYER = Child(Field("player", _PLAYER, "the player"))
+_WHO = Child(Field("player", _CULPRIT, "the player that has caused it", optional=True), 0)
 _GROUP = Field("id", Number(GROUP), "the group's id", generated=True)
 _URL = Child(
     Field(
@@ -161,7 +161,7 @@ _URL = Child(
         "where the game server listens",
     )
 )
-_WHOSE = Field("playerid", Number(PLAYER), "whose it is")
+_WHOSE = Field("playerid", Number(PLAYER), "the player's id")
 _TO = Field("to", Choice("hand", "desk", "talon"), "where the cards go")
 _FROM = Field("from", Choice("desk", "talon"), "where the cards come from")
 _FROM_HAND = Field("from", Choice("hand"), "where the card comes from")
@@ -185,24 +185,24 @@ def _cards(least: int, most: int, hidden: bool) -> Child:
 
 
 _TRICK = _with(
-    Field("number", Range(1, HAND), "which trick it is"),
-    Field("playerid", Number(PLAYER), "who takes it"),
+    Field("number", Range(1, HAND), "the number of the trick"),
+    Field("playerid", Number(PLAYER), "the winner's id"),
     children=(_cards(SEATS, SEATS, False),),
 )
 
 
 def _outcome(name: str, word: str, description: str, least: int) -> Child:
     kind = Field("type", Choice(word), "won or lost")
-    money = Compound("money", _with(kind, text=Field("money", Number(), "how much")))
+    money = Compound("money", _with(kind, text=Field("money", Number(), "the amount")))
     whose = _with(_WHOSE, children=(Child(Field("money", money, "money")),))
     return Child(Field(name, Compound(name, whose), description), least, SEATS)
 
 
-_MESSAGE = Child(Field("message", Text(), "what is said about it", optional=True), 0)
+_MESSAGE = Child(Field("message", Text(), "an explanation", optional=True), 0)
 
 
 def _pause(direction: Direction) -> tuple[ElementType, ElementType]:
-    who = "wants a pause" if direction == "c2s" else "somebody wants a pause"
+    who = "wants a pause" if direction == "c2s" else "a player wants a pause"
     return (
         _element(
             "pause",
@@ -227,7 +227,7 @@ def _pause(direction: Direction) -> tuple[ElementType, ElementType]:
 
 
 def _disconnect(direction: Direction) -> ElementType:
-    text = Field("disconnect", Text(), "why", optional=True)
+    text = Field("disconnect", Text(), "the reason", optional=True)
     return _element(
         "disconnect",
         direction,
@@ -244,7 +244,7 @@ def _disconnect(direction: Direction) -> ElementType:
 _REQUEST = _clause(2, "Přihlášení hráče nebo bota")
 _JOINING = _clause(2, "Potvrzení nebo odmítnutí nově vytvořené hrací skupiny")
 _STARTING = _clause(2, "Potvrzení nebo odmítnutí zahájení nové hry")
-_OPPONENTS = Child(Field("opponent", _OPPONENT, "whom the player wants to play with", optional=True), 0)
+_OPPONENTS = Child(Field("opponent", _OPPONENT, "the desired opponents", optional=True), 0)
 
 ROWS = (
     # <connect status="server"> <game> <numplayers> <url>
@@ -264,10 +264,10 @@ ROWS = (
         "c2s",
         "status=passive",
         _with(children=(_ONE_PLAYER, _GAME, _OPPONENTS)),
-        "a player is there for others",
+        "a player is available for games",
         _REQUEST,
         server="login",
-        summary="{player[name]} is there for others",
+        summary="{player[name]} is available for games",
     ),
     _element(
         "connect",
@@ -285,7 +285,7 @@ ROWS = (
         "s2c",
         "status=init",
         _with(children=(_GAME,)),
-        "a game server shall make a group",
+        "a game server is asked to create a group",
         _clause(2, "Žádost o vytvoření nové skupiny"),
         server="login",
     ),
@@ -295,7 +295,7 @@ ROWS = (
         "c2s",
         "status=ack",
         _with(children=(_GAME,)),
-        "the game server has made a group",
+        "the game server has created a group",
         _clause(2, "Potvrzení vytvoření nové skupiny"),
         server="login",
         answers=("newgroup",),
@@ -321,7 +321,7 @@ ROWS = (
         _with(_GROUP, children=(_GAME, _ONE_PLAYER)),
         "joins the group",
         _JOINING,
-        summary="{player[id]} joins group {id}",
+        summary="player {player[id]} joins group {id}",
     ),
     _element(
         "newgroup",
@@ -330,7 +330,7 @@ ROWS = (
         _with(_GROUP, children=(_GAME, _ONE_PLAYER)),
         "does not join the group",
         _JOINING,
-        summary="{player[id]} does not join group {id}",
+        summary="player {player[id]} does not join group {id}",
     ),
     # <newgame status="ask"> <player id>…
     _element(
@@ -338,7 +338,7 @@ ROWS = (
         "s2c",
         "status=ask",
         _with(children=(Child(Field("player", _PLAYER, "the players"), 1, MAX_CHILDREN),)),
-        "shall a hand be dealt?",
+        "asks whether to deal a hand",
         _clause(2, "Dotaz na zahájení nové hry"),
         broadcast=True,
     ),
@@ -351,7 +351,7 @@ ROWS = (
         "plays the next hand",
         _STARTING,
         answers=("newgame",),
-        summary="{player[id]} plays the next hand",
+        summary="player {player[id]} plays the next hand",
     ),
     _element(
         "newgame",
@@ -361,7 +361,7 @@ ROWS = (
         "does not play the next hand",
         _STARTING,
         answers=("newgame",),
-        summary="{player[id]} does not play the next hand",
+        summary="player {player[id]} does not play the next hand",
     ),
     # <dial type="cards" to="hand desk talon" from="desk talon"> <card>…
     _element(
@@ -381,7 +381,7 @@ ROWS = (
         _with(_TO, _FROM, _WHOSE, children=(_cards(1, MAX_CHILDREN, True),)),
         "cards are dealt to another player",
         _clause(2, "Rozdávání karet -- informace"),
-        summary="dealt to {playerid}: {card}",
+        summary="dealt to player {playerid}: {card}",
     ),
     # <licite type="ask">100</licite>
     _element(
@@ -389,7 +389,7 @@ ROWS = (
         "s2c",
         "type=ask",
         _with(text=Field("licite", _CALLED, "the bid so far", optional=True)),
-        "what do you bid?",
+        "asks for a bid",
         _clause(3, "Licitace -- žádost o hru"),
     ),
     # <licite type="answer">100 YES NO</licite>
@@ -408,12 +408,12 @@ ROWS = (
         "licite",
         "s2c",
         "type=info",
-        # The specification has the game here; whether a yes or no is told as such, it leaves open.
+        # The specification has the game here, and leaves open if a yes or no is announced as such.
         _with(_WHOSE, text=Field("licite", _ANSWER, "the game, or yes or no")),
-        "somebody has bid",
+        "announces a bid",
         _clause(3, "Licitace -- informace"),
         broadcast=True,
-        summary="{playerid} bids {licite}",
+        summary="player {playerid} bids {licite}",
     ),
     # <licite type="result" playerid="6533">100</licite>
     _element(
@@ -421,10 +421,10 @@ ROWS = (
         "s2c",
         "type=result",
         _with(_WHOSE, text=Field("licite", _CALLED, "the game")),
-        "somebody has won the bidding",
+        "announces the winner of the bidding",
         _clause(3, "Licitace -- výsledek"),
         broadcast=True,
-        summary="{playerid} has won the bidding with {licite}",
+        summary="player {playerid} has won the bidding with {licite}",
     ),
     # <playcard type="cards" from="hand" to="talon">, <playcard type="cards" from="hand" to="desk"> <card>…
     _element(
@@ -443,10 +443,10 @@ ROWS = (
         "s2c",
         "type=info",
         _with(_FROM_HAND_IF, _TO_DESK_IF, _WHOSE, children=(_cards(1, HAND + 2, True),)),
-        "somebody has played",
+        "announces a played card",
         _clause(3, "Hra -- informace o zahrané kartě"),
         broadcast=True,
-        summary="{playerid} plays {card}",
+        summary="player {playerid} plays {card}",
     ),
     # <gametype type="ask"> <licite>
     _element(
@@ -454,9 +454,9 @@ ROWS = (
         "s2c",
         "type=ask",
         _with(children=(_CONTRACT,)),
-        "which trumps?",
+        "asks for trumps",
         _clause(3, "Trumfy -- dotaz"),
-        summary="{licite}: which trumps?",
+        summary="asks for trumps in {licite}",
     ),
     # <gametype type="answer"> <licite> <trumf>
     _element(
@@ -464,7 +464,7 @@ ROWS = (
         "c2s",
         "type=answer",
         _with(children=(_CONTRACT, _TRUMF)),
-        "says what is trumps",
+        "names trumps",
         _clause(3, "Trumfy -- odpověď"),
         answers=("gametype",),
         summary="plays {licite}, trumps {trumf}",
@@ -476,12 +476,16 @@ ROWS = (
         "type=info",
         _with(
             _WHOSE,
-            children=(_CONTRACT, _TRUMF, Child(Field("flek", _LEVEL, "how often doubled", optional=True), 0)),
+            children=(
+                _CONTRACT,
+                _TRUMF,
+                Child(Field("flek", _LEVEL, "the level of doubling", optional=True), 0),
+            ),
         ),
-        "what is played",
+        "announces the game",
         _clause(3, "Trumfy -- informace; Začátek hry -- shrnutí"),
         broadcast=True,
-        summary="{playerid} plays {licite}, trumps {trumf}",
+        summary="player {playerid} plays {licite}, trumps {trumf}",
     ),
     # <flek type="ask">1</flek>
     _element(
@@ -489,9 +493,9 @@ ROWS = (
         "s2c",
         "type=ask",
         _with(text=Field("flek", _LEVEL, "the level so far")),
-        "do you double?",
+        "asks whether to double",
         _clause(3, "Flekování -- nabídka"),
-        summary="do you double? so far {flek}",
+        summary="asks whether to double, level {flek}",
     ),
     # <flek type="answer">1:1</flek>
     _element(
@@ -510,10 +514,10 @@ ROWS = (
         "s2c",
         "type=info",
         _with(_WHOSE, text=Field("flek", _LEVEL, "the level")),
-        "somebody has doubled, or not",
+        "announces a level of doubling",
         _clause(3, "Flekování -- informace"),
         broadcast=True,
-        summary="doubling of {playerid}: {flek}",
+        summary="doubling of player {playerid}: {flek}",
     ),
     # <playcard type="ask"></playcard>
     _element(
@@ -521,7 +525,7 @@ ROWS = (
         "s2c",
         "type=ask",
         Shape(),
-        "it is your turn",
+        "asks for a card",
         _clause(3, "Hra -- žádost o kartu"),
     ),
     # <round number="1" playerid="6533"> <card>…
@@ -533,7 +537,7 @@ ROWS = (
         "a trick is over",
         _clause(3, "Štych"),
         broadcast=True,
-        summary="trick {number}, {card}, goes to {playerid}",
+        summary="trick {number} ({card}) goes to player {playerid}",
     ),
     # <result> <game> <licite> <trumf> <flek> <round>… <winer>… <loser>…
     _element(
@@ -545,13 +549,13 @@ ROWS = (
                 _GAME,
                 _CONTRACT,
                 _TRUMF,
-                Child(Field("flek", _LEVEL, "how often doubled")),
+                Child(Field("flek", _LEVEL, "the level of doubling")),
                 Child(Field("round", Compound("round", _TRICK), "the tricks"), 0, HAND),
                 _outcome("winer", "get", "winners", 1),
                 _outcome("loser", "lost", "losers", 0),
             )
         ),
-        "what came of the hand",
+        "the result of the hand",
         _clause(3, "Zhodnocení a závěr hry"),
         broadcast=True,
         summary="{licite} is over",
@@ -562,10 +566,10 @@ ROWS = (
         "s2c",
         None,
         _with(children=(_WHO, _MESSAGE)),
-        "the hand is broken off",
+        "the hand is aborted",
         _clause(4, "ABORT"),
         broadcast=True,
-        summary="the hand is broken off: {message}",
+        summary="the hand is aborted: {message}",
     ),
     # <load>48</load>
     _element(
@@ -573,7 +577,7 @@ ROWS = (
         "c2s",
         None,
         _with(text=Field("load", Range(0, 100), "from 0, low, to 100, high")),
-        "how busy a server of bots is",
+        "the load of a server of bots",
         _clause(4, "LOAD"),
         server="login",
         summary="a server of bots has a load of {load}",
@@ -589,7 +593,7 @@ ROWS = (
         "cancelgame",
         "s2c",
         None,
-        _with(text=Field("cancelgame", Text(), "why", optional=True)),
+        _with(text=Field("cancelgame", Text(), "the reason", optional=True)),
         "the hand is over early",
         _clause(4, "CANCELGAME"),
         broadcast=True,
@@ -601,10 +605,10 @@ ROWS = (
         "s2c",
         None,
         _with(children=(_WHO, _MESSAGE)),
-        "somebody has broken the rules of play",
+        "a player has broken the rules of play",
         _clause(4, "RENONC"),
         broadcast=True,
-        summary="{player[id]} has broken the rules: {message}",
+        summary="player {player[id]} has broken the rules: {message}",
     ),
 )
 
@@ -618,7 +622,7 @@ GRAMMAR = Grammar(
     state_identifiers=STATE_IDENTIFIERS,
     aliases={"id": "name"},
     rules=RULES,
-    # A client tells of itself, a server of all.
+    # A client sends one player, a server all of them.
     variable_shape=("player",),
     more_words=(
         ENVELOPE,

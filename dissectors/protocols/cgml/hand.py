@@ -1,4 +1,4 @@
-"""A group and the hand that it plays, as far as they are known: what the table's judgement rests on."""
+"""A group and its current hand, as far as they are known; the basis of the table's checks."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kiebitz.dissectors.model import Direction, Event, Game
 from kiebitz.dissectors.protocols.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
 
 MAX_TOLD = 400
-"""A hand has some hundred things that are told at the most; of one that has more, the rest is passed over."""
+"""Maximum number of events of a hand, which has about a hundred; the rest of an excessive hand is ignored."""
 
 Level = tuple[int, int]
-"""How often the game is doubled, and the game against."""
+"""The levels of the game, and of the game against."""
 
 
 def level_of(text: str) -> Level:
-    """The level in a text such as `2` or `2:1`; what is not told has not been doubled."""
+    """Return the level in a text such as `2` or `2:1`; a missing part is 1, not doubled."""
     game, _, against = text.partition(":")
     return int(game), int(against or 1)
 
 
 class Trick(msgspec.Struct, eq=False):
-    """A trick that is over: its cards in the order played, each with its player, if he is known."""
+    """A complete trick: its cards in the order played, each with its player, None if unknown."""
 
     number: int
     cards: list[tuple[int | None, str]]
@@ -32,9 +32,9 @@ class Trick(msgspec.Struct, eq=False):
 
 
 class Hand(msgspec.Struct, eq=False):
-    """One hand, a game of the database. `whole` says that it was seen from its beginning.
+    """One hand, a game in the database; `whole` is True if it was recorded from its beginning.
 
-    `seats` are the players in the order in which they play, the leader of the first trick not always first.
+    `seats` are the players in the order of play; the leader of the first trick is not always the first.
     """
 
     game: Game
@@ -43,51 +43,51 @@ class Hand(msgspec.Struct, eq=False):
     whole: bool
     dealing: bool = False
     dealt: dict[int, list[str | None]] = msgspec.field(default_factory=dict)
-    """By player the cards that he was dealt; None for each that nobody was shown."""
+    """The cards dealt to each player; None for each hidden one."""
     told: dict[Hashable, Event] = msgspec.field(default_factory=dict)
-    """What was told, for copies that come late."""
+    """The events so far, by key, to recognise late copies."""
     foretold: set[Hashable] = msgspec.field(default_factory=set)
-    """What the server has told of a player before they were heard to say it."""
+    """The server's announcements that were recorded before the player's own message."""
     bids: list[tuple[int, str]] = msgspec.field(default_factory=list)
     awaited: set[int] = msgspec.field(default_factory=set)
-    """Whose bids the server has not told yet."""
+    """Players whose bids the server has not announced yet."""
     declarer: int | None = None
     contract: str | None = None
     named: bool = False
-    """Whether the declarer was heard to name trumps: then the server only repeats it."""
+    """True if the declarer's choice of trumps was recorded: then the server only repeats it."""
     trump: str | None = None
     second: str | None = None
     level: Level = (1, 1)
     fleks: dict[tuple[Direction, int, str], list[Event]] = msgspec.field(default_factory=dict)
-    """By who has told it (the client or the server), player and level, each time that he has said so."""
+    """By direction, player and level: one event for each message."""
     talon: list[str | None] | None = None
-    """What the declarer has taken."""
+    """The cards that the declarer has taken."""
     discards: list[str | None] | None = None
     table: list[tuple[int, str]] = msgspec.field(default_factory=list)
     waiting: list[list[tuple[int, str]]] = msgspec.field(default_factory=list)
-    """Tricks that are complete, and that the server has not told yet."""
+    """Complete tricks that the server has not announced yet."""
     played: dict[str, int] = msgspec.field(default_factory=dict)
-    """Every card that was shown, with its player."""
+    """Every card shown, with its player."""
     laid: dict[str, int] = msgspec.field(default_factory=dict)
     """The cards that were laid down together, with their player."""
     tricks: list[Trick] = msgspec.field(default_factory=list)
     refused: dict[int, tuple[str, list[str]]] = msgspec.field(default_factory=dict)
-    """By player a card that he has played against the rules, and those that he could have played."""
+    """By player: a card played against the rules, and the cards that were allowed."""
     ended: bool = False
     state: State = msgspec.field(default_factory=dict)
-    """Its part of the table's state, as long as it is not over."""
+    """The hand's part of the table's state, until it is over."""
     place: tuple[str, str] = ("", "")
-    """Where in the state that stands."""
+    """Path of that part in the state."""
 
     @property
     def rules(self) -> Rules | None:
-        """What counts, once the game is known."""
+        """The rules of play, once the game is known."""
         if self.contract is None or (self.trump is None and self.contract not in WITHOUT_TRUMPS):
             return None
         return Rules(self.contract, self.trump)
 
     def cards_of(self, player: int) -> list[str] | None:
-        """The cards that a player still has; None if that is not known."""
+        """Return a player's remaining cards; None if unknown."""
         dealt = self.dealt.get(player)
         if dealt is None or len(dealt) != HAND or self.dealing:
             return None
@@ -104,7 +104,7 @@ class Hand(msgspec.Struct, eq=False):
         return [card for card in held if card is not None and card not in gone and card not in played]
 
     def order_from(self, player: int) -> list[int]:
-        """The players in the order of a trick that this one leads."""
+        """Return the players in the order of a trick led by this one."""
         if player not in self.seats:
             return [player]
         at = self.seats.index(player)
@@ -112,19 +112,19 @@ class Hand(msgspec.Struct, eq=False):
 
     @property
     def leader(self) -> int | None:
-        """Who leads the next trick, if that follows from the last one."""
+        """The leader of the next trick, if that follows from the last one."""
         return self.tricks[-1].winner if self.tricks else None
 
     @property
     def has_shown_trumps(self) -> bool:
-        """Whether a trump was played."""
+        """True if a trump was played."""
         return any(card[0] == self.trump for card in self.played)
 
 
 class Pause(msgspec.Struct, eq=False):
-    """A pause: who wants it, on which stream, and the events of its two ends.
+    """A pause: its player, the stream of the request, and the events of its two ends.
 
-    The server tells the others: `told` says whether it has told them of its beginning.
+    `told` is True if the server has announced its beginning to the others.
     """
 
     stream_id: int | None
@@ -136,22 +136,22 @@ class Pause(msgspec.Struct, eq=False):
 
 
 class Group(msgspec.Struct, eq=False):
-    """Players who play with each other. `key` is its name in the table's state, `number` the server's own."""
+    """Players that play together; `key` is its name in the table's state, `number` the server's own."""
 
     key: str
     number: int | None
     players: list[int] = msgspec.field(default_factory=list)
     accepted: set[int] = msgspec.field(default_factory=set)
     count: int = 0
-    """How many hands were played."""
+    """Number of hands played."""
     asked: Event | None = None
-    """The question whether a hand may be dealt, until it is."""
+    """The question whether to deal a hand, until it is dealt."""
     asked_players: list[int] = msgspec.field(default_factory=list)
     hand: Hand | None = None
     money: dict[str, int] = msgspec.field(default_factory=dict)
     pauses: list[Pause] = msgspec.field(default_factory=list)
 
     def joins(self, player: int) -> None:
-        """Another member, if there is room."""
+        """Add a member, if there is room."""
         if player not in self.players and len(self.players) < SEATS:
             self.players.append(player)

@@ -1,4 +1,4 @@
-"""What CGML's values name, in messages, events and the state."""
+"""The kinds of identifiers in CGML's messages, events and state."""
 
 from __future__ import annotations
 

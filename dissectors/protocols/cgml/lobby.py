@@ -1,25 +1,23 @@
-"""The login server, and how players come to a game server: logins, groups, who joins and who leaves."""
+"""The login server, and the players of a game server: logins, groups, joining and leaving."""
 
 from __future__ import annotations
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, Announced, Groups, short
-from kiebitz.dissectors.protocols.cgml.conversation import Conversation
+from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
+from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, AnnouncedGroup, CgmlContext, short
 from kiebitz.dissectors.protocols.cgml.hand import Group
 
 _COPIES_NS = 100_000_000
-"""All players are told of their group within this time."""
+"""Time in which all players are told about their group."""
 
 
 class Lobby:
-    """What messages before the first hand and after the last one mean. Each method takes one observation."""
+    """Handlers for messages before the first hand and after the last one; each takes one observation."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: CgmlContext) -> None:
         self._groups = groups
-
-    # The login server.
 
     def connect_server(self, observation: Observation) -> None:
         url = observation.fields["url"]
@@ -39,30 +37,35 @@ class Lobby:
         data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
         self._groups.tell(observation, "connected", number, data, None)
 
-    def announce(self, message: Message, conversation: Conversation) -> None:
-        """A group is complete: note it at once, as the game server hears of it next."""
+    def announce(self, message: Message, conversation: ClientConnection) -> None:
+        """Store a complete group at once, as its players go to the game server next."""
         number: int = message.fields["id"]
         known = self._groups.announced.get(number)
         if known is None or self._is_another(known, message):
             self._groups.announced.pop(number, None)
-            known = self._groups.announced[number] = Announced(message.fields["url"], [], {}, message.ts_ns)
+            known = self._groups.announced[number] = AnnouncedGroup(
+                message.fields["url"], [], {}, message.ts_ns
+            )
             if len(self._groups.announced) > MAX_GROUPS:
                 del self._groups.announced[next(iter(self._groups.announced))]
-        known.hearers.add(message.stream.id)
+        known.visibility.add(message.stream.id)
         for player in message.fields["player"]:
             known.told[str(player["id"])] = player
         others = [player["id"] for player in message.fields["player"]]
-        # Each is told his opponents only; he himself is one of those who logged in on this connection.
+        # Each client is sent its opponents only; its own player is one of those that logged in on this
+        # connection.
         own = [player for player in conversation.logins if player not in others]
         for player in others + (own if len(own) == 1 else []):
             if player not in known.players and len(known.players) < SEATS:
                 known.players.append(player)
 
-    def _is_another(self, known: Announced, message: Message) -> bool:
-        """Whether a number is given to another group, by a server that was started anew: nobody is there any
-        more who was told of the one before."""
+    def _is_another(self, known: AnnouncedGroup, message: Message) -> bool:
+        """Return True if a restarted server uses the group's number for another group.
+
+        Then none of the clients that were told about the earlier one is still connected.
+        """
         is_late = message.ts_ns - known.told_ns >= _COPIES_NS
-        return is_late and known.hearers.isdisjoint(self._groups.conversations)
+        return is_late and known.visibility.isdisjoint(self._groups.conversations)
 
     def complete(self, observation: Observation) -> None:
         number: int = observation.fields["id"]
@@ -88,10 +91,8 @@ class Lobby:
             self._groups.set_state(load, "loads", client)
         self._groups.tell(observation, "load", None, {"load": load}, None)
 
-    # The game server.
-
     def joins(self, observation: Observation) -> None:
-        """A player joins a group, of which a login server may have told more."""
+        """Process a player that joins a group, which a login server may have announced."""
         self._look_up(observation)
         group, player = self._member(observation)
         group.accepted.add(player)
@@ -108,7 +109,7 @@ class Lobby:
         here = self._groups.info.server
         announcing = False
         for peer in self._groups.peers:
-            assert isinstance(peer, Groups)
+            assert isinstance(peer, CgmlContext)
             announced = peer.announced
             announcing = announcing or any(other.url == here for other in announced.values())
             known = announced.get(number)
@@ -135,7 +136,7 @@ class Lobby:
         return group, player
 
     def asked(self, observation: Observation) -> None:
-        """Another hand? Whoever is asked is in the group, in the order in which they will play."""
+        """Process the question for another hand; the players asked are the group, in the order of play."""
         conversation = self._groups.conversation_of(observation)
         assert conversation.group is not None
         group = self._groups.group(conversation.group, None)
@@ -164,8 +165,6 @@ class Lobby:
             observation, kind, player, {"player": player, "group": number, "what": "hand"}, None
         )
 
-    # Leaving.
-
     def disconnect(self, observation: Observation) -> None:
         conversation = self._groups.conversation_of(observation)
         for event in self.gone(
@@ -173,8 +172,8 @@ class Lobby:
         ):
             observation.event = event
 
-    def gone(self, conversation: Conversation, why: str, ts_ns: int) -> list[Event]:
-        """Whoever is on a connection leaves, once."""
+    def gone(self, conversation: ClientConnection, why: str, ts_ns: int) -> list[Event]:
+        """Emit the events of the players that leave with a connection, once."""
         if conversation.left:
             return []
         conversation.left = True
@@ -188,7 +187,7 @@ class Lobby:
         if conversation.player is not None:
             players.append(conversation.player)
         if group is not None and all(other.group != group.key for other in others):
-            # Nobody of the group is heard any more.
+            # The group has no other connection.
             groups.close_hand(group, {"aborted": why}, ts_ns)
             groups.leave(group)
         for player in players:

@@ -1,7 +1,7 @@
-"""Tags in bytes that may be no XML: where each begins and ends, and whether it opens or closes.
+"""Tags in bytes that may not be XML: where each begins and ends, and its kind.
 
-This is for the framer, which must find the end of a message in any bytes, and for telling where a flaw
-stands. What a valid message says is read by a real parser (`codec.py`).
+The framer needs them to find the end of a message in any bytes, and the diagnostics to locate errors. Valid
+messages are decoded by a real parser (`codec.py`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Literal
 import msgspec
 
 ENVELOPE = "cgml"
-"""The outer element, whose identifier the transcript of the specification has lost."""
+"""The outer element, whose name is missing in the transcript of the specification."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""What some editors put before UTF-8."""
+"""Prefix that some editors write before UTF-8."""
 
 ROOTS = frozenset(
     (
@@ -31,18 +31,18 @@ ALSO_INSIDE = {
     "flek": frozenset(("gametype", "result")),
     "round": frozenset(("result",)),
 }
-"""Messages whose elements also stand inside these others."""
+"""Messages whose elements can also be inside these others."""
 
 BLANKS = b" \t\r\n"
 BLANK_TEXT = BLANKS.decode()
-"""What XML takes for blanks: fewer characters than Python does."""
+"""The blanks of XML: fewer characters than Python's."""
 
 _NEXT_END = rb"[ \t]{0,64}+(?:\r\n?+|\n)"
 BLANK_LINE = rb"(?:\r(?!\n)[ \t]{0,64}+[\r\n]|\r\n%s|\n%s)" % (_NEXT_END, _NEXT_END)
-"""A line end, and a line with nothing on it; of blanks only so many, to tell it from few bytes.
+"""A line end followed by an empty line, with a bounded number of blanks.
 
-Each of its forms begins with one byte of two, so that a search passes over all others quickly.
-Where lines end in CR alone, the second CR ends it, though it might be the first half of CR LF.
+Each alternative begins with one of two bytes, so that a search skips all others quickly. If lines end in CR
+alone, the second CR ends it, though it might be the first half of CR LF.
 """
 
 _NAME = re.compile(rb"[^\s<>/]*+")
@@ -50,11 +50,11 @@ _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
 _TAG = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[^<>]*+>?", re.DOTALL)
 
 Kind = Literal["start", "end", "empty", "comment", "cdata", "declaration", "text"]
-"""What stands between angle brackets; `empty` is a start tag that is its own end, `text` no tag at all."""
+"""The kind of a tag; `empty` is a start tag that is its own end, `text` is no tag at all."""
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """A tag and its place in the bytes; `name` is in lower case, as it is looked up."""
+    """A tag and its offsets; `name` is in lower case."""
 
     kind: Kind
     name: str
@@ -63,7 +63,7 @@ class Tag(msgspec.Struct, frozen=True):
 
 
 def kind_of(tag: bytes) -> tuple[Kind, str]:
-    """What the bytes from `<` to `>` are, and what they name."""
+    """Return the kind and the name of the tag in the bytes from `<` to `>`."""
     if tag.startswith(b"<!--"):
         return "comment", ""
     if tag.startswith(b"<![CDATA["):
@@ -82,17 +82,17 @@ def kind_of(tag: bytes) -> tuple[Kind, str]:
 
 
 def tags(frame: bytes) -> Iterator[Tag]:
-    """All tags of a frame, in order."""
+    """Yield all tags of a frame, in order."""
     for found in _TAG.finditer(frame):
         kind, name = kind_of(found[0])
         yield Tag(kind, name, found.start(), found.end())
 
 
 def begins_message(name: str, tag: bytes, root: str) -> bool:
-    """Whether a start tag inside an unclosed `root` rather begins the next message."""
+    """Return True if a start tag inside an unclosed `root` begins the next message."""
     if name == ENVELOPE:
         return True
     if name not in ROOTS:
         return False
-    # `licite` and `flek` have a type as messages, and none inside another.
+    # As messages, `licite` and `flek` have a type; inside other elements they have none.
     return root not in ALSO_INSIDE.get(name, ()) or (name != "round" and b"type" in tag)

@@ -1,4 +1,4 @@
-"""The specification's misprints, which peers copied: repaired without a change of length or of an offset."""
+"""The specification's misprints, which peers have copied; they are repaired without changing any offset."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from typing import NamedTuple
 
 from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.protocols.cgml.locations import note_at
 from kiebitz.dissectors.protocols.cgml.markup import tags
-from kiebitz.dissectors.protocols.cgml.places import unusual
 
 MISPRINT = "misprint-"
-"""The codes of their notes begin so."""
+"""Prefix of the codes of their notes."""
 
 
 class Misprint(NamedTuple):
-    """One of the specification: how it looks in a tag, and how it is repaired without a change of length."""
+    """A misprint of the specification: its pattern in a tag, and a replacement of the same length."""
 
     code: str
     pattern: re.Pattern[bytes]
@@ -45,7 +45,7 @@ _MISPRINTS = (
 
 
 def repaired(frame: bytes) -> tuple[bytes, list[Flaw]]:
-    """The frame without the specification's misprints, and a note on each kind of them."""
+    """Return the frame without the specification's misprints, and a note on each kind of them."""
     notes: dict[str, Flaw] = {}
     whole = bytearray(frame)
     for tag in tags(frame):
@@ -58,5 +58,5 @@ def repaired(frame: bytes) -> tuple[bytes, list[Flaw]]:
             place = tag.start + found.start(), len(found[0])
             meant = found.expand(misprint.repaired).decode("latin-1")
             said = f"this is a misprint of the specification ({misprint.where})"
-            notes.setdefault(misprint.code, unusual(misprint.code, said, place, meant))
+            notes.setdefault(misprint.code, note_at(misprint.code, said, place, meant))
     return bytes(whole), list(notes.values())

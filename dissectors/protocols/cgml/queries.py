@@ -1,4 +1,4 @@
-"""What people ask of games over CGML in SQL."""
+"""Example SQL queries for games over CGML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the table of a CGML server checks: a row for each rule."""
+"""The rules that the table of a CGML server checks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ _OF_PLAY = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"
 _REVOKED = "{card} breaks the rule of play: {player} has {allowed} ({colour})"
 
 RULES = (
-    # Who may say this here, and now.
-    Rule("wrong-server", None, "<{name}> is for {role}, and this is another one", group="sequence"),
+    # Order of messages.
+    Rule(
+        "wrong-server", None, "<{name}> belongs to {role}, but this is a different server", group="sequence"
+    ),
     Rule(
         "unasked",
         None,
-        "<{name}> answers a question that nobody has asked",
+        "<{name}> answers a question that was not asked",
         "a question of the server first",
         group="sequence",
     ),
@@ -27,25 +29,27 @@ RULES = (
         severity="warning",
     ),
     # The deal.
-    Rule("dealt-twice", "dial", "{card} is dealt a second time", "each once", group="state"),
+    Rule("dealt-twice", "dial", "{card} is dealt a second time", "each card once", group="state"),
     Rule("wrong-count/more", "dial", "{player} is dealt {count} cards", f"{HAND} cards", severity="warning"),
-    # It shows when something else is said.
+    # It is detected at the next message.
     Rule("wrong-count/fewer", None, "{player} was dealt {count} cards", f"{HAND} cards", severity="warning"),
     # Bids.
-    Rule("wrong-answer/bid", "licite", "{answer} is bid where {asked} was asked for", "YES or NO"),
-    Rule("wrong-answer/no-bid", "licite", "{answer} is said where a bid was asked for", "a game, or PASS"),
+    Rule("wrong-answer/bid", "licite", "{answer} is bid, but the question was {asked}", "YES or NO"),
+    Rule(
+        "wrong-answer/no-bid", "licite", "{answer} is the answer, but a bid was asked for", "a game, or PASS"
+    ),
     Rule("bid-not-higher", "licite", "{call} is not above {standing}", "{higher}", severity="warning"),
     Rule(
         "told-otherwise/bid",
         "licite",
-        "the server tells {call} of {player}, who has bid {bid}",
+        "the server announces {call} by {player}, who has bid {bid}",
         "{bid}",
         group="state",
     ),
     Rule(
         "not-bid",
         "licite",
-        "{player} is said to have won with {game}, which he has not bid",
+        "the server announces that {player} has won with {game}, which {player} has not bid",
         "{bids}",
         group="state",
     ),
@@ -77,13 +81,19 @@ RULES = (
     Rule(
         "told-otherwise/trumps",
         "gametype",
-        "the server tells {said}, after it has told {before}",
+        "the server announces {said}, after {before}",
         "{before}",
         group="state",
     ),
-    Rule("told-otherwise/level", "gametype", "the server tells a level of {level}", "{known}", group="state"),
+    Rule(
+        "told-otherwise/level",
+        "gametype",
+        "the server announces a level of {level}",
+        "{known}",
+        group="state",
+    ),
     # Doubling.
-    Rule("flek-lowered", "flek", "{level} is less than {asked}, which was asked", "{asked} or more"),
+    Rule("flek-lowered", "flek", "{level} is less than the level asked, {asked}", "{asked} or more"),
     Rule("flek-against", "flek", "{game} has no seven, and no game against it", "a level without a colon"),
     # Cards.
     Rule("not-in-hand/played", "playcard", "{card} is played, which {player} does not have", "{held}"),
@@ -94,7 +104,7 @@ RULES = (
         "one card, or all that are left",
     ),
     Rule("renonc", "playcard", _REVOKED, "one of {allowed}", clause=_OF_PLAY),
-    # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour will do.
+    # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour is allowed.
     Rule("renonc/unsure", "playcard", _REVOKED, "one of {allowed}", severity="warning", clause=_OF_PLAY),
     Rule(
         "played-twice", "playcard", "{card} was played before, by {player}", "each card once", group="state"
@@ -103,11 +113,13 @@ RULES = (
     Rule(
         "told-otherwise/trick",
         "round",
-        "trick {number} is told with {card}, but {played} was played",
+        "trick {number} is announced with {card}, but {played} was played",
         "{cards}",
         group="state",
     ),
-    Rule("wrong-number", "round", "trick {number} is told, after {before}", "{next}", group="state"),
+    Rule(
+        "wrong-number", "round", "trick {number} is announced after trick {before}", "{next}", group="state"
+    ),
     Rule(
         "wrong-winner",
         "round",
@@ -118,7 +130,7 @@ RULES = (
     Rule(
         "twice-in-result/player",
         "result",
-        "a player stands in the result twice",
+        "a player is in the result twice",
         "each player once",
         group="state",
     ),
@@ -127,7 +139,7 @@ RULES = (
     Rule(
         "told-otherwise/result",
         "result",
-        "the result tells {said}, but it was {known}",
+        "the result has {said}, but it was {known}",
         "{known}",
         group="state",
     ),

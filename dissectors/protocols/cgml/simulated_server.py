@@ -26,7 +26,7 @@ _TO_WIN = 50
 _PAUSE_S = 0.05
 
 _Question = Generator[None, Fields, Fields]
-"""Waits for the answer to a question."""
+"""A generator that waits for the answer to a question."""
 
 
 class _RuleBroken(Exception):
@@ -60,8 +60,6 @@ class CgmlServer(SimulatedServer):
         self._hands: list[list[str]] = []
         self._talon: list[str] = []
         self._tricks: list[tuple[int, list[str]]] = []
-
-    # Connections and groups.
 
     def _client_connected(self, connection: int, address_index: int) -> None:
         """Wait: the client sends the first message."""
@@ -137,8 +135,6 @@ class CgmlServer(SimulatedServer):
             self._hand = self._one_hand()
             self._step(None)
 
-    # Sending.
-
     def _all(self, name: str, /, **fields: Any) -> None:
         for connection in self._at.values():
             self._queue(SendMessage(name, fields, connection))
@@ -164,7 +160,6 @@ class CgmlServer(SimulatedServer):
             self._step(answer)
 
     def _step(self, answer: Fields | None) -> None:
-        """Continue the hand, and process its end."""
         assert self._hand is not None
         try:
             # A generator's first step takes no value.
@@ -185,8 +180,6 @@ class CgmlServer(SimulatedServer):
             self._dissolve("end of group")
         else:
             self._schedule(_PAUSE_S, self._ask_for_hand)
-
-    # A hand.
 
     def _one_hand(self) -> Generator[None, Fields, str | None]:
         """Play a hand; return the reason why there was no game, None if there was one."""
@@ -226,7 +219,6 @@ class CgmlServer(SimulatedServer):
             self._to(seat, "dial", {"type": "cards", **talon})
 
     def _bid(self) -> Generator[None, Fields, tuple[int, str]]:
-        """Return the winner of the bidding and the game."""
         holder, standing = 0, LADDER[0]
         for challenger in range(1, SEATS):
             while standing != LADDER[-1]:
@@ -287,7 +279,6 @@ class CgmlServer(SimulatedServer):
         return level
 
     def _trick(self, rules: Rules, leader: int) -> Generator[None, Fields, int]:
-        """Play the next trick and return its winner."""
         table: list[str] = []
         for step in range(SEATS):
             seat = (leader + step) % SEATS
@@ -305,7 +296,6 @@ class CgmlServer(SimulatedServer):
         return winner
 
     def _trick_fields(self, number: int) -> dict[str, Any]:
-        """Return the fields of a message about a trick."""
         winner, table = self._tricks[number - 1]
         return {"number": number, "playerid": self._order[winner], "card": [*table]}
 

@@ -1,4 +1,4 @@
-"""What is counted in licitovaný mariáš: the games, who plays and wins them, tricks, bids and fleks."""
+"""Statistics of licitovaný mariáš: games, their players and winners, tricks, bids and fleks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.cgml.names import called, player_names
+from kiebitz.dissectors.protocols.cgml.player_names import player_name, player_names
 from kiebitz.dissectors.statistics import Counts, Read, Sample, Shares, remember
 
 _WON, _LOST = "won", "lost"
@@ -29,15 +29,15 @@ GAME_NAMES = {
     "B27": "lepší dvě sedmy",
     "B127": "stovka + lepší dvě sedmy",
 }
-"""What a game of table 3-1 is called there."""
+"""The names of the games of table 3-1."""
 
 
 def _name(player: int | None, state: State) -> str:
-    return called(player, player_names(state))
+    return player_name(player, player_names(state))
 
 
 class _Hands:
-    """Reads each group's hand: gives a sample of who played which game, and how it ended for that player."""
+    """A reader that yields a sample for each hand, made from its declarer, game and outcome."""
 
     def __init__(self, give: Callable[[str, str, str], Sample]) -> None:
         self._give = give
@@ -45,7 +45,7 @@ class _Hands:
 
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
         if event.kind in ("contract", "trump"):
-            # The second may raise what the first has won.
+            # The second event may raise the game of the first.
             remember(self._played, event.game_id, event.data)
         elif event.kind == "result":
             played = self._played.pop(event.game_id, None)
@@ -56,7 +56,6 @@ class _Hands:
 
 
 def _hands(give: Callable[[str, str, str], Sample]) -> Callable[[], Read]:
-    """Readers that count hands: what each gives, by its player, its game and its end."""
     return lambda: _Hands(give)
 
 
@@ -72,7 +71,7 @@ def _bids(event: Event, state: State) -> Iterable[Sample]:
 
 
 class _Fleks:
-    """Tells who raises from who only answers with the level that was there."""
+    """A reader that distinguishes raising from repeating the level."""
 
     def __init__(self) -> None:
         self._level: dict[int | None, tuple[str, str]] = {}
@@ -81,7 +80,7 @@ class _Fleks:
         if event.kind == "trump":
             self._level.pop(event.game_id, None)
         elif event.kind == "flek":
-            # The level of the game, and behind a colon that of the seven; one that is not written is 1.
+            # The level of the game and, after a colon, that of the seven; a missing one is 1.
             game, _, seven = event.data["level"].partition(":")
             level = (game, seven or "1")
             raised = level != self._level.get(event.game_id, ("1", "1"))

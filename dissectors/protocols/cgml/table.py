@@ -10,37 +10,37 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from kiebitz.dissectors.game.broadcast_dedup import text_key
-from kiebitz.dissectors.game.observation_merge import Hearing, Observation, PartialView
+from kiebitz.dissectors.game.observation_merge import Observation, ObservationMerger, PartialView
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.cgml.bidding import Bidding
+from kiebitz.dissectors.protocols.cgml.card_play import CardPlay
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import Groups
-from kiebitz.dissectors.protocols.cgml.conversation import Conversation, is_answer
+from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection, is_answer
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType, Server
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
 from kiebitz.dissectors.protocols.cgml.lobby import Lobby
-from kiebitz.dissectors.protocols.cgml.places import place_of
-from kiebitz.dissectors.protocols.cgml.play import Play
+from kiebitz.dissectors.protocols.cgml.locations import location_of
 
 _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
 
 
 class CgmlTable(GameTable):
-    """One CGML server: who is there, and group by group, hand after hand."""
+    """A CGML server: its players, groups and hands."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._groups = groups = Groups(info, ids, findings)
+        self._groups = groups = CgmlContext(info, ids, findings)
         super().__init__(groups)
-        self._hearing = Hearing(self._take, self._may_reveal, overtaken_ns=0)
+        self._merger = ObservationMerger(self._take, self._may_reveal, overtaken_ns=0)
         self._lobby = lobby = Lobby(groups)
         self._bidding = bidding = Bidding(groups)
-        self._play = play = Play(groups)
+        self._play = play = CardPlay(groups)
         self._roles: set[Server | None] = {None}
-        """What this server has shown itself to be; nothing forbids that it is both."""
+        """The roles that this server has shown; it may have both."""
         self._asked: dict[int, str] = {}
-        """By the id of its message, what the question said that a client answers."""
+        """The text of the question that a client's message answers, by message id."""
         self._of_nobody: dict[str, Callable[[Observation], None]] = {
             "connect server": lobby.connect_server,
             "connect passive": lobby.connect_player,
@@ -54,7 +54,7 @@ class CgmlTable(GameTable):
             "load": lobby.load,
             "disconnect": lobby.disconnect,
         }
-        """What needs no hand, by kind of message."""
+        """Handlers for messages that need no hand, by kind of message."""
         self._of_a_hand: dict[str, Callable[[Observation, Hand], None]] = {
             "licite info": bidding.told,
             "licite result": bidding.result,
@@ -65,9 +65,7 @@ class CgmlTable(GameTable):
             "round": play.trick,
             "renonc": play.renonc,
         }
-        """What is about a hand."""
-
-    # What comes in.
+        """Handlers for messages of a hand."""
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, ElementType)
@@ -81,8 +79,8 @@ class CgmlTable(GameTable):
             if row.kind == "connect complete":
                 self._lobby.announce(message, conversation)
             if row.name == "newgame" or not conversation.whole:
-                self._groups.find_group(conversation, _heard_of(message))
-            self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+                self._groups.find_group(conversation, _named_players(message))
+            self._merger.add(message, row, frame, self._version(message, row, conversation))
             return
         if self._is_of_another_server(message, row, frame):
             return
@@ -97,28 +95,27 @@ class CgmlTable(GameTable):
         if is_answer(row):
             asked = conversation.answers(message, row)
             if asked is None and conversation.sure and not self._groups.has_flaw(message):
-                self._groups.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
+                self._groups.flaw(message, "unasked", at=location_of(frame), clause=row.clause, name=row.name)
                 return
             if asked is not None:
                 self._asked[message.id] = asked
-        self._hearing.hear(message, row, frame)
+        self._merger.add(message, row, frame)
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
-        """Tell of a client's message that belongs to the other kind of server."""
         if row.server in self._roles or self._roles == {None}:
             return False
         if any(known.url == self._groups.info.server for known in self._groups.announced.values()):
-            # It sends the players of a group to itself.
+            # It redirects the players of a group to itself.
             return False
         assert row.server is not None
         role = _OF_A_SERVER[row.server]
         self._groups.flaw(
-            message, "wrong-server", at=place_of(frame), clause=row.clause, name=row.name, role=role
+            message, "wrong-server", at=location_of(frame), clause=row.clause, name=row.name, role=role
         )
         return True
 
-    def _version(self, message: Message, row: ElementType, conversation: Conversation) -> Hashable:
-        """What makes messages copies of each other; None for one that is told to one client alone."""
+    def _version(self, message: Message, row: ElementType, conversation: ClientConnection) -> Hashable:
+        """Return the key by which copies of a message are recognised; None for a message to one client."""
         fields = message.fields
         key = conversation.group
         if row.name == "dial":
@@ -138,7 +135,7 @@ class CgmlTable(GameTable):
         return (row.name, key, text_key(to_json(without)))
 
     def _may_reveal(self, observation: Observation) -> set[int]:
-        """On which stream a copy of a deal may come that shows the cards."""
+        """Return the streams on which a copy of a deal that shows the cards may still arrive."""
         fields = observation.fields
         if fields["to"] != "hand" or "playerid" not in fields:
             return set()
@@ -163,8 +160,8 @@ class CgmlTable(GameTable):
         self._unsure(stream)
 
     def _unsure(self, stream: Stream) -> None:
-        """Something is missing: what a hand's messages contradict from here on may be that."""
-        self._hearing.silence(stream.id)
+        """Stop checking a hand, as messages are missing that could explain contradictions."""
+        self._merger.expect_no_more(stream.id)
         group = self._groups.by_key.get(self._groups.conversation(stream).group or "")
         if group is not None and group.hand is not None:
             group.hand.whole = False
@@ -173,20 +170,18 @@ class CgmlTable(GameTable):
         conversation = self._groups.conversations.get(stream.id)
         if conversation is None:
             return
-        self._hearing.finish()
-        self._hearing.forget(stream.id)
+        self._merger.finish()
+        self._merger.forget(stream.id)
         self._lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
         del self._groups.conversations[stream.id]
         if not self._groups.conversations:
-            self._hearing.clear()
+            self._merger.clear()
 
     def undecided(self) -> int | None:
-        return self._hearing.first_waiting()
+        return self._merger.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
-        self._hearing.finish()
-
-    # What is taken, in order.
+        self._merger.finish()
 
     def _take(self, observation: Observation) -> None:
         row = observation.row
@@ -217,7 +212,6 @@ class CgmlTable(GameTable):
     def _of_a_player(
         self, observation: Observation, hand: Hand, row: ElementType, player: int, asked: str | None
     ) -> None:
-        """What one player is asked, or answers."""
         if row.asks:
             self._play.turn(observation, hand, player)
         elif row.kind == "licite answer":
@@ -231,13 +225,13 @@ class CgmlTable(GameTable):
                 self._play.plays(observation, hand, player)
 
     def _shown(self, observation: Observation, hand: Hand) -> None:
-        """Somebody has put cards on the table, or two to the talon."""
+        """Process an announcement of cards put on the table, or of two put into the talon."""
         if observation.fields.get("to", "desk") == "talon" or None in observation.fields["card"]:
             self._bidding.discards(observation, hand, observation.fields["playerid"])
         else:
             self._play.shown(observation, hand)
 
-    def _dealt(self, observation: Observation, conversation: Conversation) -> None:
+    def _dealt(self, observation: Observation, conversation: ClientConnection) -> None:
         if conversation.group is None:
             return
         group = self._groups.group(conversation.group, None)
@@ -255,16 +249,17 @@ class CgmlTable(GameTable):
             )
         elif not hand.dealing:
             if hand.whole:
-                # A copy that comes late.
+                # A late copy.
                 return
-            # The end of the hand before was missed.
+            # The end of the previous hand was missed.
             hand = self._groups.open_hand(group, observation, whole=False)
         hand.dealing = True
         observation.game_id = hand.game.id
         self._bidding.dealt(observation, hand, player)
 
-    def _of_the_group(self, observation: Observation, row: ElementType, conversation: Conversation) -> None:
-        """What may also be told between two hands."""
+    def _of_the_group(
+        self, observation: Observation, row: ElementType, conversation: ClientConnection
+    ) -> None:
         if conversation.group is None:
             return
         group: Group = self._groups.group(conversation.group, None)
@@ -285,8 +280,8 @@ class CgmlTable(GameTable):
                 self._play.result(observation, found, group)
 
 
-def _heard_of(message: Message) -> list[int]:
-    """Which players a message of a server names: they are in the group that it is told to."""
+def _named_players(message: Message) -> list[int]:
+    """Return the players in a server's message, who belong to the group of the connection."""
     if message.name == "newgame":
         return [player["id"] for player in message.fields["player"]][:SEATS]
     return [message.fields["playerid"]] if "playerid" in message.fields else []

@@ -1,4 +1,4 @@
-"""The types of texts in CGML's elements and attributes, and of elements inside elements."""
+"""The types of texts in CGML's elements and attributes, and of nested elements."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kiebitz.dissectors.grammar.grammar import Field, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 MAX_CHILDREN = 32
-"""No element has more elements of one name inside: there are 32 cards."""
+"""Maximum number of elements inside another; there are 32 cards."""
 
 _MAX_QUOTED = 40
 _MARK = "\ue000"
-"""Stands where a text is to be put that its type would not write."""
-# xml.sax.saxutils has this, too, but with it each start of Kiebitz would load an HTTP client.
+"""Placeholder for a text that its type would not encode."""
+# xml.sax.saxutils has this, too, but imports an HTTP client, which would slow down each start.
 _ENTITIES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"}
 )
@@ -32,19 +32,19 @@ _NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\ufff
 
 
 def as_xml(text: str) -> str:
-    """A text as it stands in an element or an attribute. Raises ValueError for what XML cannot say."""
+    """Return a text as it is written in an element or attribute. Raises ValueError for invalid characters."""
     if _NO_CHARACTERS.search(text):
         raise ValueError("XML has no such characters")
     return escaped(text)
 
 
 def escaped(text: str) -> str:
-    """The same with all characters, be they none of XML's."""
+    """Return the text with XML's escapes, without rejecting invalid characters."""
     return text.translate(_ENTITIES)
 
 
 class Range(Number):
-    """A whole number from `least` to `most`."""
+    """An integer from `least` to `most`."""
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
@@ -63,7 +63,7 @@ class Range(Number):
 
 
 class Choice(FieldType):
-    """One of a few words; the value None stands for the empty one, where there may be none."""
+    """One of a few words; None is the empty one, if that is allowed."""
 
     wrong_texts = OF_WORDS
 
@@ -90,7 +90,7 @@ class Choice(FieldType):
 
 
 class Card(Choice):
-    """A card's code, clause 5; None where it is hidden."""
+    """A card's code, clause 5; None if it is hidden."""
 
     def __init__(self, hidden: bool) -> None:
         title = "a card: R, B, G or A and 07, 08, 09, 10, 0J, 0Q, 0K or 0A"
@@ -103,11 +103,13 @@ class Card(Choice):
             if re.fullmatch("T(0[1-9]|1[0-9]|2[0-2])|J00", text):
                 problem = f"{text} is a card, but not one of this game"
             elif not text:
-                problem = "no card is named here"
+                problem = "the card is missing"
             else:
-                # Only a slip of the case or of the zero is told: all codes look alike.
+                # Suggest only other case or a missing zero, as all codes look alike.
                 short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
-                problem = suggesting(f'"{text[:_MAX_QUOTED]}" is no card', short if short in PACK else None)
+                problem = with_suggestion(
+                    f'"{text[:_MAX_QUOTED]}" is not a card', short if short in PACK else None
+                )
             raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
 
     def wrong_values(self) -> Iterator[Wrong]:
@@ -117,7 +119,7 @@ class Card(Choice):
 
 
 class Pattern(FieldType):
-    """A text of a form; a name, if it has a `identifier`."""
+    """A text that matches a pattern; with an `identifier` it is a name."""
 
     def __init__(self, pattern: str, title: str, identifier: IdentifierKind | None = None) -> None:
         self.identifier = identifier
@@ -126,7 +128,7 @@ class Pattern(FieldType):
 
     def decode(self, text: str) -> str:
         if not self.pattern.fullmatch(text):
-            problem = f'"{text[:_MAX_QUOTED]}" is not {self.title}' if text else "there is nothing here"
+            problem = f'"{text[:_MAX_QUOTED]}" is not {self.title}' if text else "the text is empty"
             raise Mismatch(0, len(text), problem, self.title)
         return text
 
@@ -135,7 +137,7 @@ class Pattern(FieldType):
 
 
 class Child(msgspec.Struct, frozen=True, dict=True):
-    """An element inside another: a list of `least` to `most` of them, or None for a single one."""
+    """An element inside another: a list of `least` to `most` elements; if `most` is None, a single one."""
 
     field: Field
     least: int = 1
@@ -143,12 +145,12 @@ class Child(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_list(self) -> bool:
-        """Whether it may stand there several times."""
+        """True if it may occur several times."""
         return self.most is not None
 
 
 class Shape(msgspec.Struct, frozen=True, dict=True):
-    """What an element has: attributes, a text of its own, elements inside."""
+    """The contents of an element: attributes, a text, nested elements."""
 
     attributes: tuple[Field, ...] = ()
     text: Field | None = None
@@ -161,7 +163,7 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def elements(self) -> dict[str, Child]:
-        """The elements inside, by name."""
+        """The nested elements by name."""
         return {child.field.name: child for child in self.children}
 
     @property
@@ -174,12 +176,12 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
             yield child.field
 
 
-class Unfit(Exception):
-    """Something in an element is not what belongs there.
+class InvalidElement(Exception):
+    """A part of an element is invalid.
 
-    `path` are the places of elements in the elements around them, from the root on. `part` says what of it is
-    wrong: its start `tag`, its `text`, `text-inside` it that does not belong there, an attribute `@name` or
-    its value `=name`, or the first two of its children that are `same`.
+    `path` has the indices of nested elements from the root on. `part` names the invalid part: the start
+    `tag`, the `text`, a misplaced `text-inside`, an attribute `@name` or its value `=name`, or the indices of
+    two children that are the `same`.
     """
 
     def __init__(self, code: str, problem: str, expected: str, part: str = "tag") -> None:
@@ -187,14 +189,14 @@ class Unfit(Exception):
         self.code, self.problem, self.expected, self.part = code, problem, expected, part
         self.path: tuple[int, ...] = ()
 
-    def inside(self, place: int) -> Unfit:
-        """The same, seen from around."""
+    def inside(self, place: int) -> InvalidElement:
+        """Prepend an element's index to the path."""
         self.path = (place, *self.path)
         return self
 
 
 class Compound(FieldType):
-    """An element of a shape, as a JSON object. As text, it is its XML."""
+    """An element of a shape, as a JSON object; its text is XML."""
 
     def __init__(self, name: str, shape: Shape) -> None:
         self.name = name
@@ -205,11 +207,11 @@ class Compound(FieldType):
     def decode(self, text: str) -> dict[str, Any]:
         try:
             return read(self.shape, fromstring(text))
-        except (SyntaxError, Unfit) as error:
+        except (SyntaxError, InvalidElement) as error:
             raise Mismatch(0, len(text), str(error), self.title) from error
 
     def encode(self, value: Any) -> str:
-        return "".join(written(self.name, self.shape, value))
+        return "".join(element_xml(self.name, self.shape, value))
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
         return with_each(self.shape, value, change)
@@ -222,7 +224,7 @@ class Compound(FieldType):
     def wrong_values(self) -> Iterator[Wrong]:
         yield Wrong("empty", f"an empty <{self.name}>", f"<{self.name}/>", allowed=not self._needs_something)
         yield Wrong(
-            "text", f"a word in place of what stands in <{self.name}>", f"<{self.name}>x</{self.name}>"
+            "text", f"a word in place of the contents of <{self.name}>", f"<{self.name}>x</{self.name}>"
         )
         for field in self.shape.fields:
             if isinstance(field.type, Compound):
@@ -237,14 +239,12 @@ class Compound(FieldType):
         return any(not field.optional for field in self.shape.fields)
 
     def _without(self, field: Field, value: Mapping[str, Any]) -> str:
-        """Its XML without one of its parts."""
         fields = tuple(each for each in self.shape.attributes if each is not field)
         children = tuple(each for each in self.shape.children if each.field is not field)
         text = None if self.shape.text is field else self.shape.text
-        return "".join(written(self.name, Shape(fields, text, children), dict(value)))
+        return "".join(element_xml(self.name, Shape(fields, text, children), dict(value)))
 
     def _spoilt(self, field: Field, wrong: Wrong, value: Mapping[str, Any]) -> str:
-        """Its XML with one of its parts wrong."""
         part = value.get(field.name)
         stood, marked = (part[0], [_MARK, *part[1:]]) if isinstance(part, list) else (part, _MARK)
         return self.encode({**value, field.name: marked}).replace(_MARK, escaped(wrong.of(stood)), 1)
@@ -256,11 +256,11 @@ def _decoded(field: Field, text: str | None, part: str) -> Any:
     try:
         return kind.decode(text if kind.is_free_text else text.strip(BLANK_TEXT))
     except Mismatch as error:
-        raise Unfit(error.code, f"{field.name}: {error}", error.expected, part) from error
+        raise InvalidElement(error.code, f"{field.name}: {error}", error.expected, part) from error
 
 
 def read(shape: Shape, element: Element, version: Field | None = None) -> dict[str, Any]:
-    """The fields of an element. Raises Unfit; a message's element may also have a `version`."""
+    """Return the fields of an element; a message's element may also have a `version`. Raises Unfit."""
     fields: dict[str, Any] = {}
     attributes = element.attrib
     for name in attributes:
@@ -272,7 +272,7 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
             fields[field.name] = _decoded(field, text, f"={field.name}")
         elif not field.optional:
             problem = f"<{element.tag}> has no {field.name}"
-            raise Unfit("missing-attribute", problem, f'{field.name}="…": {field.type.title}')
+            raise InvalidElement("missing-attribute", problem, f'{field.name}="…": {field.type.title}')
     if version is not None and version.name in attributes:
         fields[version.name] = _decoded(version, attributes[version.name], f"={version.name}")
     if shape.text is not None:
@@ -291,10 +291,10 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
 def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> None:
     known = shape.elements
     if len(element) > MAX_CHILDREN:
-        raise Unfit(
+        raise InvalidElement(
             "too-many",
-            f"{len(element)} elements stand in <{element.tag}>",
-            f"{MAX_CHILDREN} elements at the most",
+            f"<{element.tag}> contains {len(element)} elements",
+            f"at most {MAX_CHILDREN} elements",
         )
     for place, inner in enumerate(element):
         name = inner.tag
@@ -307,24 +307,26 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
             if type(field.type) is Compound:
                 value = read(field.type.shape, inner)
             else:
-                # Asking for `attrib` would make an object for each element.
+                # `attrib` would create a dict for each element.
                 for wrong, _ in inner.items():
                     raise _unknown("attribute", wrong, (), f"@{wrong}")
                 if len(inner):
                     raise _unknown("element", inner[0].tag, (), "tag").inside(0)
                 value = _decoded(field, inner.text, "text")
-        except Unfit as error:
+        except InvalidElement as error:
             raise error.inside(place) from None
         if not child.is_list:
             if name in fields:
-                problem = f"<{name}> stands in <{element.tag}> twice"
-                raise Unfit("too-many", problem, f"one <{name}>").inside(place)
+                problem = f"<{element.tag}> contains <{name}> twice"
+                raise InvalidElement("too-many", problem, f"one <{name}>").inside(place)
             fields[name] = value
         else:
             values = fields.setdefault(name, [])
             if type(value) is str and value in values:
-                problem = f"<{name}>{value}</{name}> stands in <{element.tag}> twice"
-                raise Unfit("twice", problem, "each card once", f"same {values.index(value)} {place}")
+                problem = f"<{element.tag}> contains <{name}>{value}</{name}> twice"
+                raise InvalidElement(
+                    "twice", problem, "each card once", f"same {values.index(value)} {place}"
+                )
             values.append(value)
         tail = inner.tail
         if tail and tail.strip(BLANK_TEXT):
@@ -332,12 +334,12 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
     for name, child in known.items():
         count = len(fields.get(name, ())) if child.is_list else int(name in fields)
         if count < child.least:
-            problem = f"<{name}> stands here {count} times" if count else f"<{element.tag}> has no <{name}>"
-            raise Unfit("missing-element", problem, _count_words(child))
+            problem = f"<{name}> occurs {count} times" if count else f"<{element.tag}> has no <{name}>"
+            raise InvalidElement("missing-element", problem, _count_words(child))
         if child.most is not None and count > child.most:
             surplus = [place for place, inner in enumerate(element) if inner.tag == name][child.most]
-            problem = f"<{name}> stands here {count} times"
-            raise Unfit("too-many", problem, _count_words(child)).inside(surplus)
+            problem = f"<{name}> occurs {count} times"
+            raise InvalidElement("too-many", problem, _count_words(child)).inside(surplus)
 
 
 def _count_words(child: Child) -> str:
@@ -348,15 +350,15 @@ def _count_words(child: Child) -> str:
     return f"<{child.field.name}> {child.least} to {child.most} times"
 
 
-def _unknown(what: str, name: str, known: Any, part: str) -> Unfit:
-    problem = suggesting(f'no {what} "{name[:_MAX_QUOTED]}" belongs here', nearest_word(name, known))
-    return Unfit(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
+def _unknown(what: str, name: str, known: Any, part: str) -> InvalidElement:
+    problem = with_suggestion(f'no {what} "{name[:_MAX_QUOTED]}" belongs here', nearest_word(name, known))
+    return InvalidElement(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
 
 
-def _stray_text(text: str) -> Unfit:
-    return Unfit(
+def _stray_text(text: str) -> InvalidElement:
+    return InvalidElement(
         "stray-text",
-        f'"{text.strip(BLANK_TEXT)[:_MAX_QUOTED]}" stands between elements',
+        f'"{text.strip(BLANK_TEXT)[:_MAX_QUOTED]}" is between elements',
         "no text",
         "text-inside",
     )
@@ -365,7 +367,7 @@ def _stray_text(text: str) -> Unfit:
 def with_each(
     shape: Shape, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]
 ) -> dict[str, Any]:
-    """Return the fields of an element with `change` applied to each; what is no field of the shape stays."""
+    """Return the fields of an element with `change` applied to each; other keys stay."""
     other = dict(fields)
     for field in shape.fields:
         if field.name in fields:
@@ -378,8 +380,8 @@ def with_each(
     return other
 
 
-def written(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
-    """An element as XML, each element inside on a line of its own. Raises ValueError and KeyError."""
+def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
+    """Yield an element as XML, with each nested element on its own line. Raises ValueError, KeyError."""
     yield f"<{name}"
     for field in shape.attributes:
         if field.name in fields or not field.optional:
@@ -397,7 +399,7 @@ def written(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n
             some = True
             yield inner
             if isinstance(field.type, Compound):
-                yield from written(field.name, field.type.shape, value, inner)
+                yield from element_xml(field.name, field.type.shape, value, inner)
             else:
                 yield f"<{field.name}>{as_xml(field.type.encode(value))}</{field.name}>"
     if some:

@@ -1,8 +1,8 @@
-"""The view of a table of licitovaný mariáš: three players, the game that is played, the cards before them.
+"""The view of a table of licitovaný mariáš: three players, the current game, the cards in front of them.
 
-The order of play moves on by one from hand to hand. Here players keep their places: at the bottom sits the
-one with the lowest id whose hand is known, the others follow clockwise. Between hands there are the groups
-with their money; of a login server, who is there.
+The order of play moves on by one from hand to hand, but players keep their places in the view. The one with
+the lowest id among those with known cards sits at the bottom, the others follow clockwise. Between hands, the
+view has the groups with their money; for a login server, its players.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from kiebitz.dissectors.game.view import (
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import COLOURS, HEIGHTS, SEATS, WITHOUT_TRUMPS, Rules
-from kiebitz.dissectors.protocols.cgml.names import called, player_names
+from kiebitz.dissectors.protocols.cgml.player_names import player_name, player_names
 from kiebitz.dissectors.protocols.cgml.words import SUIT_WORDS, level_words, value_words
 
 _Card = Annotated[str, msgspec.Meta(pattern=f"^[{COLOURS}]({'|'.join(HEIGHTS)})$")]
@@ -132,7 +132,7 @@ _ENDS = ("result", "cancelled", "aborted")
 
 
 def view_of(scene: Scene) -> View:
-    """Return the view of the hand that is played, or of the groups; of a login server, of who is there."""
+    """Return the view of the current hand, or of the groups; of a login server, of its players."""
     state = {
         "players": valid_items(scene.state.get("players"), _Player, Key),
         "groups": valid_items(scene.state.get("groups"), _Group),
@@ -142,7 +142,7 @@ def view_of(scene: Scene) -> View:
     names = player_names(state)
     number, part, events = valid_game(scene, _TYPES, _DATA)
     beside = _Surroundings(state, names)
-    # Sessions know players by their ids.
+    # Sessions identify players by their ids.
     colours = [names.get(player, player) for player in scene.names]
     if not number:
         facts = _last_hand(valid_events(scene.events, _DATA), names) + beside.facts()
@@ -182,7 +182,7 @@ def sorted_hand(hand: Iterable[str], part: _Part) -> list[str]:
 
 
 def contract(part: _Part) -> Contract | None:
-    """Return the game that is played: contract, trumps and second colour, as far as they are known."""
+    """Return the current game: contract, trumps and second colour, as far as known."""
     game = part.get("contract")
     if game in (None, "PASS"):
         return None
@@ -197,24 +197,19 @@ def contract(part: _Part) -> Contract | None:
     return Contract(tuple(parts), second, level_words(part.get("flek", "1")), suit)
 
 
-# What follows from the state.
-
-
 def _taken(part: _Part) -> dict[str, Any] | None:
-    """Return the trick that was over last, until the next card is played."""
     tricks: list[dict[str, Any]] = part.get("tricks", [])
     return tricks[-1] if tricks and not part.get("table") else None
 
 
 def _on_table(part: _Part) -> dict[int, str]:
-    """Return by player the card that lies before that player."""
     trick = _taken(part)
     cards = trick["cards"] if trick is not None else part.get("table", ())
     return {played["player"]: played["card"] for played in cards if played["player"] is not None}
 
 
 def around(part: _Part) -> list[int | None]:
-    """Return the three players from the bottom on, clockwise; None for one who is not known."""
+    """Return the three players from the bottom on, clockwise; None for an unknown one."""
     winners = (trick["winner"] for trick in part.get("tricks", ()))
     heard_of = [*part.get("seats", ()), *map(int, part.get("hands", {})), *winners, *_on_table(part)]
     players: list[int | None] = [*dict.fromkeys(heard_of)][:SEATS]
@@ -226,7 +221,7 @@ def around(part: _Part) -> list[int | None]:
 
 
 def tricks_words(part: _Part, player: int) -> str:
-    """Return how many tricks a player has; before the first one nothing."""
+    """Return a player's number of tricks as text; empty before the first one."""
     tricks = part.get("tricks")
     if not tricks:
         return ""
@@ -235,7 +230,7 @@ def tricks_words(part: _Part, player: int) -> str:
 
 
 class _Hand:
-    """A hand that is played, with the latest events of it."""
+    """The current hand, with its latest events."""
 
     def __init__(
         self, part: _Part, events: Sequence[Event], names: dict[str, str], money: dict[str, int]
@@ -248,7 +243,7 @@ class _Hand:
         self.last = next((event.data["player"] for event in events[-2:] if event.kind == "played"), None)
 
     def name(self, player: int | None) -> Name:
-        return Name(called(player, self.names))
+        return Name(player_name(player, self.names))
 
     def seat(self, player: int | None) -> Seat:
         part, key = self.part, str(player)
@@ -259,7 +254,7 @@ class _Hand:
         over = _taken(part)
         lies = _on_table(part).get(player)
         return Seat(
-            name=called(player, self.names),
+            name=player_name(player, self.names),
             state="turn" if part.get("turn") == player and self.ending is None else "",
             marks=self.marks(player),
             figures=self.figures(player),
@@ -273,7 +268,7 @@ class _Hand:
         )
 
     def marks(self, player: int) -> tuple[Span, ...]:
-        """Return what a player is and has said."""
+        """Return a player's role, or latest bid."""
         if self.part.get("declarer") == player and self.part.get("contract") != "PASS":
             return (Span("declarer", "strong"),)
         if "contract" in self.part:
@@ -282,7 +277,7 @@ class _Hand:
         return (Span("passes" if calls[-1] == "PASS" else f"bids {calls[-1]}"),) if calls else ()
 
     def figures(self, player: int) -> tuple[Figure, ...]:
-        """Return a player's id, by which messages name the player, tricks, and money won or lost."""
+        """Return a player's id, which messages use, tricks, and money won or lost."""
         figures = [f"id {player}"]
         if tricks := tricks_words(self.part, player):
             figures.append(tricks)
@@ -301,7 +296,7 @@ class _Hand:
         return (Pile(label, hidden=self.part["talon"]),) if self.part.get("talon") else ()
 
     def story(self) -> tuple[Line, ...]:
-        """Return what is going on."""
+        """Return the current situation."""
         part = self.part
         if self.ending is not None:
             return _ending_words(self.ending, self.names)
@@ -351,7 +346,7 @@ class _Hand:
         return (("doubling",),)
 
     def facts(self) -> tuple[Fact, ...]:
-        """Return what was bid, the last trick with its cards in the order played, and what was laid down."""
+        """Return the bids, the last trick with its cards in the order played, and the cards laid down."""
         bids = tuple(
             (self.name(bid["player"]), f" {bid['call'][:8]}") for bid in self.part.get("bidding", ())
         )
@@ -368,35 +363,30 @@ class _Hand:
 
 
 def _ending(events: Sequence[Event]) -> Event | None:
-    """Return how a hand ended, if these events of it tell."""
     return next((event for event in reversed(events) if event.kind in _ENDS), None)
 
 
 def _ending_words(event: Event, names: dict[str, str]) -> tuple[Line, ...]:
-    """Return how a hand ended, each winner on a line."""
+    """Return the end of a hand in words, with one winner per line."""
     data = event.data
     if event.kind == "result":
-        winners = [Name(called(player, names)) for player in data["winners"][:SEATS]]
+        winners = [Name(player_name(player, names)) for player in data["winners"][:SEATS]]
         if not winners:
             return ((Span("nobody won", "strong"),),)
         return *((name, " and") for name in winners[:-1]), (winners[-1], Span(" won", "strong"))
     if event.kind == "cancelled":
         return ((Span("cancelled", "strong"), ": ", data["why"]),)
-    blamed = Name(called(data["player"], names))
-    return ((Span("broken off", "strong"), " because of ", blamed, ": ", data["why"]),)
-
-
-# Groups and servers.
+    blamed = Name(player_name(data["player"], names))
+    return ((Span("aborted", "strong"), " because of ", blamed, ": ", data["why"]),)
 
 
 def _group_name(group: str | None) -> str:
-    """Return a group's number; one that was met in its middle has none that is known."""
+    """Return a group's number; it is unknown if its beginning was missed."""
     return "?" if group is None or group.startswith("?") else group[:20]
 
 
 def _last_hand(events: Sequence[Event], names: dict[str, str]) -> tuple[Fact, ...]:
-    """Return how the last hand ended, as far as these events tell."""
-    # A group that does not come about is cancelled, too.
+    # A group that is not completed is cancelled, too.
     end = _ending([event for event in events if event.game_id is not None])
     if end is None:
         return ()
@@ -406,19 +396,19 @@ def _last_hand(events: Sequence[Event], names: dict[str, str]) -> tuple[Fact, ..
     items: list[Line] = []
     if end.kind == "result":
         for player, amount in end.data["money"].items():
-            items.append((Name(called(int(player), names)), f" {amount:+d}"))
+            items.append((Name(player_name(int(player), names)), f" {amount:+d}"))
     return (Fact(tuple(title), tuple(items)),)
 
 
 class _Surroundings:
-    """What a server has besides the hand that is drawn."""
+    """A server's other groups and players."""
 
     def __init__(self, state: dict[str, Any], names: dict[str, str]) -> None:
         self.state = state
         self.names = names
 
     def groups(self, drawn: str | None) -> tuple[Group, ...]:
-        """Return the groups whose hand is not `drawn`, with their money, and who is in none."""
+        """Return the groups whose hand is not `drawn`, with their money, and the players in no group."""
         found, seated = [], set()
         for key, about in self.state["groups"].items():
             players = about.get("players", [])
@@ -427,7 +417,10 @@ class _Surroundings:
                 continue
             money = about.get("money", {})
             members = tuple(
-                (called(player, self.names), f"money {money[str(player)]}" if str(player) in money else "")
+                (
+                    player_name(player, self.names),
+                    f"money {money[str(player)]}" if str(player) in money else "",
+                )
                 for player in players
             )
             found.append(Group(f"group {_group_name(key)}", members))
@@ -439,7 +432,7 @@ class _Surroundings:
         return (*found, Group("in no group", waiting)) if waiting else tuple(found)
 
     def facts(self) -> tuple[Fact, ...]:
-        """Return the servers that a login server knows."""
+        """Return the servers known to a login server."""
         servers = [f"{url} for {about['numplayers']} players" for url, about in self.state["servers"].items()]
         loads = [f"{client} {load}" for client, load in self.state["loads"].items()]
         return tuple(

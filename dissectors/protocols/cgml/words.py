@@ -1,4 +1,4 @@
-"""The words for cards, suits and levels of licitovaný mariáš: in sentences and in pictures."""
+"""The words for cards, suits and levels of licitovaný mariáš, in sentences and in views."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kiebitz.dissectors.grammar.sentences import UNKNOWN, counted
 from kiebitz.dissectors.protocols.cgml.hand import level_of
 
 SUIT_WORDS = {"A": "žaludy", "G": "zelené", "R": "červené", "B": "kule"}
-"""By the letter of a card's colour what players call it: acorns, leaves, hearts, bells."""
+"""The players' words for a card's colour, by its letter: acorns, leaves, hearts, bells."""
 
 _VALUE_WORDS = {"0A": "eso", "0K": "král", "0Q": "svršek", "0J": "spodek"}
-"""By height what players call the court cards and the ace; the others have numbers."""
+"""The players' words for court cards and ace, by height; the others have numbers."""
 
 
 def suit_words(suit: Any) -> str:
@@ -25,7 +25,7 @@ def value_words(height: str) -> str:
 
 
 def card_words(card: Any) -> str:
-    """Return a card as it is called: `kule 8`."""
+    """Return the words for a card: `kule 8`."""
     if not isinstance(card, str):
         return UNKNOWN
     if card[:1] not in SUIT_WORDS:
@@ -34,7 +34,7 @@ def card_words(card: Any) -> str:
 
 
 def cards_words(cards: Any) -> str:
-    """Return cards as they are called; of hidden ones their number."""
+    """Return the words for cards; for hidden ones, their number."""
     if not isinstance(cards, list):
         return card_words(cards)
     if cards and all(card is None for card in cards):
@@ -43,7 +43,7 @@ def cards_words(cards: Any) -> str:
 
 
 def level_words(text: Any, times: str = "×") -> str:
-    """Return how often the game, and the game against, is doubled: `flek ×2`; empty if they are not."""
+    """Return the levels of the game and the game against: `flek ×2`; empty if not doubled."""
     try:
         game, against = level_of(text)
     except (AttributeError, ValueError):

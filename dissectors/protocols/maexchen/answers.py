@@ -1,8 +1,8 @@
-"""Are the clients' answers right? Tokens and deadlines, checked against what the server asked.
+"""Checks of the clients' answers: tokens and deadlines, compared with the server's questions.
 
-A token may be right, late, used up, meant for another question, another player's, or unknown. An unknown one
-is only held against a client whose question was seen, or whom the server never answers: a capture may have
-begun later than the game.
+A token may be right, late, used, of another question, of another player, or unknown. An unknown one is
+reported only for a client whose question was seen, or whom the server never answers: the capture may have
+begun during the game.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from kiebitz.dissectors.protocols.maexchen.questions import (
 )
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
 
-PATIENCE_NS = 2_000_000_000
-"""How long an answer to an unseen question waits for any sign that the server knows this client."""
+MAX_WAIT_NS = 2_000_000_000
+"""Longest time an answer to an unseen question waits for any sign that the server knows this client."""
 
 UNSURE_KEPT = 256
 
@@ -39,17 +39,19 @@ class _Unsure(msgspec.Struct, eq=False):
 
 
 class Answers:
-    """The questions that are open at a table, and the verdicts on what came in answer."""
+    """Answers to unseen questions, judged later by `judge_unsure`."""
+
+    """The open questions of a table, and the checks of their answers."""
 
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
         self._owners: OrderedDict[Hashable, Seat] = OrderedDict()
         self.unsure: list[_Unsure] = []
-        """Answers to questions that were not seen, which `look_back` will judge."""
+        """Answers to unseen questions, judged later by `judge_unsure`."""
         self._server_speaks = False
 
     def asked(self, seat: Seat, kind: QuestionKind, message: Message, game_id: int) -> None:
-        """The server asks something of a seat."""
+        """Note a question to a seat."""
         token = message.fields["token"]
         seat.ask(token, Question(kind, message, game_id))
         self._owners[text_key(token)] = seat
@@ -57,19 +59,21 @@ class Answers:
             self._owners.popitem(last=False)
 
     def addressed(self, seat: Seat) -> None:
-        """The server sent something to a seat: it knows the client."""
+        """Note that the server knows the client of a seat, as it sent something there."""
         self._server_speaks = True
         seat.addressed = True
         if self.unsure:
             self.unsure = [unsure for unsure in self.unsure if unsure.seat is not seat]
 
     def answered(self, seat: Seat, kind: QuestionKind, message: Message) -> Question | None:
-        """The question that a message rightly answers, or None; what is wrong is reported."""
+        """Return the question that a message answers correctly; otherwise report the violation and return
+        None.
+        """
         token = message.fields["token"]
         question = seat.questions.get(token)
         if question is None:
             self._unknown_token(seat, kind, message, token)
-            seat.fumbled()
+            seat.mark_tried()
         elif question.kind != kind:
             asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
             self._rounds.flaw(message, "wrong-answer", name=message.name, question=asked, answer=answer)
@@ -85,7 +89,7 @@ class Answers:
         return None
 
     def missed(self, seat: Seat, kind: QuestionKind, verdict: Message) -> None:
-        """The server says that a seat did not answer in time: did it?"""
+        """Check the server's verdict that a seat did not answer in time."""
         question = seat.open.get(kind)
         if question is None or question.over:
             return
@@ -101,19 +105,19 @@ class Answers:
             self._rounds.flaw(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
 
     def close(self, kind: QuestionKind, played: Round) -> None:
-        """The server goes on: whoever has not answered yet is too late."""
+        """Close the questions of this kind: the server continues, and further answers are late."""
         for seat in self._rounds.seats.values():
             question = seat.open.get(kind)
             if question is not None and question.game_id == played.game.id:
                 question.over = True
 
-    def look_back(self, ts_ns: int | None) -> None:
-        """Give the verdict on answers that have waited long enough; on all of them if `ts_ns` is None."""
+    def judge_unsure(self, ts_ns: int | None) -> None:
+        """Judge answers that have waited long enough, or all of them if `ts_ns` is None."""
         waiting: list[_Unsure] = []
         for unsure in self.unsure:
-            if ts_ns is not None and ts_ns - unsure.message.ts_ns < PATIENCE_NS:
+            if ts_ns is not None and ts_ns - unsure.message.ts_ns < MAX_WAIT_NS:
                 waiting.append(unsure)
-            # Who was seen to register may have been answered where the capture does not look.
+            # A client that was seen to register may have been answered outside the capture.
             elif self._server_speaks and not unsure.seat.registering:
                 self._rounds.flaw(unsure.message, "not-registered/unseen")
         self.unsure = waiting
@@ -128,7 +132,7 @@ class Answers:
             right = open_question.asked.fields["token"]
             same = first_difference(token, right)
             length = len(token.encode())
-            # The token stands last, but for surplus fields, which only the shorter messages are known to get.
+            # The token is last, unless there are extra fields, which only the shorter messages get.
             start = message.length - length if kind == "announce" else len(message.name) + 1
             at, question = (start + same, length - same), ASKED_BY[kind]
             self._rounds.flaw(

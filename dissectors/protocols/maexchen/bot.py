@@ -8,7 +8,7 @@ from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, Target
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats, rank
 
 _HARD_TO_BEAT = 14
-"""Rank among the 21 rolls from which on it doubts an announcement."""
+"""Rank among the 21 rolls from which on the bot doubts an announcement."""
 
 
 class MaexchenBot(Bot):

@@ -1,4 +1,4 @@
-"""Datagrams to messages and back: `NAME;field;field` in UTF-8 (Grundlagen), and the slips that peers make."""
+"""The codec of datagrams, `NAME;field;field` in UTF-8 (Grundlagen), with the typical mistakes of peers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 
 class MaexchenCodec(DelimitedCodec):
-    """Real servers ignore surplus fields, and put U+FFFD for each byte that is no UTF-8."""
+    """The codec; like real servers it ignores extra fields, and decodes each invalid byte as U+FFFD."""
 
     empty_fields = True
     ignores_surplus = True
@@ -24,7 +24,7 @@ class MaexchenCodec(DelimitedCodec):
         super().__init__(GRAMMAR, "Grundlagen", ";")
 
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
-        # One with surplus fields is none that has another slip.
+        # A message with extra fields is assumed to have no other mistake.
         return exact_rows(rows, count) or shorter_rows(rows, count)
 
     def closest(self, rows: Sequence[MessageType], values: Sequence[str]) -> MessageType:
@@ -52,19 +52,19 @@ class MaexchenCodec(DelimitedCodec):
         length = len(name.encode())
         near = self.grammar.nearest(name.removeprefix("\ufeff"), direction)
         if not frame:
-            code, text = "empty-datagram", "an empty datagram says nothing"
+            code, text = "empty-datagram", "an empty datagram has no message"
         elif name.startswith("\ufeff"):
-            code, text, length = "byte-order-mark", "a byte order mark stands before the message", 3
+            code, text, length = "byte-order-mark", "there is a byte order mark before the message", 3
         elif b"\0" in frame[:2] and len(frame) > 1:
             code, text, near = "utf-16", "this looks like UTF-16", None
             length = len(frame)
         elif near is not None and name != name.lstrip() and name.strip() == near:
-            code, text = "leading-blank", "a blank stands before the message"
+            code, text = "leading-blank", "there is a blank before the message"
             length = len(name) - len(name.lstrip())
         else:
             return super().unknown(parts, direction)
         if near is not None:
-            text = suggesting(text, near)
+            text = with_suggestion(text, near)
         return self.error(code, text, (0, length), self.names(direction))
 
     def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Flaw:

@@ -1,7 +1,7 @@
-"""The context of the Mäxchen table and of its parts: its rounds, who sits where, and the points.
+"""The context of the Mäxchen table and of its parts: its rounds, the seats, and the points.
 
-Over UDP anything may be missing or come late. What a message of play belongs to is decided here, and a round
-with a hole in it accuses nobody.
+Over UDP any message may be missing or late. This module assigns messages to rounds; no violations are
+reported for incomplete rounds.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kiebitz.dissectors.protocols.maexchen.questions import Seat
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
 from kiebitz.dissectors.protocols.maexchen.rules import alone
 
-_STRAGGLING_NS = 5_000_000
-"""How long after a round's end its other messages may come. Some servers begin the next one soon after."""
+_MAX_DELAY_NS = 5_000_000
+"""Longest delay of a round's messages after its end; some servers begin the next one soon after."""
 
 
 def _new_log() -> EventLog:
@@ -27,7 +27,7 @@ def _new_log() -> EventLog:
 
 
 class Rounds(GameContext):
-    """One round at a time, who sits where, and the points, without what messages mean."""
+    """The rounds, the seats and the points, without the meaning of messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
@@ -35,30 +35,30 @@ class Rounds(GameContext):
         self.seats: dict[int, Seat] = {}
         self.current: Round | None = None
         self.unscored: Round | None = None
-        """A round that is over and whose points have not come yet, while the next is already starting."""
+        """A finished round whose points are not announced yet, while the next one is already starting."""
         self.previous: Round | None = None
         self.points = Points()
         self.last_number: int | None = None
         self._started_ns = 0
-        """When a round was last seen to start."""
+        """Time of the latest start of a round."""
 
     def begin(self, message: Message, number: int | None, *missing: str) -> Round:
-        """Open a round; `missing` are the parts of its state that nobody will tell any more."""
+        """Open a round; `missing` are the parts of its state that will stay unknown."""
         if self.current is not None:
             self.leave(self.current, message.ts_ns)
         label = f"round {number}" if number is not None else "round"
         game = self.open_game(label, message.ts_ns)
         played = self.current = Round(game, *self.part_of(game), number)
         played.whole = not missing
-        self.put_in(played, "starting", "phase")
+        self.set_in_round(played, "starting", "phase")
         if number is not None:
-            self.put_in(played, number, "round")
+            self.set_in_round(played, number, "round")
         if missing:
-            self.put_in(played, sorted(missing), "unknown")
+            self.set_in_round(played, sorted(missing), "unknown")
         return played
 
     def leave(self, played: Round, ts_ns: int) -> None:
-        """Another round begins or the points are told: this one is no longer on."""
+        """End a round, as another one begins or the points are announced."""
         if played.game.ended_ns is None:
             played.game.ended_ns = ts_ns
             self.changed_game(played.game)
@@ -70,21 +70,21 @@ class Rounds(GameContext):
         if not played.scored and played.phase in ("lost", "canceled"):
             self.unscored = played
         if not played.scored and played.phase == "started":
-            # Its loss was not seen, so the points cannot be foretold.
+            # Its loss was not seen, so the points are unknown.
             self.points.forget()
         if self.current is played:
             self.current = None
         self.previous = played
 
     def forget(self, ts_ns: int) -> None:
-        """The server has been gone since a time: nothing more comes of its rounds and its words."""
+        """Drop all rounds and broadcasts of a server that has been gone since this time."""
         if self.current is not None:
             self.leave(self.current, ts_ns)
         self.unscored = self.previous = None
         self.log = _new_log()
 
     def playing(self, message: Message) -> Round:
-        """The round that a message of play belongs to; an unknown one if its beginning was not seen."""
+        """Return the round of a message of play; an unknown one if its beginning was not seen."""
         played = self.current
         if played is not None and played.phase == "started":
             return played
@@ -96,73 +96,75 @@ class Rounds(GameContext):
         if played is not None and played.phase == "starting":
             self.missing(played, "players")
             played.started_ns = message.ts_ns
-            return self._started_unseen(played)
+            return self._start_unseen(played)
         if played is not None and self._just_over(played, message.ts_ns):
             played.whole = False
             return played
-        return self._started_unseen(self.begin(message, None, "players", "round", "announced"))
+        return self._start_unseen(self.begin(message, None, "players", "round", "announced"))
 
-    def _started_unseen(self, played: Round) -> Round:
-        """A round goes on whose ROUND STARTED was not seen: who has a point for it is not known."""
+    def _start_unseen(self, played: Round) -> Round:
+        """Continue a round whose ROUND STARTED was not seen, so that its players' points are unknown."""
         played.phase = "started"
-        self.put_in(played, "started", "phase")
+        self.set_in_round(played, "started", "phase")
         self.points.forget()
         return played
 
     @staticmethod
     def _just_over(played: Round, ts_ns: int) -> bool:
-        """Whether something of a round that is over may still be on its way; its loss, if that is missing."""
-        patience_ns = REORDERED_NS if played.game.result is None else _STRAGGLING_NS
+        """Return True if messages of a finished round may still arrive; for longer if its loss is missing."""
+        patience_ns = REORDERED_NS if played.game.result is None else _MAX_DELAY_NS
         return played.over_ns is not None and ts_ns - played.over_ns < patience_ns
 
     @staticmethod
     def overtaken(played: Round, ts_ns: int) -> bool:
-        """Whether a round was taken for started just because its first turn overtook ROUND STARTED."""
+        """Return True if a round seems to have started only because its first turn overtook ROUND STARTED."""
         return (
             played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
         )
 
-    def put_in(self, played: Round, value: Any, *path: str) -> None:
-        """Change a round's part of the state, unless it has left it."""
+    def set_in_round(self, played: Round, value: Any, *path: str) -> None:
+        """Change a round's part of the state, unless it was removed."""
         if not played.left:
             self.set_part(played.place, played.state, path, value)
 
-    def now_known(self, played: Round, name: str, value: Any) -> None:
-        """A part of a round's state is told, whether it was unknown before or not."""
-        self.put_in(played, value, name)
+    def set_known(self, played: Round, name: str, value: Any) -> None:
+        """Set a part of a round's state, which may have been unknown before."""
+        self.set_in_round(played, value, name)
         unknown = played.state.get("unknown", ())
         if name in unknown:
             rest = [other for other in unknown if other != name]
-            self.put_in(played, rest or None, "unknown")
+            self.set_in_round(played, rest or None, "unknown")
 
     def mark_inferred(self, played: Round, name: str, inferred: bool) -> None:
-        """Note in a round's state whether one of its parts was told or only worked out."""
+        """Note in a round's state whether one of its parts is inferred."""
         if inferred != (name in played.inferred):
             played.inferred ^= {name}
-            self.put_in(played, sorted(played.inferred) or None, "inferred")
+            self.set_in_round(played, sorted(played.inferred) or None, "inferred")
 
     def missing(self, played: Round, *parts: str) -> None:
-        """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
+        """Mark `parts` of a round as unknown, and the round as incomplete."""
         played.whole = False
         if not played.left:
             part = played.state
-            self.put_in(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
+            self.set_in_round(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
             for name in parts:
                 if name in part:
-                    self.put_in(played, None, name)
+                    self.set_in_round(played, None, name)
 
     def count_start(self, played: Round) -> None:
-        """A point for each player (protocol page: points); what must be told later rests on it."""
+        """Count a point for each player (protocol page: points)."""
         last = self.last_number
         if last is not None and played.number not in (None, last + 1):
-            # Rounds have passed that are not in the capture, or were called off before anybody heard of them.
+            # Rounds are missing from the capture, or were canceled before any client was informed.
             self.points.forget()
         self.last_number = played.number
         self._started_ns = played.started_ns
         self.points.started(played.players or ())
 
-    def falls(self, number: int | None, ts_ns: int) -> bool:
-        """Whether a round that starts has a lower number than the one before, and was not overtaken by it."""
+    def number_decreased(self, number: int | None, ts_ns: int) -> bool:
+        """Return True if a starting round has a lower number than the last one, and was not overtaken by
+        it.
+        """
         last = self.last_number
         return (
             last is not None
@@ -171,17 +173,16 @@ class Rounds(GameContext):
             and ts_ns - self._started_ns >= REORDERED_NS
         )
 
-    def accuse(self, message: Message, key: str, **values: Any) -> None:
-        """Something speaks against the server, or else a datagram is missing from the capture.
+    def flaw_of_server(self, message: Message, key: str, **values: Any) -> None:
+        """Report a violation by the server, or a datagram missing from the capture.
 
-        That one is missing from all of several conversations is hardly possible; from the only one it is.
+        With several captured conversations, a datagram is hardly missing from all of them; with a single one
+        it may be.
         """
         heard = sum(seat.addressed and not seat.gone for seat in self.seats.values())
         self.flaw(message, key if heard > 1 else alone(key), **values)
 
-    # Copies of a broadcast: the first is news, the others are witnesses.
-
-    def tell_all(
+    def emit_broadcast(
         self,
         message: Message,
         key: Hashable,
@@ -190,6 +191,6 @@ class Rounds(GameContext):
         data: dict[str, Any],
         played: Round | None,
     ) -> None:
-        """Make the event that a message tells of, and log it under its key, as copies are to come."""
+        """Emit the event of a broadcast, and log it under its key for its copies."""
         event = self.emit_of(message, kind, actor, data, played.game if played else None)
         self.log.add(message.stream.id, key, event)

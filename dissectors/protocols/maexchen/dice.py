@@ -1,4 +1,4 @@
-"""Two dice: how they are written, and which roll beats which."""
+"""Two dice: their notation and ranking."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ MIA = "2,1"
 
 
 def written(first: int, second: int) -> str:
-    """The higher die first, as every server writes a roll."""
+    """Return a roll as every server writes it, the higher die first."""
     return f"{max(first, second)},{min(first, second)}"
 
 
@@ -22,11 +22,11 @@ _RANK = {roll: rank for rank, roll in enumerate(ROLLS)}
 
 
 def rank(roll: str) -> int | None:
-    """A roll's place among the 21, 0 the lowest; None where two dice cannot show it."""
+    """Return a roll's rank among the 21, 0 the lowest; None for impossible dice."""
     return _RANK.get(roll)
 
 
 def beats(roll: str, other: str) -> bool | None:
-    """Whether `roll` is higher than `other`; an equal one is not. None where either is no roll."""
+    """Return True if `roll` is higher than `other`, not equal. None if either is impossible."""
     mine, theirs = rank(roll), rank(other)
     return None if mine is None or theirs is None else mine > theirs

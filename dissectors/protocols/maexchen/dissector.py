@@ -1,4 +1,4 @@
-"""Mäxchen: the dissector."""
+"""The dissector of Mäxchen."""
 
 from __future__ import annotations
 

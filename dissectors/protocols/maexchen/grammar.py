@@ -1,7 +1,7 @@
-"""The grammar of Mäxchen: every message of the specification, and real servers' dialects as further rows.
+"""The grammar of Mäxchen: every message of the specification, with real servers' dialects as further rows.
 
 The clauses name the headings of the specification (Grundlagen, Anmelden, Start einer Spielrunde, Ablauf einer
-Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields, with `;` between them.
+Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields, separated by `;`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REASONS = (
 )
 
 REJECTIONS = ("INVALID_NAME", "NAME_ALREADY_TAKEN", "ALREADY_REGISTERED")
-"""Why real servers reject a name."""
+"""Reasons why real servers reject a name."""
 
 PLAYER = IdentifierKind("player", of_player=True)
 ROUND = IdentifierKind("round")
@@ -47,7 +47,7 @@ TOKEN = IdentifierKind("token", per_stream=True)
 
 
 class Token(FieldType):
-    """A server's question mark: 36-character UUIDs in practice, but any text without blanks will do."""
+    """A question's token: 36-character UUIDs in practice, but any text without blanks is valid."""
 
     title = "token"
     identifier = TOKEN
@@ -67,14 +67,14 @@ class Token(FieldType):
         return str(value)
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
-        # A UUID says nothing; anything else may be a text that a client made up.
+        # A UUID has no personal content; other tokens may be invented by a client.
         made_up = self._made_up.match(value)
         end = made_up.end() if made_up is not None else 0
         return f"{value[:end]}{replace(value[end:])}"
 
 
 class Dice(FieldType):
-    """Two dice. What servers accept is read: blanks, leading zeros, rubbish behind a number, either order."""
+    """Two dice, read as leniently as servers do: blanks, leading zeros, text after a number, either order."""
 
     title = "two dice 1 to 6, higher first, such as 5,3"
     _die = re.compile(r"\s*([+-]?\d{1,9})(?!\d)")
@@ -122,7 +122,7 @@ _PLAYER = Text(PLAYER)
 
 
 class Names(FieldType):
-    """Players, with a comma between them. Old servers allow commas in names: then the list is ambiguous."""
+    """Players, separated by commas. Old servers allow commas in names: then the list is ambiguous."""
 
     title = "names with commas between them"
     parts = (_PLAYER,)
@@ -138,7 +138,7 @@ class Names(FieldType):
 
 
 class Scores(FieldType):
-    """Each player's points, `name:points` with commas between; empty before anybody has played."""
+    """Each player's points, `name:points` separated by commas; empty before anyone has played."""
 
     title = "name:points with commas between them, or nothing"
     parts = (_PLAYER,)
@@ -163,13 +163,13 @@ class Scores(FieldType):
 
 
 _NAME = Field("name", _PLAYER, "player")
-_TOKEN = Field("token", Token(), "names the question that is asked or answered", generated=True)
+_TOKEN = Field("token", Token(), "identifies the question", generated=True)
 _ROUND = Field("round", Number(ROUND), "number of the round")
 _DICE = Field("dice", Dice(), "two dice")
 _PLAYERS = Field("players", Names(), "players in the order of play")
 _LOSERS = Field("names", Names(), "the players who lost")
 _CODE = Field("reason", Word(*REASONS), "why")
-_FREE_REASON = Field("reason", Text(), "why, in free words")
+_FREE_REASON = Field("reason", Text(), "the reason, in free text")
 _ECHOED = Field("text", Text(), "any text")
 
 _JOINING = "Anmelden"
@@ -204,7 +204,7 @@ ROWS = (
         "REGISTERED",
         "s2c",
         (),
-        "the name is taken in",
+        "the name is registered",
         clause=_JOINING,
         answers=("REGISTER", "REGISTER_SPECTATOR"),
     ),
@@ -212,7 +212,7 @@ ROWS = (
         "REGISTERED",
         "s2c",
         (Field("points", Number(), "points so far"),),
-        "the name is taken in",
+        "the name is registered",
         clause=_JOINING,
         answers=("REGISTER",),
         deviation="REGISTERED carries points (oldest dialect)",
@@ -239,24 +239,24 @@ ROWS = (
         "UNREGISTER",
         "c2s",
         (),
-        "asks to be forgotten",
+        "asks to be unregistered",
         clause=_JOINING,
-        deviation=f"UNREGISTER {_FORK} forgets who sends it, all others ignore it",
+        deviation=f"UNREGISTER {_FORK} unregisters its sender, all others ignore it",
     ),
     MessageType(
         "UNREGISTERED",
         "s2c",
         (),
-        "is forgotten",
+        "is no longer registered",
         clause=_JOINING,
         answers=("UNREGISTER",),
-        deviation=f"UNREGISTERED {_FORK} sends it to who has asked to be forgotten",
+        deviation=f"UNREGISTERED {_FORK} answers UNREGISTER with it",
     ),
     MessageType(
         "HEARTBEAT",
         "s2c",
         (),
-        "the server is there",
+        "the server is alive",
         clause=_JOINING,
         deviation=f"HEARTBEAT {_FORK} sends it to all clients every 2 s",
         heartbeat=True,
@@ -265,15 +265,15 @@ ROWS = (
         "ECHO",
         "c2s",
         (_ECHOED,),
-        "asks to hear this again",
+        "asks for this text back",
         clause=_JOINING,
-        deviation=f"ECHO {_FORK} sends the text back to anybody",
+        deviation=f"ECHO {_FORK} sends the text back to any client",
     ),
     MessageType(
         "ECHOING",
         "s2c",
         (_ECHOED,),
-        "says again what it was sent",
+        "repeats the text",
         clause=_JOINING,
         answers=("ECHO",),
         deviation=f"ECHOING {_FORK} answers ECHO with it",
@@ -300,7 +300,7 @@ ROWS = (
         "ROUND CANCELED",
         "s2c",
         (Field("reason", Word("no players", "only one player"), "why"),),
-        "the round is off",
+        "the round is canceled",
         clause=_START,
         broadcast=True,
     ),
@@ -308,7 +308,7 @@ ROWS = (
         "ROUND CANCELED",
         "s2c",
         (Field("reason", Text(words=("NO_PLAYERS", "ONLY_ONE_PLAYER")), "why"),),
-        "the round is off",
+        "the round is canceled",
         clause=_START,
         broadcast=True,
         deviation='ROUND CANCELED gives its reason as a code; the specification says "no players"',
@@ -318,38 +318,38 @@ ROWS = (
     MessageType("ROLL", "c2s", (_TOKEN,), "rolls", clause=_PLAY, answers=("YOUR TURN",)),
     MessageType("SEE", "c2s", (_TOKEN,), "wants to see the last roll", clause=_PLAY, answers=("YOUR TURN",)),
     # Bei ROLL
-    MessageType("PLAYER ROLLS", "s2c", (_NAME,), "somebody rolls", clause=_PLAY, broadcast=True),
+    MessageType("PLAYER ROLLS", "s2c", (_NAME,), "a player rolls", clause=_PLAY, broadcast=True),
     MessageType(
         "ROLLED", "s2c", (_DICE, _TOKEN), "your roll; what do you announce?", clause=_PLAY, answers=("ROLL",)
     ),
     MessageType("ANNOUNCE", "c2s", (_DICE, _TOKEN), "announces a roll", clause=_PLAY, answers=("ROLLED",)),
-    MessageType("ANNOUNCED", "s2c", (_NAME, _DICE), "somebody announces", clause=_PLAY, broadcast=True),
+    MessageType("ANNOUNCED", "s2c", (_NAME, _DICE), "a player announces", clause=_PLAY, broadcast=True),
     MessageType(
         "ANNOUNCED",
         "s2c",
         (_NAME, Field("dice", Dice(any_number=True), "what was announced")),
-        "somebody announces",
+        "a player announces",
         clause=_PLAY,
         broadcast=True,
         deviation="ANNOUNCED repeats numbers that no dice show (the specification's own server does)",
     ),
     # Bei SEE
     MessageType(
-        "PLAYER WANTS TO SEE", "s2c", (_NAME,), "somebody wants to see", clause=_PLAY, broadcast=True
+        "PLAYER WANTS TO SEE", "s2c", (_NAME,), "a player wants to see", clause=_PLAY, broadcast=True
     ),
     MessageType("ACTUAL DICE", "s2c", (_DICE,), "the last roll is uncovered", clause=_PLAY, broadcast=True),
     # PLAYER LOST;names;reason
     MessageType(
-        "PLAYER LOST", "s2c", (_LOSERS, _CODE), "somebody lost the round", clause=_CODES, broadcast=True
+        "PLAYER LOST", "s2c", (_LOSERS, _CODE), "a player lost the round", clause=_CODES, broadcast=True
     ),
     MessageType(
         "PLAYER LOST",
         "s2c",
         (_LOSERS, _FREE_REASON),
-        "somebody lost the round",
+        "a player lost the round",
         clause=_CODES,
         broadcast=True,
-        deviation="PLAYER LOST gives its reason in free words; the specification has codes",
+        deviation="PLAYER LOST gives its reason in free text; the specification has codes",
     ),
     # Nach Ende einer Runde: SCORE;spielerpunkte*
     MessageType(
@@ -370,7 +370,7 @@ EVENTS = (
     EventKind("joined", ("name",), "{name} joins the round", secret=True, reported_by=("JOIN",)),
     EventKind("round_started", ("round", "players"), "round {round} starts with {players}"),
     EventKind("round_canceled", ("reason",), "the round is canceled: {reason}"),
-    # Each knows the order, and hears what those before do.
+    # Every player knows the order of play, and receives the moves of the players before.
     EventKind("turn", ("name",), "it is {name}'s turn", reported_by=("YOUR TURN",), implied_by="before"),
     EventKind("rolls", ("name",), "{name} rolls"),
     EventKind("rolled", ("name", "dice"), "{name} has rolled {dice}", secret=True, reported_by=("ROLLED",)),
@@ -381,7 +381,7 @@ EVENTS = (
     EventKind("score", ("scores",), "score: {scores}", tells=("scores",)),
 )
 
-# What names something in the data of the events, and in the state.
+# Identifiers in the data of the events, and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": PLAYER,
     "name": PLAYER,

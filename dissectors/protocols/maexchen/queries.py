@@ -1,4 +1,4 @@
-"""What people ask of games of Mäxchen in SQL."""
+"""Example SQL queries about games of Mäxchen."""
 
 from __future__ import annotations
 

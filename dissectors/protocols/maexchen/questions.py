@@ -1,7 +1,7 @@
-"""Questions and answers: the server asks with a token, the client answers with it (Ablauf einer Spielrunde).
+"""The questions of the server, and their answers with the same token (Ablauf einer Spielrunde).
 
-Each conversation has a `Seat`. It keeps the questions that the server asked on it, so that an answer's token
-can be told to be right, late, used, another player's, or made up.
+Each conversation has a `Seat`, which keeps the server's questions. So an answer's token can be classified:
+right, late, used, another player's, or invented.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ASKED_BY: dict[QuestionKind, str] = {
 ANSWERED_BY: dict[QuestionKind, str] = {"join": "JOIN", "turn": "ROLL or SEE", "announce": "ANNOUNCE"}
 
 ANSWER_WINDOW_NS = 250_000_000
-"""How long servers wait for an answer; no clause says so, all revisions do."""
+"""Timeout of servers for an answer; it is in no clause, but in all revisions."""
 
 QUESTIONS_KEPT = 32
 TOKENS_KEPT = 8192
 
 
 class Question(msgspec.Struct, eq=False):
-    """One question. `answer` is the message that answered it; `tried` that something flawed came instead."""
+    """A question. `answer` is its valid answer; `tried` is True if an invalid one was received."""
 
     kind: QuestionKind
     asked: Message
@@ -43,46 +43,52 @@ class Question(msgspec.Struct, eq=False):
 
 
 class Seat(msgspec.Struct, eq=False):
-    """One conversation with the server: who sits there, what he was asked, what he is still to be told."""
+    """True if the latest registration was rejected."""
+
+    """True if the server has unregistered all players here."""
+    """True if the server has sent anything here."""
+    """True if a registration without a name was sent; old servers take the name as `undefined`."""
+    """Registrations without a reply yet, oldest first."""
+    """One conversation with the server: its players, and the questions to them."""
 
     stream: Stream
     names: list[str] = msgspec.field(default_factory=list)
     registering: deque[tuple[Message, MessageType]] = msgspec.field(
         default_factory=lambda: deque(maxlen=QUESTIONS_KEPT)
     )
-    """Registrations that the server has not answered yet, oldest first."""
+    """Registrations without a reply yet, oldest first."""
     nameless: bool = False
-    """Whether a registration without a name was sent; old servers take it for one as `undefined`."""
+    """True if a registration without a name was sent; old servers take the name as `undefined`."""
     questions: dict[str, Question] = msgspec.field(default_factory=dict)
-    """The latest, by their tokens, oldest first."""
+    """The latest questions by their tokens, oldest first."""
     open: dict[QuestionKind, Question] = msgspec.field(default_factory=dict)
     addressed: bool = False
-    """Whether the server has sent anything here."""
+    """True if the server has sent anything here."""
     gone: bool = False
-    """Whether the server has said that it knows nobody here any more."""
+    """True if the server has unregistered all players here."""
     refused: bool = False
-    """Whether the latest registration was refused."""
+    """True if the latest registration was rejected."""
 
     @property
     def name(self) -> str | None:
-        """The player here, None where it is unknown or there are several."""
+        """The player, None if unknown or if there are several."""
         return self.names[0] if len(self.names) == 1 else None
 
     def ask(self, token: str, question: Question) -> None:
-        """The server asks."""
+        """Add a question."""
         self.questions[token] = question
         self.open[question.kind] = question
         if len(self.questions) > QUESTIONS_KEPT:
             del self.questions[next(iter(self.questions))]
 
-    def fumbled(self) -> None:
-        """Something unreadable or refused came: whatever is open was at least tried."""
+    def mark_tried(self) -> None:
+        """Mark the open questions as tried, as something unreadable or invalid was received."""
         for question in self.open.values():
             question.tried = True
 
 
 def first_difference(given: str, right: str) -> int:
-    """Byte offset of the first byte in which a token differs from the right one."""
+    """Return the offset of the first byte in which a token differs from the right one."""
     return next(
         (
             at

@@ -1,4 +1,4 @@
-"""Who plays under which name, on which conversation (Anmelden)."""
+"""The registered players, by name and conversation (Anmelden)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kiebitz.dissectors.protocols.maexchen.rules import MAX_NAME_LENGTH
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
 
 MAX_ABSENT = 1000
-"""So many players are known of whom no conversation is open; the one longest unheard of is forgotten."""
+"""Maximum number of players without an open conversation; the least recently seen one is evicted."""
 
-_MAX_HERE = 64
-"""So many players are known on one conversation."""
+_MAX_PER_CONVERSATION = 64
+"""Maximum number of players on one conversation."""
 
 
 class Registration:
@@ -27,33 +27,33 @@ class Registration:
         self._rounds = rounds
         self._owner: dict[str, Seat] = {}
         self._absent: OrderedDict[str, None] = OrderedDict()
-        """Players without a conversation that is open; who was heard of last comes last."""
+        """Players without an open conversation, the most recently seen last."""
         self._with_commas: set[str] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
-        """Players who are no longer registered; servers go on naming them where points are told."""
+        """Players who are no longer registered; servers still list them with the points."""
 
     def registered(self, message: Message, seat: Seat) -> None:
-        """REGISTERED: the oldest request that is not answered yet was granted."""
+        """Handle REGISTERED: the oldest pending request was granted."""
         name: str | None = None
         spectator = False
         seat.refused = seat.gone = False
         if seat.registering:
             request, row = seat.registering.popleft()
-            # Told here, not when it was sent: a request that is refused has its own diagnostic.
+            # Noted now, not when it was sent: a rejected request has its own diagnostic.
             self._rounds.note_dialect(request, row)
             name = request.fields["name"]
             spectator = request.name == "REGISTER_SPECTATOR"
         elif seat.nameless:
             name = "undefined"
         if name is not None:
-            self.learn(seat, name)
+            self.assign(seat, name)
             self._rounds.set_state({"address": seat.stream.client, "spectator": spectator}, "players", name)
             if "," in name:
                 self._with_commas.add(name)
         self._rounds.emit_of(message, "registered", name, {"name": name}, None)
 
     def rejected(self, message: Message, seat: Seat) -> None:
-        """REJECTED: the request was refused; a name that no newer server takes is pointed at."""
+        """Handle REJECTED; report a name that newer servers do not accept."""
         request = seat.registering.popleft()[0] if seat.registering else None
         seat.refused = True
         name: str | None = request.fields["name"] if request is not None else None
@@ -69,7 +69,7 @@ class Registration:
             self._rounds.flaw(request, "name-taken")
 
     def unregistered(self, message: Message, seat: Seat) -> str | None:
-        """UNREGISTERED: who is here is gone; returns the name, None if it is not known which."""
+        """Handle UNREGISTERED; return the player's name, None if ambiguous."""
         name = seat.name
         if name is not None:
             self._forget(name)
@@ -79,8 +79,8 @@ class Registration:
         seat.gone = not seat.names
         return name
 
-    def begin_anew(self, newcomers: Collection[int]) -> None:
-        """The server was started anew, and knows those only who sit on these streams."""
+    def restart(self, newcomers: Collection[int]) -> None:
+        """Keep only the players on these streams, as the server was restarted."""
         for name, seat in list(self._owner.items()):
             if seat.stream.id not in newcomers:
                 self._forget(name)
@@ -89,7 +89,6 @@ class Registration:
         self._gone.clear()
 
     def _forget(self, name: str) -> None:
-        """A player is no longer at the table."""
         seat = self._owner.pop(name, None)
         if seat is not None and name in seat.names:
             seat.names.remove(name)
@@ -98,8 +97,8 @@ class Registration:
         if name in self._rounds.state.get("players", {}):
             self._rounds.set_state(None, "players", name)
 
-    def learn(self, seat: Seat, name: str) -> None:
-        """This player sits here, and nowhere else."""
+    def assign(self, seat: Seat, name: str) -> None:
+        """Assign a player to a seat."""
         before = self._owner.get(name)
         if before is not None and before is not seat and name in before.names:
             before.names.remove(name)
@@ -108,16 +107,16 @@ class Registration:
         self._owner[name] = seat
         self._absent.pop(name, None)
         self._gone.pop(name, None)
-        if len(seat.names) > _MAX_HERE:
-            self._miss(seat.names.pop(0))
+        if len(seat.names) > _MAX_PER_CONVERSATION:
+            self._note_absent(seat.names.pop(0))
 
-    def leaves(self, seat: Seat) -> None:
-        """A conversation is over; its players may come back."""
+    def disconnect(self, seat: Seat) -> None:
+        """Handle the end of a conversation, whose players may return."""
         for name in seat.names:
-            self._miss(name)
+            self._note_absent(name)
 
-    def _miss(self, name: str) -> None:
-        """No conversation of a player's is open, and yet he was heard of."""
+    def _note_absent(self, name: str) -> None:
+        """Note a player without an open conversation."""
         self._absent[name] = None
         self._absent.move_to_end(name)
         if len(self._absent) > MAX_ABSENT:
@@ -126,8 +125,10 @@ class Registration:
             if forgotten in self._rounds.state.get("scores", {}):
                 self._rounds.set_state(None, "scores", forgotten)
 
-    def learn_from_turn(self, name: str) -> None:
-        """Somebody has just taken his turn: if one conversation without a name did so, it is his."""
+    def assign_by_turn(self, name: str) -> None:
+        """Assign a player who has just moved to the conversation without a name that did so, if it is the
+        only one.
+        """
         if name in self._owner:
             return
         nameless = [
@@ -139,22 +140,22 @@ class Registration:
             and question.answer is not None
         ]
         if len(nameless) == 1:
-            self.learn(nameless[0], name)
+            self.assign(nameless[0], name)
 
     def seen(self, name: str) -> None:
-        """A name was told whose registration is not in the capture."""
+        """Add a player whose registration is not in the capture."""
         if name in self._absent:
             self._absent.move_to_end(name)
         elif name not in self._owner and name not in self._gone:
             self._rounds.set_state({}, "players", name)
-            self._miss(name)
+            self._note_absent(name)
 
     def seat_of(self, name: str) -> Seat | None:
-        """Where a player sits, None if no conversation of his is known."""
+        """Return a player's seat, None if no conversation is known."""
         return self._owner.get(name)
 
     def names_at(self, client: str) -> list[str]:
-        """The players at an address, from an earlier conversation."""
+        """Return the players at an address, from an earlier conversation."""
         return [
             name
             for name in self._absent
@@ -162,7 +163,7 @@ class Registration:
         ]
 
     def split(self, names: list[str]) -> list[str]:
-        """Put together again the names that hold commas themselves (old servers allow them)."""
+        """Join the parts of names that contain commas (old servers allow them)."""
         if not self._with_commas or len(names) < 2:
             return names
         whole: list[str] = []
@@ -182,15 +183,15 @@ class Registration:
 
 
 def _name_flaw(name: str) -> tuple[int, int, str]:
-    """Byte offset and length of what is wrong with a name, and what it is."""
+    """Return byte offset, length and description of the error in a name."""
     wrong = _NOT_IN_A_NAME.search(name)
     if not name:
         return 0, 0, "it is empty"
     if wrong is not None:
-        return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it holds {wrong[0]!r}"
+        return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it contains {wrong[0]!r}"
     units = len(name.encode("utf-16-le")) // 2
     if units > MAX_NAME_LENGTH:
         fits = name.encode("utf-16-le")[: 2 * MAX_NAME_LENGTH].decode("utf-16-le", "ignore")
         start = len(fits.encode())
         return start, len(name.encode()) - start, f"it is {units} characters long"
-    return 0, len(name.encode()), "no rule of names that is known forbids it"
+    return 0, len(name.encode()), "it breaks no known rule for names"

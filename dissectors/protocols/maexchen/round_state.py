@@ -1,4 +1,4 @@
-"""One round as far as it is known: the memory that the table's judgement rests on."""
+"""The known part of one round, on which the table's checks are based."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ Phase = Literal["starting", "started", "lost", "canceled"]
 
 
 class Round(msgspec.Struct, eq=False):
-    """A round. `whole` is false once something of it is known to be missing: then nobody is accused."""
+    """A round. `whole` is False if a part of it is missing: then no violations are reported."""
+
+    """Path of its part of the table's state."""
+    """A round. `whole` is False if a part of it is missing: then no violations are reported."""
 
     game: Game
     place: tuple[str, str]
-    """Where in the table's state its part stands."""
+    """Path of its part of the table's state."""
     state: State
-    """That part, as long as it has not `left`."""
+    """That part, until the round has `left` the state."""
     number: int | None = None
     phase: Phase = "starting"
     players: list[str] | None = None
@@ -37,11 +40,11 @@ class Round(msgspec.Struct, eq=False):
     inferred: set[str] = msgspec.field(default_factory=set)
     scored: bool = False
     left: bool = False
-    """Whether it is no longer part of the table's state."""
+    """True if it is no longer part of the table's state."""
 
     @property
     def due(self) -> str | None:
-        """Who has to roll or see next, by the order of play; None where that is not known."""
+        """The player who must roll or see next, by the order of play; None if unknown."""
         if not self.players or not self.whole:
             return None
         if self.last is None:
@@ -51,6 +54,6 @@ class Round(msgspec.Struct, eq=False):
         return self.players[(self.players.index(self.last.name) + 1) % len(self.players)]
 
     def evidence(self) -> Evidence:
-        """What is known, for a verdict on a loss."""
+        """Return the facts for a verdict on a loss."""
         players = tuple(self.players) if self.players is not None else None
         return Evidence(players, self.due, self.rolling, self.seer, self.last, self.before, self.actual)

@@ -1,4 +1,4 @@
-"""What the table of a Mäxchen server checks: a row for each rule."""
+"""The rules that the table of a Mäxchen server checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kiebitz.dissectors.grammar.grammar import Rule
 from kiebitz.dissectors.protocols.maexchen.questions import ANSWER_WINDOW_NS
 
 MAX_NAME_LENGTH = 20
-"""UTF-16 units, as the newest server counts them."""
+"""Maximum length in UTF-16 units, as the newest server counts them."""
 
 _WINDOW = f"{ANSWER_WINDOW_NS // 1_000_000} ms"
 _NAME = f"1 to {MAX_NAME_LENGTH} characters without blank, comma, semicolon or colon"
@@ -34,11 +34,11 @@ _OF_SERVERS = (
         clause="ANNOUNCED",
     ),
 )
-"""What is only sure where several conversations were heard."""
+"""Rules that can only be checked reliably with several captured conversations."""
 
 
 def alone(key: str) -> str:
-    """The key of the same rule where one conversation was heard."""
+    """Return the key of the same rule for a single captured conversation."""
     return f"{key}/alone"
 
 
@@ -128,7 +128,7 @@ RULES = (
     Rule(
         "late",
         None,
-        "{took} ms after {question}: too late, the server has gone on",
+        "{took} ms after {question}: too late, the server has continued",
         f"an answer within {_WINDOW}",
         group="sequence",
         severity="warning",
@@ -157,12 +157,12 @@ RULES = (
     Rule(
         "restarted",
         None,
-        "the server was started anew: its rounds and points begin again",
+        "the server was restarted: its rounds and points begin again",
         group="state",
         severity="note",
         clause=None,
         blame="unknown",
-        unwritten="a server may be started anew at any time",
+        unwritten="a server may be restarted at any time",
     ),
     Rule(
         "out-of-turn",

@@ -1,7 +1,7 @@
-"""What is counted in Mäxchen: dice, bluffs and what becomes of them, who sees rightly, why one loses.
+"""Statistics of Mäxchen: dice, bluffs and their outcomes, calls to see, and reasons for losses.
 
-A roll counts where the roller's own message tells its dice. Dice that are only shown, as somebody wanted to
-see them, do not: what is doubted is no fair sample.
+A roll is counted from the message to the roller. Dice that are shown because a player wanted to see are not
+counted, as doubted rolls are no fair sample.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def _losses(event: Event) -> Iterable[Sample]:
 
 
 class _Claim(NamedTuple):
-    """Who announced dice, and whether that was more than was rolled; None where the roll is not known."""
+    """An announcement, and whether it exceeds the roll; None if the roll is unknown."""
 
     name: str
     is_bluff: bool | None
 
 
 class _Round(ABC):
-    """Reads a round: what was rolled, then what was announced of it."""
+    """Reads the roll and the announcement of a round."""
 
     def __init__(self) -> None:
         self.rolled: tuple[str, str] | None = None
-        """Who rolled, and which dice."""
+        """The roller and the dice."""
         self.claim: _Claim | None = None
         self.seer: str | None = None
 
@@ -71,10 +71,10 @@ class _Round(ABC):
 
     @abstractmethod
     def samples(self, event: Event) -> Iterable[Sample]:
-        """What an event gives to count; it is not remembered yet."""
+        """Return the samples of an event, before it is remembered."""
 
     def difference(self, event: Event) -> int | None:
-        """By how many ranks an announcement is above what was rolled; None where that is not known."""
+        """Return the ranks by which an announcement exceeds the roll; None if unknown."""
         if self.rolled is None or self.rolled[0] != event.data["name"]:
             return None
         claimed, real = rank(event.data["dice"]), rank(self.rolled[1])
@@ -92,7 +92,7 @@ class _Announcements(_Round):
 
 
 class _Bluffs(_Round):
-    """A bluff is believed once the next player goes on; one that was only proved in the end was told, too."""
+    """A bluff is believed once the next player rolls; a bluff known only from the loss is counted, too."""
 
     def samples(self, event: Event) -> Iterable[Sample]:
         claim = self.claim

@@ -1,8 +1,8 @@
 """The Mäxchen table: from messages to rounds, rolls, announcements, losses and points.
 
-A game is a round. All registered clients hear the same broadcasts, each in a datagram of his own: the
-broadcast log makes one event of the copies. Where a message is missing, what it must have said is inferred
-as far as the rest tells it, and a round with a hole in it accuses nobody.
+A game is a round. All registered clients receive the same broadcasts in separate datagrams; the broadcast log
+makes one event of the copies. The content of missing messages is inferred where possible, and no violations
+are reported for incomplete rounds.
 """
 
 from __future__ import annotations
@@ -21,25 +21,28 @@ from kiebitz.dissectors.protocols.maexchen.turns import Turns
 from kiebitz.dissectors.protocols.maexchen.verdict import objection
 
 _REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
-_TO_STRANGERS = frozenset({"REGISTERED", "REJECTED", "ECHOING"})
-"""What a server sends to clients that it did not know before."""
+_TO_UNREGISTERED = frozenset({"REGISTERED", "REJECTED", "ECHOING"})
+"""Messages to clients that may be unregistered."""
 
 _SILENCE_NS = 1_000_000_000
-"""A server that has clients asks them something, or calls a round off, within a quarter of this time."""
+"""Silence after which a server was down: one with clients sends within a quarter of this time."""
 
 _LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_ANNOUNCE": "announce"}
 
 
 class MaexchenTable(GameTable):
-    """One Mäxchen server: its players, its rounds, one after another, and the points."""
+    """Time of the server's latest message to a registered client."""
+
+    """True if the server's port was closed, and the server has sent nothing since."""
+    """One Mäxchen server: its players, its consecutive rounds, and the points."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._rounds = rounds = Rounds(info, ids, findings)
         super().__init__(rounds)
-        self._port_was_dead = False
-        """Whether the server's port was closed and nothing has come from it since."""
+        self._port_was_closed = False
+        """True if the server's port was closed, and the server has sent nothing since."""
         self._spoke_ns = 0
-        """When the server last sent something to a client that it knows."""
+        """Time of the server's latest message to a registered client."""
         self._registered_ns = -REORDERED_NS
         self._answers = Answers(rounds)
         self._registration = Registration(rounds)
@@ -66,16 +69,16 @@ class MaexchenTable(GameTable):
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        seat = self._rounds.seats.get(message.stream.id) or self._sit_down(message.stream)
+        seat = self._rounds.seats.get(message.stream.id) or self._new_seat(message.stream)
         if message.direction == "s2c":
             if row.deviation is not None:
                 self._rounds.note_dialect(message, row)
-            if row.name not in _TO_STRANGERS:
+            if row.name not in _TO_UNREGISTERED:
                 self._spoken_to(seat, message.ts_ns)
             elif row.name == "REJECTED" and not seat.addressed:
                 self._answers.addressed(seat)
         elif not valid:
-            seat.fumbled()
+            seat.mark_tried()
         elif row.name not in _REGISTRATIONS:
             self._rounds.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
@@ -87,43 +90,43 @@ class MaexchenTable(GameTable):
         elif valid and (handler := self._handlers.get(row.name)) is not None:
             handler(message, seat)
         if self._answers.unsure:
-            self._answers.look_back(message.ts_ns)
+            self._answers.judge_unsure(message.ts_ns)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         if direction == "c2s":
-            (self._rounds.seats.get(stream.id) or self._sit_down(stream)).fumbled()
+            (self._rounds.seats.get(stream.id) or self._new_seat(stream)).mark_tried()
 
     def missing(self, stream: Stream, direction: Direction) -> None:
         # A player's answer may be among it.
         self.unreadable(stream, direction)
 
     def unreachable(self, stream: Stream) -> None:
-        self._port_was_dead = True
+        self._port_was_closed = True
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._rounds.log.forget(stream.id)
         self._rounds.points.newcomers.discard(stream.id)
         seat = self._rounds.seats.pop(stream.id, None)
         if seat is not None:
-            self._registration.leaves(seat)
-            # His tokens are remembered longer, and with them the seat.
+            self._registration.disconnect(seat)
+            # The tokens are kept longer, and the seat with them.
             seat.questions.clear()
             seat.open.clear()
 
     def finish(self, ts_ns: int) -> None:
-        self._answers.look_back(None)
+        self._answers.judge_unsure(None)
 
-    def _sit_down(self, stream: Stream) -> Seat:
-        """The seat of a new conversation; a client who was only silent for long is known from before."""
+    def _new_seat(self, stream: Stream) -> Seat:
+        """Return the seat of a new conversation; a client that was idle may be known already."""
         seat = self._rounds.seats[stream.id] = Seat(stream)
         for name in self._registration.names_at(stream.client):
-            self._registration.learn(seat, name)
+            self._registration.assign(seat, name)
         return seat
 
     # Who is there.
 
     def _spoken_to(self, seat: Seat, ts_ns: int, newly: bool = False) -> None:
-        """The server sends to a client that it knows, or takes in `newly`."""
+        """Note a message from the server to a registered client, or to one `newly` registered."""
         if not seat.addressed:
             self._answers.addressed(seat)
         seat.gone = False
@@ -131,42 +134,44 @@ class MaexchenTable(GameTable):
             self._rounds.points.registered(seat.stream.id)
         else:
             self._rounds.points.spoken_to(seat.stream.id)
-        self._port_was_dead = False
+        self._port_was_closed = False
         self._spoke_ns = ts_ns
 
     def _registered(self, message: Message, seat: Seat) -> None:
-        if self._was_dead(message.ts_ns):
+        if self._was_down(message.ts_ns):
             self._rounds.forget(self._spoke_ns)
-            self._begin_anew(message, ())
+            self._restart(message, ())
         self._spoken_to(seat, message.ts_ns, newly=True)
         self._rounds.log.begin(seat.stream.id, message.ts_ns)
         self._registered_ns = message.ts_ns
         self._registration.registered(message, seat)
 
-    def _was_dead(self, ts_ns: int) -> bool:
-        """Whether the server was not there right before: who has clients never is silent for long."""
-        if self._port_was_dead:
+    def _was_down(self, ts_ns: int) -> bool:
+        """Return True if the server was down right before: one with clients is never silent for long."""
+        if self._port_was_closed:
             return True
         silent = ts_ns - self._spoke_ns >= _SILENCE_NS
         return silent and any(seat.addressed and not seat.gone for seat in self._rounds.seats.values())
 
-    def _begin_anew(self, message: Message, newcomers: Collection[int] | None) -> None:
-        """The server was started anew. It knows only who sits on these streams; None if that is not known."""
+    def _restart(self, message: Message, newcomers: Collection[int] | None) -> None:
+        """Reset the table, as the server was restarted; `newcomers` are the streams that it knows, if
+        known.
+        """
         self._rounds.flaw(message, "restarted")
         if newcomers is not None:
-            self._registration.begin_anew(newcomers)
+            self._registration.restart(newcomers)
             for number, seat in self._rounds.seats.items():
                 seat.gone = number not in newcomers
         if "scores" in self._rounds.state:
             self._rounds.set_state(None, "scores")
-        self._rounds.points.begin_anew()
+        self._rounds.points.restart()
         self._rounds.last_number = None
 
     def _unregistered(self, message: Message, seat: Seat) -> None:
         name = self._registration.unregistered(message, seat)
         played = self._rounds.current
         if name is not None and played is not None and name in played.state.get("private", {}):
-            self._rounds.put_in(played, None, "private", name)
+            self._rounds.set_in_round(played, None, "private", name)
         self._rounds.emit_of(message, "unregistered", name, {"name": name}, None)
 
     # Rounds begin and end.
@@ -176,7 +181,7 @@ class MaexchenTable(GameTable):
         key = ("starting", number)
         if not self._rounds.log.is_copy(message, key):
             played = self._rounds.begin(message, number)
-            self._rounds.tell_all(message, key, "round_starting", None, {"round": number}, played)
+            self._rounds.emit_broadcast(message, key, "round_starting", None, {"round": number}, played)
         assert message.game_id is not None
         self._answers.asked(seat, "join", message, message.game_id)
 
@@ -186,7 +191,7 @@ class MaexchenTable(GameTable):
         if question is None or played is None or played.game.id != question.game_id:
             return
         if seat.name is not None:
-            self._rounds.put_in(played, True, "private", seat.name, "joined")
+            self._rounds.set_in_round(played, True, "private", seat.name, "joined")
         self._rounds.emit_of(message, "joined", seat.name, {"name": seat.name}, played.game)
 
     def _round_started(self, message: Message, seat: Seat) -> None:
@@ -196,8 +201,8 @@ class MaexchenTable(GameTable):
         if self._rounds.log.is_copy(message, key):
             return
         played = self._rounds.current
-        if self._rounds.falls(number, message.ts_ns):
-            self._begin_anew(message, self._rounds.points.possible_newcomers)
+        if self._rounds.number_decreased(number, message.ts_ns):
+            self._restart(message, self._rounds.points.possible_newcomers)
         if played is None or not (
             played.phase == "starting" or self._rounds.overtaken(played, message.ts_ns)
         ):
@@ -207,21 +212,21 @@ class MaexchenTable(GameTable):
             self._rounds.changed_game(played.game)
         if number is not None:
             played.number = number
-            self._rounds.now_known(played, "round", number)
+            self._rounds.set_known(played, "round", number)
         self._answers.close("join", played)
         if played.phase == "starting":
             played.phase = "started"
             played.whole = True
         played.players = players
         played.started_ns = message.ts_ns
-        self._rounds.put_in(played, "started", "phase")
-        self._rounds.now_known(played, "players", players)
-        self._rounds.put_in(played, None, "private")
+        self._rounds.set_in_round(played, "started", "phase")
+        self._rounds.set_known(played, "players", players)
+        self._rounds.set_in_round(played, None, "private")
         for name in players:
             self._registration.seen(name)
         self._rounds.count_start(played)
         data = {"round": played.number, "players": players}
-        self._rounds.tell_all(message, key, "round_started", None, data, played)
+        self._rounds.emit_broadcast(message, key, "round_started", None, data, played)
 
     def _round_canceled(self, message: Message, seat: Seat) -> None:
         reason: str = message.fields["reason"]
@@ -235,7 +240,7 @@ class MaexchenTable(GameTable):
         ):
             played = self._rounds.begin(message, None)
         if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
-            # It had started with one player, who has his point; that was not seen.
+            # The round had started with one player, who got a point; that was not seen.
             self._rounds.points.forget()
         self._answers.close("join", played)
         played.phase = "canceled"
@@ -243,8 +248,8 @@ class MaexchenTable(GameTable):
         played.game.result = {"canceled": reason}
         played.game.ended_ns = message.ts_ns
         self._rounds.changed_game(played.game)
-        self._rounds.put_in(played, "canceled", "phase")
-        self._rounds.tell_all(message, key, "round_canceled", None, {"reason": reason}, played)
+        self._rounds.set_in_round(played, "canceled", "phase")
+        self._rounds.emit_broadcast(message, key, "round_canceled", None, {"reason": reason}, played)
 
     # The end of a round.
 
@@ -271,13 +276,15 @@ class MaexchenTable(GameTable):
         if played.phase == "started":
             played.phase = "lost"
             played.over_ns = message.ts_ns
-            self._rounds.put_in(played, "lost", "phase")
-            self._rounds.put_in(played, None, "turn")
-            self._rounds.put_in(played, {"names": names, "reason": reason}, "lost")
-        self._rounds.tell_all(message, key, "lost", None, {"names": names, "reason": reason}, played)
+            self._rounds.set_in_round(played, "lost", "phase")
+            self._rounds.set_in_round(played, None, "turn")
+            self._rounds.set_in_round(played, {"names": names, "reason": reason}, "lost")
+        self._rounds.emit_broadcast(message, key, "lost", None, {"names": names, "reason": reason}, played)
         if against is not None:
             losers = ", ".join(names)
-            self._rounds.accuse(message, "wrong-verdict", losers=losers, reason=reason, objection=against)
+            self._rounds.flaw_of_server(
+                message, "wrong-verdict", losers=losers, reason=reason, objection=against
+            )
 
     def _score(self, message: Message, seat: Seat) -> None:
         scores: dict[str, int] = message.fields["scores"]
@@ -292,26 +299,26 @@ class MaexchenTable(GameTable):
         elif played is not None and played.phase == "starting":
             played = None
         self._rounds.unscored = None
-        if self._rounds.points.show_new_start(scores):
-            self._begin_anew(message, self._rounds.points.possible_newcomers)
+        if self._rounds.points.shows_restart(scores):
+            self._restart(message, self._rounds.points.possible_newcomers)
         for name, points in scores.items():
             self._registration.seen(name)
             self._rounds.set_state(points, "scores", name)
         if played is not None:
             wrong = self._rounds.points.wrong(scores)
             if wrong and played.whole and played.game.result is not None:
-                self._rounds.accuse(message, "wrong-score", problem="; ".join(wrong))
+                self._rounds.flaw_of_server(message, "wrong-score", problem="; ".join(wrong))
             played.scored = True
             self._rounds.leave(played, message.ts_ns)
-        self._rounds.points.tell(scores)
-        self._rounds.tell_all(message, key, "score", None, {"scores": scores}, played)
+        self._rounds.points.announce(scores)
+        self._rounds.emit_broadcast(message, key, "score", None, {"scores": scores}, played)
 
     def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
-        """Whether a spectator is told the points although no round is over, as a fork's server does."""
+        """Return True for points sent to a spectator during a round, as a fork's server does."""
         played = self._rounds.current
         if played is not None and (played.phase not in ("starting", "started") or played.game.result):
             return False
         just_registered = message.ts_ns - self._registered_ns < REORDERED_NS
-        return self._rounds.points.repeat(scores) or (
+        return self._rounds.points.is_repeat(scores) or (
             just_registered and played is not None and played.phase == "started"
         )

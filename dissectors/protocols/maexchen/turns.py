@@ -1,6 +1,6 @@
 """The turns of a round: who rolls, announces and wants to see.
 
-Where a message is missing, what it must have said is inferred as far as the rest tells it.
+The content of missing messages is inferred where possible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kiebitz.dissectors.protocols.maexchen.verdict import Announcement
 
 
 class Turns:
-    """What messages between a round's beginning and its loss mean. Most methods take one message."""
+    """Handlers of the messages between a round's beginning and its loss."""
 
     def __init__(self, rounds: Rounds, registration: Registration, answers: Answers) -> None:
         self._rounds = rounds
@@ -32,20 +32,20 @@ class Turns:
         if inferred:
             name = played.due
             if name is not None:
-                self._registration.learn(seat, name)
+                self._registration.assign(seat, name)
         self._set_turn(played, name, inferred)
         self._rounds.emit_of(message, "turn", name, {"name": name}, played.game)
         self._answers.asked(seat, "turn", message, played.game.id)
 
     def takes_turn(self, message: Message, seat: Seat) -> None:
-        """`ROLL` or `SEE`."""
+        """Handle `ROLL` or `SEE`."""
         self._answers.answered(seat, "turn", message)
 
     def announces(self, message: Message, seat: Seat) -> None:
         self._answers.answered(seat, "announce", message)
 
     def _infer(self, message: Message, played: Round, kind: str, name: str, key: Hashable) -> None:
-        """Make an event that no message has told of yet; copies of one that does will find it."""
+        """Emit an event without a message, and log it for copies of a later one."""
         self._rounds.log.expect(
             key, self._rounds.emit(kind, message.ts_ns, name, {"name": name}, played.game)
         )
@@ -55,7 +55,7 @@ class Turns:
             if played.due is not None and name is not None and name != played.due:
                 self._rounds.missing(played, "announced")
             played.turn = name
-            self._rounds.put_in(played, name, "turn")
+            self._rounds.set_in_round(played, name, "turn")
             self._rounds.mark_inferred(played, "turn", inferred and name is not None)
 
     def player_rolls(self, message: Message, seat: Seat) -> None:
@@ -66,19 +66,19 @@ class Turns:
         played = self._rounds.playing(message)
         self._check_order(message, played, name)
         self._rolls(played, name)
-        self._rounds.tell_all(message, key, "rolls", name, {"name": name}, played)
-        self._registration.learn_from_turn(name)
+        self._rounds.emit_broadcast(message, key, "rolls", name, {"name": name}, played)
+        self._registration.assign_by_turn(name)
 
     def _rolls(self, played: Round, name: str | None, inferred: bool = False) -> None:
         self._set_turn(played, name, inferred)
         played.rolling = name
         played.rolled.clear()
-        self._rounds.put_in(played, None, "private")
-        self._rounds.put_in(played, name, "rolling")
+        self._rounds.set_in_round(played, None, "private")
+        self._rounds.set_in_round(played, name, "rolling")
         self._rounds.mark_inferred(played, "rolling", inferred)
 
     def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
-        """The oldest servers tell nobody who rolls; elsewhere the datagram may be lost."""
+        """Infer who rolls: the oldest servers do not announce it, with others the datagram may be lost."""
         if played.rolling != name and name is not None:
             self._rolls(played, name, inferred=True)
             self._infer(message, played, "rolls", name, ("rolls", name))
@@ -90,9 +90,9 @@ class Turns:
         self._infer_roll(message, played, name)
         if name is not None:
             if not seat.names:
-                self._registration.learn(seat, name)
+                self._registration.assign(seat, name)
             played.rolled[name] = dice
-            self._rounds.put_in(played, dice, "private", name, "dice")
+            self._rounds.set_in_round(played, dice, "private", name, "dice")
         self._rounds.emit_of(message, "rolled", name, {"name": name, "dice": dice}, played.game)
         self._answers.asked(seat, "announce", message, played.game.id)
 
@@ -108,14 +108,14 @@ class Turns:
             self._infer_roll(message, played, name)
         played.before, played.last = played.last, Announcement(name, dice)
         played.rolling = None
-        self._rounds.put_in(played, None, "rolling")
+        self._rounds.set_in_round(played, None, "rolling")
         self._rounds.mark_inferred(played, "rolling", False)
         # Mäxchen is uncovered at once; after any other announcement it is the next player's turn.
         self._set_turn(played, played.due if dice != MIA else None, inferred=True)
-        self._rounds.now_known(played, "announced", {"name": name, "dice": dice})
+        self._rounds.set_known(played, "announced", {"name": name, "dice": dice})
         if name in played.rolled:
-            self._rounds.put_in(played, played.rolled[name] != dice, "private", name, "bluff")
-        self._rounds.tell_all(message, key, "announced", name, {"name": name, "dice": dice}, played)
+            self._rounds.set_in_round(played, played.rolled[name] != dice, "private", name, "bluff")
+        self._rounds.emit_broadcast(message, key, "announced", name, {"name": name, "dice": dice}, played)
         self._check_announcement(message, name, dice)
 
     def player_wants_to_see(self, message: Message, seat: Seat) -> None:
@@ -126,20 +126,21 @@ class Turns:
         played = self._rounds.playing(message)
         self._check_order(message, played, name)
         self._sees(played, name)
-        self._rounds.tell_all(message, key, "wants_to_see", name, {"name": name}, played)
-        self._registration.learn_from_turn(name)
+        self._rounds.emit_broadcast(message, key, "wants_to_see", name, {"name": name}, played)
+        self._registration.assign_by_turn(name)
 
     def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
         self._set_turn(played, name, inferred)
         played.seer = name
-        self._rounds.put_in(played, name, "seer")
+        self._rounds.set_in_round(played, name, "seer")
         self._rounds.mark_inferred(played, "seer", inferred)
 
     def infer_see(self, message: Message, played: Round) -> None:
-        """The oldest servers tell nobody who wants to see; elsewhere the datagram may be lost.
+        """Infer who wants to see: the oldest servers do not announce it, with others the datagram may be
+        lost.
 
-        A SEE that was rightly sent tells it. And unless Mäxchen is announced, dice are uncovered only for the
-        player who is next.
+        A valid SEE shows it. Otherwise, unless Mäxchen is announced, dice are uncovered only for the next
+        player.
         """
         if played.seer is not None or (played.last is not None and played.last.dice == MIA):
             return
@@ -151,7 +152,7 @@ class Turns:
             self._infer(message, played, "wants_to_see", name, ("sees", name))
 
     def _who_sees(self, played: Round) -> str | None:
-        """The player whose SEE the server has not yet answered."""
+        """Return the player whose SEE the server has not yet handled."""
         for seat in self._rounds.seats.values():
             question = seat.open.get("turn")
             if (
@@ -172,12 +173,12 @@ class Turns:
         played = self._rounds.playing(message)
         self.infer_see(message, played)
         played.actual = dice
-        self._rounds.put_in(played, dice, "actual")
-        self._rounds.tell_all(message, key, "actual_dice", None, {"dice": dice}, played)
+        self._rounds.set_in_round(played, dice, "actual")
+        self._rounds.emit_broadcast(message, key, "actual_dice", None, {"dice": dice}, played)
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
             rolled = played.rolled[name]
-            self._rounds.accuse(message, "other-dice/shown", player=name, rolled=rolled, dice=dice)
+            self._rounds.flaw_of_server(message, "other-dice/shown", player=name, rolled=rolled, dice=dice)
 
     # Checks.
 
@@ -188,7 +189,7 @@ class Turns:
             self._rounds.missing(played, "announced")
 
     def _check_announcement(self, message: Message, name: str, dice: str) -> None:
-        """What the server tells everybody must be what the player announced."""
+        """Check that the server broadcasts the player's announcement unchanged."""
         seat = self._registration.seat_of(name)
         question = seat.open.get("announce") if seat is not None else None
         if question is None or question.over:
@@ -197,4 +198,6 @@ class Turns:
         # What is flawed to us may have been good enough for the server.
         if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
             announced = question.answer.fields["dice"]
-            self._rounds.accuse(message, "other-dice/announced", player=name, announced=announced, dice=dice)
+            self._rounds.flaw_of_server(
+                message, "other-dice/announced", player=name, announced=announced, dice=dice
+            )

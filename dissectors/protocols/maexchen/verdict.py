@@ -1,7 +1,7 @@
-"""The rules of a round, against the server's verdict: is the reason for a loss true to the dice?
+"""Checks of the server's verdict: whether the reason for a loss agrees with the dice.
 
-Pure judgement on what is known of a round; where something is not known, there is no verdict. All rules are
-from the specification's Reason-Codes.
+Pure functions of the known facts of a round; without enough facts there is no verdict. All rules are from the
+specification's Reason-Codes.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank
 
 
 class Announcement(msgspec.Struct, frozen=True):
-    """Who announced which dice."""
+    """A player's announcement of dice."""
 
     name: str
     dice: str
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What is known when somebody loses, None where it is not.
+    """The facts known at a loss, None where unknown.
 
-    `due` is the player who has to roll or see next, `rolling` the one who has rolled and not yet announced,
+    `due` is the player who must roll or see next, `rolling` the one who has rolled and not yet announced,
     `seer` the one who wanted to see; `last` and `before` are the two latest announcements.
     """
 
@@ -35,7 +35,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 def objection(losers: list[str], reason: str, seen: Evidence) -> str | None:
-    """What speaks against the server's verdict, in a sentence; None where nothing does."""
+    """Return an objection to the server's verdict, a sentence, or None."""
     match reason:
         case "ANNOUNCED_LOSING_DICE":
             return _losing_dice(losers, seen)

@@ -1,4 +1,4 @@
-"""The view of a Mäxchen table: the cup and the dice, what is to be beaten, the players with their points.
+"""The view of a Mäxchen table: the cup and the dice, the roll to beat, the players with their points.
 
 Between two rounds the dice of the last one stay on the table.
 """
@@ -130,7 +130,7 @@ class _Table:
         return private
 
     def dice(self) -> Dice:
-        """The dice as they lie there: open, known to their roller, or under the cup."""
+        """Return the dice as they lie there: open, known to their roller, or under the cup."""
         roller = self.part.get("rolling") or self.announced.get("name")
         if self.actual is not None and (shown := faces(self.actual)):
             return Dice(shown, "open")
@@ -139,7 +139,7 @@ class _Table:
         return Dice((), "none" if roller is None and self.actual is None else "hidden")
 
     def seat(self, name: str) -> Seat:
-        # Before the first points are told nobody misses them.
+        # Before the first announcement of points, missing points need no mark.
         points = str(self.scores.get(name, "?")) if self.scores else ""
         joined = self.private(name).get("joined") and "players" not in self.part
         lost, moves = name in self.lost, name == self.to_move
@@ -152,7 +152,7 @@ class _Table:
         )
 
     def marks(self, name: str, lost: bool, moves: bool) -> tuple[Span, ...]:
-        """The word for what a player does; empty if it is nothing, or the announcement alone."""
+        """Return the word for a player's action; empty for none, or for an announcement alone."""
         playing = self.part.get("phase") == "started"
         if lost:
             return (Span("lost", "bad"),)
@@ -208,7 +208,7 @@ def _story(part: dict[str, Any], events: Sequence[Event]) -> tuple[Line, ...]:
 
 
 def _last_round(events: Sequence[Event]) -> tuple[Line, ...]:
-    """Return what became of the last round, between two of them."""
+    """Return the outcome of the last round, between two of them."""
     end = next((event for event in reversed(events) if event.kind in ("lost", "round_canceled")), None)
     if end is None:
         return (("no round yet",),)

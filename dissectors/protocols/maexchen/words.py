@@ -1,4 +1,4 @@
-"""The words for Mäxchen's dice and for the codes of its reasons: in sentences and in pictures."""
+"""The words for Mäxchen's dice and for its reason codes, in sentences and in views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOST_WORDS = {
     "CAUGHT_BLUFFING": "was caught bluffing",
     "MIA": "against Mäxchen",
 }
-"""By code why a player lost a round."""
+"""The reasons for losing a round, by code."""
 
 CANCELED_WORDS = {
     "NO_PLAYERS": "nobody joined",
@@ -26,7 +26,7 @@ CANCELED_WORDS = {
     "ONLY_ONE_PLAYER": "only one player joined",
     "only one player": "only one player joined",
 }
-"""By the server's words why a round did not take place."""
+"""The reasons for canceling a round, by the server's words."""
 
 _REJECTED_WORDS = {
     "INVALID_NAME": "the name is not valid",

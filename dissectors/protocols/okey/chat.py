@@ -1,4 +1,4 @@
-"""Who says what to whom: a request, its response, and a copy for each who hears it are one event."""
+"""Chat messages: a request, its response, and the copies to all recipients make one event."""
 
 from __future__ import annotations
 
@@ -7,63 +7,64 @@ from typing import Any
 from kiebitz.dissectors.game.broadcast_dedup import EventLog, text_key
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.context import Hall
+from kiebitz.dissectors.protocols.okey.context import OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 
 _OVERTAKEN_NS = 2_000_000_000
-"""Who is busy hears late: real servers write to each client in a thread of its own."""
+"""Longest delay of a copy: real servers send to each client in a thread of its own."""
 
 
 class Chat:
-    """What messages of the chat mean."""
+    """Handlers of chat messages."""
 
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
+    def __init__(self, context: OkeyContext) -> None:
+        self._context = context
         self._log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
 
-    def heard(self, message: Message, talk: Conversation) -> None:
-        """`CATS`: somebody says something, to this client among others."""
+    def received(self, message: Message, conversation: Conversation) -> None:
+        """Handle `CATS`: a message to this client, and perhaps to others."""
         scope: str = message.fields["messagetype"]
-        to = talk.name if scope == "w" else None
+        to = conversation.name if scope == "w" else None
         sender = label(message.fields["sender"])
-        self._said(message, message.stream.id, talk, scope, sender, to, message.fields["msg"])
+        self._emit(message, message.stream.id, conversation, scope, sender, to, message.fields["msg"])
 
-    def said(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+CATC`: this client has said something; to nobody, if there is no such player."""
+    def confirmed(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+CATC`: this client's message was sent, or has no such recipient."""
         fields = message.fields
         to = fields.get("whisperrecipient")
         if fields.get("nicknameexists", True):
-            sender = talk.name if talk.name is not None else "null"
+            sender = conversation.name if conversation.name is not None else "null"
             to = None if to is None else label(to)
-            # Who whispers to himself hears it, and is told that he has said it: two copies on one stream.
-            hearer = -message.stream.id
-            self._said(message, hearer, talk, fields["messagetype"], sender, to, fields["msg"])
+            # A client that whispers to itself gets two copies on one stream: the message and its
+            # confirmation.
+            recipient = -message.stream.id
+            self._emit(message, recipient, conversation, fields["messagetype"], sender, to, fields["msg"])
 
-    def _said(
+    def _emit(
         self,
         message: Message,
-        hearer: int,
-        talk: Conversation,
+        recipient: int,
+        conversation: Conversation,
         scope: str,
         sender: str,
         to: str | None,
         text: str,
     ) -> None:
         key = (scope, sender, to, text_key(text))
-        if self._log.is_copy(message, key, hearer):
+        if self._log.is_copy(message, key, recipient):
             return
         data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
         if to is not None:
             data |= {"known_to": [sender, to], "others_see": {"text": None}}
-        game = talk.game.game if scope == "l" and talk.game is not None else None
-        event = self._hall.emit_of(message, "chat", sender, data, game)
-        self._log.add(hearer, key, event)
+        game = conversation.game.game if scope == "l" and conversation.game is not None else None
+        event = self._context.emit_of(message, "chat", sender, data, game)
+        self._log.add(recipient, key, event)
 
     def clear(self) -> None:
-        """Nobody is there any more who could hear copies."""
+        """Forget all copies: no client is left to receive any."""
         self._log.clear()
 
     def forget(self, stream_id: int) -> None:
-        """A stream is over."""
+        """Forget a stream that has ended."""
         self._log.forget(stream_id)
         self._log.forget(-stream_id)

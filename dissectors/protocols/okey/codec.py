@@ -1,7 +1,7 @@
-"""Lines to messages and back: arguments with blanks between them, quoted where they must be.
+"""The codec of lines: arguments separated by blanks, quoted if necessary.
 
-Surplus arguments are ignored, as real programs do. A line is read with all that real programs let pass; of
-that, what is unusual is noted.
+Extra arguments are ignored, as real programs do. Lines are read as leniently as real programs do; what is
+unusual in them is noted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kiebitz.dissectors.protocols.okey.quoting import (
     quote,
     shown_pad,
 )
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
 """The clause on how messages are written."""
@@ -46,19 +46,19 @@ _CONTROL = frozenset(map(chr, (*range(32), 127))) - {"\t"}
 _QUOTE = "quotation mark"
 _PAD = "padding and quotation mark"
 
-_SLOPPY = {
+_DEVIATIONS = {
     "vanished": 'an empty argument without a padding vanishes; it is written " "',
     "unpadded": "no padding before the closing quotation mark; it is read as it stands",
     "unended": "a quotation has no end, so readers drop it",
-    "loose": "blanks where none belong are passed over",
+    "loose": "extra blanks are ignored",
 }
 
 
 class Line(Parts):
-    """A frame's text without its line end, cut into tokens, and where its characters stand in its bytes."""
+    """A frame's text without its line end, its tokens, and the byte offsets of its characters."""
 
     skipped: int
-    """How many bytes are left of the line end before."""
+    """Number of bytes at the beginning that belong to the previous line end."""
     body: bytes
     text: str
     undecodable: UnicodeDecodeError | None
@@ -70,27 +70,29 @@ class Line(Parts):
         return self.frame[self.size :]
 
     def place(self, number: int, start: int = 0, end: int | None = None) -> Place:
-        """Where some of an argument's text stands; all of it includes its quotation marks."""
+        """Return offset and length of a part of an argument's text; the whole text includes its quotation
+        marks.
+        """
         token = self.found.tokens[number]
         if end is None or (start, end) == (0, len(token.text)):
             return self.span(token.start, token.end)
         places = inner_places(self.text, token)
-        # What is missing at the end stands behind the last character.
+        # A missing end is located after the last character.
         first = places[start][0] if start < len(places) else places[-1][1]
         return self.span(first, places[end - 1][1] if end > start else first)
 
     def span(self, start: int, end: int) -> Place:
-        """Offset and length in bytes of some of the line's characters."""
+        """Return offset and length in bytes of a range of the line's characters."""
         if self.undecodable is not None:
-            # One character for each byte.
+            # Each byte was decoded as one character.
             return self.skipped + start, end - start
         before = len(self.text[:start].encode())
         return self.skipped + before, len(self.text[start:end].encode())
 
 
 def read_line(frame: bytes) -> Line:
-    """Take a line apart; one that is empty, or has nothing but blanks, has an empty name."""
-    # What is left of a line end whose line is over already stands before this one.
+    """Split a line into tokens; a line without any has an empty name."""
+    # The rest of the previous line's end may precede this line.
     skipped = int(len(frame) > 1 and frame[:1] == b"\n")
     body = frame[skipped:].rstrip(b"\r\n")
     text, undecodable = read_text(body)
@@ -100,7 +102,7 @@ def read_line(frame: bytes) -> Line:
 
 
 class OkeyCodec(TextCodec[Line]):
-    """The lines of Okey, in both paddings."""
+    """The codec of Okey's lines, in both paddings."""
 
     empty_fields = True
     ignores_surplus = True
@@ -129,7 +131,7 @@ class OkeyCodec(TextCodec[Line]):
         return super().read(parts, direction)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        # Servers take what is left of a line as it is.
+        # Servers process an incomplete line as it is.
         if frame == b"\n":
             # The rest of a line end.
             return unreadable()
@@ -142,8 +144,8 @@ class OkeyCodec(TextCodec[Line]):
     def encode(
         self, name: str, direction: Direction, fields: Mapping[str, Any], pad: str = BLANK_PAD
     ) -> bytes:
-        """The line of a message, with the padding of its dialect; see `Codec.encode`."""
-        # Of several rows with the same fields the padding's own dialect goes first.
+        """Encode a message with the padding of a dialect; see `Codec.encode`."""
+        # Rows of the padding's own dialect come first.
         late = pad != BLANK_PAD
         rows = self.grammar.rows_named(direction, name)
         for row in sorted(rows, key=lambda row: (row.deviation is not None) != late):
@@ -153,7 +155,7 @@ class OkeyCodec(TextCodec[Line]):
             ):
                 continue
             try:
-                texts = [_written(field.type, fields[field.name], pad) for field in given]
+                texts = [_encode_value(field.type, fields[field.name], pad) for field in given]
                 if _read(row, texts) == fields:
                     line = " ".join([name, *(quote(text, pad) for text in texts)])
                     if not {"\r", "\n"} & {*line}:
@@ -166,9 +168,9 @@ class OkeyCodec(TextCodec[Line]):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """The line with other arguments in the places of those before; see `Codec.patch`.
+        """Replace arguments of a line; see `Codec.patch`.
 
-        They are padded as others in the line are. A line with no padding is taken for one of the
+        They are padded like others in the line. A line without padding is assumed to be of the
         specification's dialect, unless only the last dialect has such a message.
         """
         line = read_line(frame)
@@ -180,7 +182,7 @@ class OkeyCodec(TextCodec[Line]):
         pieces: dict[Place, bytes] = {}
         for field, token in zip(row.fields, line.found.tokens[1:], strict=False):
             if field.name in changed:
-                text = quote(_written(field.type, fields[field.name], pad), pad)
+                text = quote(_encode_value(field.type, fields[field.name], pad), pad)
                 if {"\r", "\n"} & {*text}:
                     raise ValueError(f"{field.name} would end the line")
                 pieces[line.span(token.start, token.end)] = text.encode(charset)
@@ -191,7 +193,7 @@ class OkeyCodec(TextCodec[Line]):
         return super().as_text(frame, row, field, quote(text, pad))
 
     def take_field(self, pieces: Pieces, field: Field, sent: bytes) -> None:
-        # How it is cut shows in its ASCII characters, and so each byte can be a character here.
+        # The tokens depend on ASCII characters only, so each byte may be decoded as one character.
         text = sent.decode("latin-1")
         path, kind = (field.name,), field.type
         tokens = kind.tokens if isinstance(kind, Argument) else ()
@@ -208,23 +210,21 @@ class OkeyCodec(TextCodec[Line]):
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         return self.decode(frame, direction).row is not None
 
-    # What is wrong.
-
     def missing(self, parts: Line, row: MessageType, number: int) -> Flaw:
         text = f"{row.name} ends before its {row.fields[number - 1].name}"
         start = end = len(parts.text)
-        sloppy = parts.found.sloppy
-        if sloppy is not None and sloppy.kind == "unended":
+        deviation = parts.found.deviation
+        if deviation is not None and deviation.kind == "unended":
             text = f"{row.name}: a quotation has no end, so readers drop this argument"
-            start, end = sloppy.start, sloppy.end
-        elif sloppy is not None and sloppy.kind == "vanished":
+            start, end = deviation.start, deviation.end
+        elif deviation is not None and deviation.kind == "vanished":
             text = f'{row.name}: "" without a padding is no argument; the empty one is written " "'
-            start, end = sloppy.start, sloppy.end
+            start, end = deviation.start, deviation.end
         return self.error("missing-field", text, parts.span(start, end), self.shape(row), row.clause)
 
     def _empty(self, line: Line) -> Flaw:
-        text = "an empty line says nothing"
-        if line.found.sloppy is not None and line.found.sloppy.kind == "unended":
+        text = "an empty line has no message"
+        if line.found.deviation is not None and line.found.deviation.kind == "unended":
             text = "a quotation has no end, so readers drop it"
         elif line.body:
             text = "there is no command in this line"
@@ -246,10 +246,8 @@ class OkeyCodec(TextCodec[Line]):
         elif name in self.grammar.names(OPPOSITE[direction]):
             text += f"; {sender_of(OPPOSITE[direction])} does"
         elif near is not None:
-            text = suggesting(text, near)
+            text = with_suggestion(text, near)
         return self.error("unknown-message", text, parts.span(start, end), self.names(direction))
-
-    # What is unusual.
 
     def remarks(self, parts: Line, reading: Reading) -> tuple[Flaw, ...]:
         row = reading.row
@@ -260,17 +258,19 @@ class OkeyCodec(TextCodec[Line]):
             found.append(self._line_end(parts))
         if row.direction == "c2s" and not _CONTROL.isdisjoint(parts.text):
             found.append(self._control(parts))
-        sloppy = parts.found.sloppy
-        if sloppy is not None and not (sloppy.kind == "unended" and len(parts.texts) <= len(row.fields)):
-            place = parts.span(sloppy.start, sloppy.end)
-            found.append(self.note(sloppy.kind, _SLOPPY[sloppy.kind], place, self.shape(row)))
+        deviation = parts.found.deviation
+        if deviation is not None and not (
+            deviation.kind == "unended" and len(parts.texts) <= len(row.fields)
+        ):
+            place = parts.span(deviation.start, deviation.end)
+            found.append(self.note(deviation.kind, _DEVIATIONS[deviation.kind], place, self.shape(row)))
         return (*found, *super().remarks(parts, reading))
 
     def surplus(self, parts: Line, row: MessageType) -> Sequence[Flaw]:
-        sloppy = parts.found.sloppy
+        deviation = parts.found.deviation
         if row.fields and row.fields[-1].optional:
             return ()
-        if sloppy is not None and sloppy.kind not in ("loose", "unpadded"):
+        if deviation is not None and deviation.kind not in ("loose", "unpadded"):
             return ()
         first = parts.found.tokens[len(row.fields) + 1]
         text = f"{row.name} has {len(row.fields) or 'no'} arguments; what follows is ignored"
@@ -285,7 +285,7 @@ class OkeyCodec(TextCodec[Line]):
 
     def _control(self, line: Line) -> Flaw:
         at = next(number for number, char in enumerate(line.text) if char in _CONTROL)
-        text = f"the control character {ord(line.text[at]):#04x}; servers pass it on to the others"
+        text = f"the control character {ord(line.text[at]):#04x}; servers forward it to the others"
         return self.note("control-character", text, line.span(at, at + 1), "text")
 
 
@@ -295,7 +295,7 @@ def _take_inside(
     """Take an argument with its quotation marks, and the tokens of a list one by one."""
     start, end = pieces.at, pieces.at + len(text)
     (token,) = cut(text).tokens
-    # Where each character of the token begins, and where the last one ends.
+    # The offset of each character of the token, and the end of the last one.
     places = inner_places(text, token)[: len(token.text)]
     edges = [start + first for first, _ in places]
     edges.append(start + places[-1][1] if places else start + text.startswith('"'))
@@ -307,7 +307,7 @@ def _take_inside(
         pieces.take_any(edges[inner.start], "markup", _QUOTE)
         part, key = parts[number % len(parts)]
         steps: Path = (number // len(parts),) if key is None else (number // len(parts), key)
-        # The blank behind it belongs to it.
+        # The following blank belongs to it.
         upto = tokens[number + 1].start if number + 1 < len(tokens) else inner.end
         pieces.take(edges[upto], "field", part, (*path, *steps))
         if pieces.is_full:
@@ -316,7 +316,9 @@ def _take_inside(
 
 
 def argument_place(frame: bytes, row: MessageType, name: str, part: int | None = None) -> Place:
-    """Where in a valid message's bytes an argument stands, or the `part`th token of a list (from 0)."""
+    """Return offset and length of an argument in a valid message, or of the `part`th token of a list (from
+    0).
+    """
     line = read_line(frame)
     number = next(number for number, field in enumerate(row.fields, 1) if field.name == name)
     if part is None:
@@ -325,12 +327,12 @@ def argument_place(frame: bytes, row: MessageType, name: str, part: int | None =
     return line.place(number, inner.start, inner.end)
 
 
-def _written(kind: FieldType, value: Any, pad: str) -> str:
+def _encode_value(kind: FieldType, value: Any, pad: str) -> str:
     return kind.write(value, pad) if isinstance(kind, Argument) else kind.encode(value)
 
 
 def _read(row: MessageType, texts: Sequence[str]) -> dict[str, Any] | None:
-    """The fields of a row's arguments; None if some are missing. Raises Mismatch."""
+    """Return the fields of a row's arguments; None if some are missing. Raises Mismatch."""
     fields: dict[str, Any] = {}
     for number, field in enumerate(row.fields):
         if number < len(texts):

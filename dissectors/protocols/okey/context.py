@@ -1,7 +1,6 @@
-"""What holds outside games: conversations, players, lobbies and who is in them, and the games by lobby.
+"""The context of the table and of its parts: conversations, players, lobbies with their players, and games.
 
-It is the context of the table and of its parts, which say what messages change: `lobby.py`, `chat.py`,
-`deals.py`, `moves.py`, `status.py`.
+The parts handle the messages: `lobby.py`, `chat.py`, `deals.py`, `moves.py`, `status.py`.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 
 _MAX_OTHERS = 1000
-"""So many lobbies are remembered of which nobody's conversation is in the capture."""
+"""Maximum number of lobbies known only from lists."""
 
 RACE_NS = 2_000_000_000
-"""Real servers sometimes deal twice or thrice when all get ready at once; the deals come within this time."""
+"""Time within which real servers may deal repeatedly, if all players become ready at once."""
 _DEALS = 4
 
 _OVERTAKEN_NS = 200_000_000
-"""A server writes to each client in a thread of its own."""
+"""Longest delay of a copy: a server sends to each client in a thread of its own."""
 
 
 class LobbyRoom(msgspec.Struct, eq=False):
-    """A lobby: its players by index, who is ready, and its games, the newest last."""
+    """A lobby: its players by index, the ready ones, and its games, the newest last."""
 
     number: int | None
     places: list[str | None] = msgspec.field(default_factory=lambda: [None] * SEATS)
@@ -39,12 +38,12 @@ class LobbyRoom(msgspec.Struct, eq=False):
 
     @property
     def game(self) -> OkeyGame | None:
-        """The game that is on, or was on last."""
+        """The current game, or the latest one."""
         return self.games[-1] if self.games else None
 
 
-class Hall(GameContext):
-    """An Okey server's players, lobbies and games, without what its messages mean."""
+class OkeyContext(GameContext):
+    """An Okey server's players, lobbies and games, without the meaning of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
@@ -52,25 +51,25 @@ class Hall(GameContext):
         self.conversations: dict[int, Conversation] = {}
         self.lobbies: dict[int | None, LobbyRoom] = {}
         self.others: set[int] = set()
-        """Lobbies that were heard of only."""
-        self.knows_places = False
-        """Whether the server is one that tells who sits where, and keeps to itself what a lobby plays."""
+        """Lobbies known only from lists."""
+        self.announces_seats = False
+        """True if the server announces seats, and sends messages about a lobby to that lobby only."""
 
     def conversation(self, stream: Stream) -> Conversation:
-        """The conversation on a stream."""
+        """Return the conversation on a stream."""
         known = self.conversations.get(stream.id)
         if known is None:
             known = self.conversations[stream.id] = Conversation(stream)
         return known
 
     def named(self, name: str | None) -> Conversation | None:
-        """The conversation of a player."""
-        return next((talk for talk in self.conversations.values() if talk.name == name), None)
-
-    # Lobbies.
+        """Return the conversation of a player."""
+        return next(
+            (conversation for conversation in self.conversations.values() if conversation.name == name), None
+        )
 
     def lobby(self, number: int | None) -> LobbyRoom:
-        """A lobby, a new one if nobody was in it before; None is the one of those met in mid-game."""
+        """Return a lobby, created if unknown; None is that of games whose beginning was not captured."""
         room = self.lobbies.get(number)
         if room is None:
             room = self.lobbies[number] = LobbyRoom(number)
@@ -78,13 +77,13 @@ class Hall(GameContext):
             self.others.discard(number)
         return room
 
-    def hears_of(self, number: int) -> None:
-        """There is another lobby."""
+    def add_other(self, number: int) -> None:
+        """Add a lobby known only from a list."""
         if number not in self.lobbies and len(self.others) < _MAX_OTHERS:
             self.others.add(number)
 
     def put_lobby(self, room: LobbyRoom) -> None:
-        """Show who is in a lobby and who is ready; one that nobody is in is not shown."""
+        """Set a lobby's players and the ready ones in the state; an empty lobby is removed."""
         if room.number is None:
             return
         players = [*room.places]
@@ -95,32 +94,36 @@ class Hall(GameContext):
         else:
             self.set_state(None, "lobbies", number)
 
-    def enter(self, talk: Conversation, room: LobbyRoom, ts_ns: int) -> None:
-        """A client is in a lobby now, and in no other one any more."""
-        before = self.lobbies.get(talk.lobby)
-        talk.lobby = room.number
-        self.put_player(talk)
+    def enter(self, conversation: Conversation, room: LobbyRoom, ts_ns: int) -> None:
+        """Move a client to a lobby."""
+        before = self.lobbies.get(conversation.lobby)
+        conversation.lobby = room.number
+        self.put_player(conversation)
         if before is not None and before is not room:
-            self.vacate(before, talk.name)
+            self.vacate(before, conversation.name)
             self.close_if_empty(before, ts_ns)
 
-    def put_player(self, talk: Conversation) -> None:
-        """Show that somebody is on the server, and in which lobby."""
-        if talk.name is not None:
-            self.set_state({} if talk.lobby is None else {"lobby": talk.lobby}, "players", talk.name)
+    def put_player(self, conversation: Conversation) -> None:
+        """Set a player and their lobby in the state."""
+        if conversation.name is not None:
+            self.set_state(
+                {} if conversation.lobby is None else {"lobby": conversation.lobby},
+                "players",
+                conversation.name,
+            )
 
     def vacate(self, room: LobbyRoom, name: str | None) -> None:
-        """A player is in a lobby no more."""
+        """Remove a player from a lobby."""
         if name is not None:
             room.places = [None if other == name else other for other in room.places]
             room.ready = [other for other in room.ready if other != name]
             self.put_lobby(room)
 
     def close_if_empty(self, room: LobbyRoom, ts_ns: int) -> None:
-        """A lobby in which no conversation is any more is forgotten, with its games."""
+        """Drop a lobby without conversations, and its games."""
         if any(
-            talk.lobby == room.number and (room.number is not None or talk.game is not None)
-            for talk in self.conversations.values()
+            conversation.lobby == room.number and (room.number is not None or conversation.game is not None)
+            for conversation in self.conversations.values()
         ):
             return
         for game in room.games:
@@ -132,66 +135,68 @@ class Hall(GameContext):
 
     # Games.
 
-    def put_in(self, game: OkeyGame, value: Any, *path: str) -> None:
-        """Change a game's part of the state, as long as it is there."""
+    def set_in_game(self, game: OkeyGame, value: Any, *path: str) -> None:
+        """Change a game's part of the state, unless it was removed."""
         if not game.gone:
             self.set_state(value, "games", str(game.game.id), *path)
 
     def begin(self, room: LobbyRoom, ts_ns: int, deal: bool) -> OkeyGame:
-        """A new game in a lobby, after a `deal`, or met in its middle; the one before it is over."""
+        """Begin a game in a lobby, with a `deal` or known only from its middle; the previous one is over."""
         label = f"lobby {room.number}" if room.number is not None else "a lobby"
         game = OkeyGame(self.open_game(label, ts_ns))
         for before in room.games:
             self.end(before, ts_ns)
             self.leave_state(before)
-        # The deals of a race stand beside each other for a moment.
+        # The deals of a race are kept together for a moment.
         room.games = [*(each for each in room.games if ts_ns - each.game.started_ns < RACE_NS), game][
             -_DEALS:
         ]
         if len(room.games) > 1:
             for each in room.games:
                 each.alone = False
-        self.put_in(game, room.number, "lobby")
+        self.set_in_game(game, room.number, "lobby")
         if deal:
             game.exchange = [None] * SEATS
-            self.put_in(game, [*game.exchange], "exchange")
+            self.set_in_game(game, [*game.exchange], "exchange")
         else:
-            self.put_in(game, ["decks", "exchange", "turn"], "unknown")
+            self.set_in_game(game, ["decks", "exchange", "turn"], "unknown")
         for seat, name in enumerate(room.places):
             self.put_place(game, seat, name)
         return game
 
     def put_place(self, game: OkeyGame, seat: int, name: str | None) -> None:
-        """Who sits there; what only he could know goes with him."""
+        """Seat a player; the private state of the previous one is dropped."""
         place = game.places[seat]
         if name is not None and name != place.name:
-            self.put_in(game, None, "private", self.who(game, seat))
+            self.set_in_game(game, None, "private", self.who(game, seat))
             place.name = name
-            self.put_in(game, name, "seats", str(seat), "name")
+            self.set_in_game(game, name, "seats", str(seat), "name")
             self.put_deck(game, seat)
 
     def put_deck(self, game: OkeyGame, seat: int) -> None:
-        """Show a player's tiles to himself, and how many there are."""
+        """Set a player's tiles, visible to that player only, and their number."""
         place = game.places[seat]
-        self.put_in(game, place.deck, "private", self.who(game, seat), "deck")
-        self.put_in(game, place.count, "seats", str(seat), "tiles")
+        self.set_in_game(game, place.deck, "private", self.who(game, seat), "deck")
+        self.set_in_game(game, place.count, "seats", str(seat), "tiles")
 
-    def lose_sight(self, talk: Conversation) -> None:
-        """Something that the server has told a client is not known: his tiles are others now, perhaps."""
-        talk.unsure()
-        if talk.game is not None and talk.seat is not None:
-            place = talk.game.places[talk.seat]
+    def mark_unknown(self, conversation: Conversation) -> None:
+        """Mark a client's knowledge and tiles as unknown, as a message from the server was not readable."""
+        conversation.unsure()
+        if conversation.game is not None and conversation.seat is not None:
+            place = conversation.game.places[conversation.seat]
             place.deck = place.count = None
-            self.put_deck(talk.game, talk.seat)
-            self.put_in(talk.game, None, "private", self.who(talk.game, talk.seat), "drawn")
-            self.put_in(talk.game, ["decks"], "unknown")
+            self.put_deck(conversation.game, conversation.seat)
+            self.set_in_game(
+                conversation.game, None, "private", self.who(conversation.game, conversation.seat), "drawn"
+            )
+            self.set_in_game(conversation.game, ["decks"], "unknown")
 
     def who(self, game: OkeyGame, seat: int) -> str:
-        """What a player is called in the state."""
+        """Return a player's key in the state."""
         return game.places[seat].name or f"seat {seat}"
 
     def end(self, game: OkeyGame, ts_ns: int, result: dict[str, Any] | None = None) -> None:
-        """A game is over; only the first end counts."""
+        """End a game; only the first end counts."""
         if not game.ended:
             game.ended = True
             game.game.ended_ns = ts_ns
@@ -199,7 +204,7 @@ class Hall(GameContext):
             self.changed_game(game.game)
 
     def leave_state(self, game: OkeyGame) -> None:
-        """Nothing more comes of a game."""
+        """Remove a finished game from the state."""
         if not game.gone:
             self.set_state(None, "games", str(game.game.id))
             game.gone = True

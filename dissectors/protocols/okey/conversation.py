@@ -1,7 +1,7 @@
-"""One client's conversation: who he is, where he sits, and which of his requests are not answered yet.
+"""One client's conversation: its player, its seat, and its open requests.
 
-Responses come in the order of the requests, but pushes stand between, and many bad requests get none. So a
-response belongs to the first request of its name, and those before that one were not answered.
+Responses are in the order of the requests, but pushes may come between, and many invalid requests get none.
+So a response belongs to the first request of its name, and the requests before that one get none.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kiebitz.dissectors.model import Stream
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 
 _MAX_WAITING = 1000
-"""So many requests can wait for a response; with more of them the oldest will get none."""
+"""Maximum number of open requests; the oldest is dropped beyond it."""
 
 
 class Request(msgspec.Struct, eq=False):
-    """What a client asks for; of its arguments those are kept that a response needs.
+    """A client's request, with the arguments needed to interpret its response.
 
-    `event_id` is set once it is known from elsewhere that it was done. A `doubtful` one is against the rules:
-    if the server takes it all the same, what it has made of it is not known.
+    `event_id` is set once another message shows that it was granted. A `doubtful` request breaks the rules:
+    if the server grants it, the result is unknown.
     """
 
     name: str
@@ -33,43 +33,43 @@ class Request(msgspec.Struct, eq=False):
 
 
 class Conversation(msgspec.Struct, eq=False):
-    """What is known of a client. `whole` says that nothing is missing of what was said on his connection."""
+    """The known facts of a client. `whole` is True if no message of its connection is missing."""
 
     stream: Stream
     name: str | None = None
     lobby: int | None = None
     seat: int | None = None
     game: OkeyGame | None = None
-    """The game that he plays in, or has played in last."""
+    """The client's current or latest game."""
     turn: int | None = None
-    """Whose turn it is in it, by what he was told; None if that is not sure."""
+    """The seat that has the turn, by the messages to this client; None if unknown."""
     whole: bool = True
     since_deal: bool = False
-    """Whether nothing is missing since the game was dealt that he plays in."""
+    """True if nothing is missing since its game was dealt."""
     requests: list[Request] = msgspec.field(default_factory=list)
     pushed: Counter[str] = msgspec.field(default_factory=Counter)
-    """How often each push was sent that he has not acknowledged."""
+    """Number of unacknowledged pushes, by name."""
     joined: int | None = None
-    """The event that he has joined his lobby."""
+    """The id of the event of joining the lobby."""
     left: bool = False
 
     @property
-    def heard_all(self) -> bool:
-        """Whether all of his game was heard that he was told."""
+    def is_complete(self) -> bool:
+        """True if all messages to this client about its game were captured."""
         return self.whole or self.since_deal
 
-    def asks(self, request: Request) -> None:
-        """Keep a request until it is answered."""
+    def add_request(self, request: Request) -> None:
+        """Add an open request."""
         self.requests.append(request)
         if len(self.requests) > _MAX_WAITING:
             del self.requests[0]
 
     def waiting(self, name: str) -> Request | None:
-        """The first request of a name that is not answered yet."""
+        """Return the first open request of a name."""
         return next((request for request in self.requests if request.name == name), None)
 
     def answered(self, name: str, refused: bool) -> Request | None:
-        """The request that a response belongs to; an unsound one can only have been refused."""
+        """Remove and return the request of a response; an invalid one can only have been refused."""
         for number, request in enumerate(self.requests):
             if request.name == name and (request.valid or refused):
                 del self.requests[: number + 1]
@@ -77,7 +77,7 @@ class Conversation(msgspec.Struct, eq=False):
         return None
 
     def unsure(self) -> None:
-        """Something that was said is not known."""
+        """Mark the knowledge as incomplete."""
         self.whole = self.since_deal = False
         self.turn = None
         if self.game is not None and self.seat is not None:

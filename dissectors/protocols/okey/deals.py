@@ -1,4 +1,4 @@
-"""How a game begins and ends: decks are dealt, or given back to who returns; somebody wins, or nobody."""
+"""Beginning and end of a game: decks are dealt, or returned to a player who rejoins; a win or a draw."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.okey.codec import argument_place
-from kiebitz.dissectors.protocols.okey.context import RACE_NS, Hall, LobbyRoom
+from kiebitz.dissectors.protocols.okey.context import RACE_NS, LobbyRoom, OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation
 from kiebitz.dissectors.protocols.okey.game import OkeyGame, Place
 from kiebitz.dissectors.protocols.okey.moves import Moves
@@ -15,85 +15,91 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, tiles
 
 
 class Deals:
-    """What `STRT`, `PWIN` and `EMPT` mean."""
+    """Handlers of `STRT`, `PWIN` and `EMPT`."""
 
-    def __init__(self, hall: Hall, moves: Moves) -> None:
-        self._hall = hall
+    def __init__(self, context: OkeyContext, moves: Moves) -> None:
+        self._context = context
         self._moves = moves
 
-    def dealt(self, message: Message, row: MessageType, talk: Conversation, frame: bytes) -> None:
-        """`STRT`: a new game, or, to who comes into a lobby while one is on, his old deck."""
-        hall = self._hall
+    def dealt(self, message: Message, row: MessageType, conversation: Conversation, frame: bytes) -> None:
+        """Handle `STRT`: a new game, or the old deck for a player who joins a lobby during its game."""
+        context = self._context
         seat: int = message.fields["playeridx"]
         deck: list[str | None] = message.fields["startdeck"]
-        coming = talk.waiting("JLOB")
-        room = hall.lobby(coming.fields["n"] if coming is not None and coming.valid else talk.lobby)
+        coming = conversation.waiting("JLOB")
+        room = context.lobby(
+            coming.fields["n"] if coming is not None and coming.valid else conversation.lobby
+        )
         returns = coming is not None
-        hall.enter(talk, room, message.ts_ns)
-        if talk.name is not None:
-            room.places = [None if name == talk.name else name for name in room.places]
-            room.places[seat] = talk.name
+        context.enter(conversation, room, message.ts_ns)
+        if conversation.name is not None:
+            room.places = [None if name == conversation.name else name for name in room.places]
+            room.places[seat] = conversation.name
         game = (
-            (room.game or hall.begin(room, message.ts_ns, False))
+            (room.game or context.begin(room, message.ts_ns, False))
             if returns
             else self._deal(room, seat, message)
         )
         place = game.places[seat]
         place.deck, place.count, place.sure = deck, len(tiles(deck)), True
         place.stream_id = message.stream.id
-        talk.game, talk.seat = game, seat
-        hall.put_place(game, seat, talk.name)
-        hall.put_deck(game, seat)
-        talk.turn = None
-        talk.since_deal = not returns
+        conversation.game, conversation.seat = game, seat
+        context.put_place(game, seat, conversation.name)
+        context.put_deck(game, seat)
+        conversation.turn = None
+        conversation.since_deal = not returns
         if not returns and self._is_right(message, row, game, place, frame):
             if game.alone:
-                self._first_turn(game, talk, seat)
+                self._first_turn(game, conversation, seat)
             else:
-                # Which of the deals counts for whom only the server knows.
+                # Only the server knows which of the deals is valid for whom.
                 place.sure, place.count = False, None
-        hidden = {"known_to": [talk.name], "others_see": {"deck": None}}
-        data = {"seat": seat, "name": talk.name, "deck": tiles(deck), **hidden}
-        hall.emit_of(message, "returned" if returns else "dealt", talk.name, data, game.game)
+        hidden = {"known_to": [conversation.name], "others_see": {"deck": None}}
+        data = {"seat": seat, "name": conversation.name, "deck": tiles(deck), **hidden}
+        context.emit_of(message, "returned" if returns else "dealt", conversation.name, data, game.game)
 
     def _deal(self, room: LobbyRoom, seat: int, message: Message) -> OkeyGame:
-        """The deal that this is a part of: the first of the last moments in which this seat has no deck."""
+        """Return the deal that this deck is a part of: the first recent one without a deck for this seat."""
         for game in room.games:
             if game.places[seat].deck is None and message.ts_ns - game.game.started_ns < RACE_NS:
                 return game
-        return self._hall.begin(room, message.ts_ns, True)
+        return self._context.begin(room, message.ts_ns, True)
 
-    def _first_turn(self, game: OkeyGame, talk: Conversation, seat: int) -> None:
-        """Who has a tile more puts first; nobody is told before that whose turn it is."""
+    def _first_turn(self, game: OkeyGame, conversation: Conversation, seat: int) -> None:
+        """Infer the first turn, which is not announced: the player with an extra tile puts first."""
         place = game.places[seat]
         if place.count == DECK + 1:
-            game.turn = talk.turn = seat
+            game.turn = conversation.turn = seat
             game.drawn = True
-            self._hall.put_in(game, seat, "turn")
-            self._hall.put_in(game, ["turn"], "inferred")
+            self._context.set_in_game(game, seat, "turn")
+            self._context.set_in_game(game, ["turn"], "inferred")
         else:
-            # Not his, in any case.
-            talk.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
+            # Another player's, in any case.
+            conversation.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
 
     def _is_right(
         self, message: Message, row: MessageType, game: OkeyGame, place: Place, frame: bytes
     ) -> bool:
-        """Whether a deck can be dealt so; from one that cannot nobody is held to anything."""
+        """Return True if a deck can be dealt; report one that cannot, and rely on nothing in that game."""
         wrong = wrong_start(game, place)
         if wrong is None:
             return True
         at = argument_place(frame, row, "startdeck")
-        self._hall.flaw(message, wrong.key, at=at, clause=row.clause, **wrong.values)
+        self._context.flaw(message, wrong.key, at=at, clause=row.clause, **wrong.values)
         game.alone = place.sure = False
         place.count = None
         return False
 
-    def won(self, message: Message, talk: Conversation) -> None:
-        """`PWIN`; the specification's server tells everybody, whatever lobby they are in."""
-        hall = self._hall
+    def won(self, message: Message, conversation: Conversation) -> None:
+        """Handle `PWIN`; the specification's server sends it to all clients of all lobbies."""
+        context = self._context
         name = label(message.fields["nickname"])
-        winner = hall.named(name)
-        game = winner.game if winner is not None and winner.game is not None else self._played_by(name, talk)
+        winner = context.named(name)
+        game = (
+            winner.game
+            if winner is not None and winner.game is not None
+            else self._played_by(name, conversation)
+        )
         if game is None:
             return
         request = winner.waiting("PUTT") if winner is not None and winner.game is game else None
@@ -104,23 +110,23 @@ class Deals:
             return
         self._moves.wins(message, game, name)
 
-    def _played_by(self, name: str, talk: Conversation) -> OkeyGame | None:
-        rooms = self._hall.lobbies.values()
+    def _played_by(self, name: str, conversation: Conversation) -> OkeyGame | None:
+        rooms = self._context.lobbies.values()
         games = [room.game for room in rooms if room.game is not None]
         named = next((game for game in games if any(place.name == name for place in game.places)), None)
-        if named is not None or talk.game is None or self._hall.knows_places:
-            return named or talk.game
-        # Of a player whose name is not known here it may be told of another lobby.
-        return talk.game if any(place.name is None for place in talk.game.places) else None
+        if named is not None or conversation.game is None or self._context.announces_seats:
+            return named or conversation.game
+        # A player with an unknown name may be in another lobby.
+        return conversation.game if any(place.name is None for place in conversation.game.places) else None
 
-    def drawn_game(self, message: Message, talk: Conversation) -> None:
-        """`EMPT`, to whoever wanted to draw, or to his whole lobby."""
-        game = talk.game
+    def drawn_game(self, message: Message, conversation: Conversation) -> None:
+        """Handle `EMPT`, sent to the client that wanted to draw, or to its whole lobby."""
+        game = conversation.game
         if game is None:
             return
         if game.ended and game.ending is not None:
             message.event_id, message.game_id = game.ending.id, game.game.id
             return
-        self._hall.put_in(game, True, "drawn_game")
-        self._hall.end(game, message.ts_ns, {"draw": True})
-        game.ending = self._hall.emit_of(message, "drawn_game", None, {}, game.game)
+        self._context.set_in_game(game, True, "drawn_game")
+        self._context.end(game, message.ts_ns, {"draw": True})
+        game.ending = self._context.emit_of(message, "drawn_game", None, {}, game.game)

@@ -1,4 +1,4 @@
-"""Okey: the dissector."""
+"""The dissector of Okey."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _LEAVES = {
     "LLOB": "{name} leaves the lobby",
     "LOGO": "{name} logs out",
 }
-"""By the message that tells it, the sentence about somebody who leaves."""
+"""The sentence about a player who leaves, by message."""
 
-_ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
-"""Other protocols over lines have messages of these names, too."""
+_COMMON_NAMES = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
+"""Names of messages that other line protocols have, too."""
 
 
 class OkeyPresentation(Presentation):
@@ -45,7 +45,9 @@ class OkeyPresentation(Presentation):
             "tile": tile_words,
             "deck": deck_words,
             "exchange": exchange_words,
+            "exchangestacks": exchange_words,
             "stack": stack_words,
+            "drawstack": stack_words,
         }
     )
 
@@ -86,7 +88,7 @@ class OkeyPresentation(Presentation):
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, list):
-            # An empty place on a rack is no unknown value.
+            # An empty place on a rack is not unknown.
             return (
                 " ".join("–" if part is None else super(OkeyPresentation, self).words(part) for part in value)
                 or "nothing"
@@ -104,7 +106,7 @@ class OkeyIdentity(Identity):
     """Identity in Okey; a rejected put is reported to its player only."""
 
     def implied_by(self, event: Event) -> ImpliedBy | None:
-        # A put that is not valid is told to nobody else, whatever comes next.
+        # A rejected put is reported to its player only, whatever comes next.
         return None if event.data.get("valid") is False else super().implied_by(event)
 
 
@@ -121,7 +123,7 @@ class Okey(Dissector):
             if frame.cut is None and self.codec.names_message(frame.data, direction)
         ]
         valid = [line.row.name for line in lines if line.valid and line.row is not None]
-        if any(name not in _ANYBODYS for name in valid):
+        if any(name not in _COMMON_NAMES for name in valid):
             return "certain"
         return "similar" if any(line.row is not None for line in lines) else None
 

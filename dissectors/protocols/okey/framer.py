@@ -1,9 +1,9 @@
 """Okey's framer: lines, ended by CR, LF or both.
 
-Servers end theirs with CRLF and take from clients what comes. A CR at the end of what has come may be half a
-CRLF, so its line waits for one more byte, unless the server answers first: it takes the line at its CR. A LF
-that comes after that stands before the next line.
-After a gap a line begins where a known command stands right behind it, else with the next line.
+Servers end their lines with CRLF, and accept other line ends. A CR at the end of the received bytes may be
+half a CRLF, so its line waits for one more byte, unless the server answers first. A LF that arrives after
+that precedes the next line. After a gap, a line begins where a known command follows immediately, else after
+the next line end.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _BEGINNING = {
     for direction in DIRECTIONS
 }
 _MAX_BEGINNING_LENGTH = 6
-"""A plus sign, four letters, and what comes after them."""
+"""A plus sign, four letters, and the character after them."""
 
 
 class OkeyFramer(LineFramer):
-    """The lines of one direction."""
+    """Splits one direction into lines."""
 
     line_end = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
         self._after_cr = False
-        """Whether a LF that comes next belongs to a line end whose line is over already."""
+        """True if a LF that comes next belongs to the end of a finished line."""
 
     def settle(self) -> Sequence[Frame]:
         frames: list[Frame] = []
@@ -43,7 +43,7 @@ class OkeyFramer(LineFramer):
         return frames
 
     def eof(self) -> Sequence[Frame]:
-        # Nothing more comes: a CR was the whole line end.
+        # No more bytes follow: the CR was the whole line end.
         frames: list[Frame] = []
         if self._held[-1:] == b"\r":
             self._end_line(len(self._held), frames)
@@ -62,7 +62,7 @@ class OkeyFramer(LineFramer):
     def _resync(self) -> None:
         held = self._held
         if len(held) >= _MAX_BEGINNING_LENGTH or self.line_end.search(held) is not None:
-            # What is lost are segments, as a rule, and those end with a line.
+            # Usually whole segments are lost, and those end with a line.
             self._seeking = False
             if _BEGINNING[self._direction].match(held):
                 self._cut = None

@@ -1,4 +1,4 @@
-"""One game as it stands: a deal in a lobby, its four places, the exchange stacks, and whose turn it is."""
+"""The state of one game: a deal in a lobby, its four places, the exchange stacks, and the turn."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from kiebitz.dissectors.protocols.okey.tiles import OF_EACH, SEATS, Slots, count
 
 
 class Place(msgspec.Struct, eq=False):
-    """A player's place. `deck` is None where it was not seen, and `sure` if nothing has contradicted it."""
+    """A player's place. `deck` is None if unknown, and `sure` is True if nothing has contradicted it."""
 
     name: str | None = None
     deck: Slots | None = None
     sure: bool = False
     count: int | None = None
-    """How many tiles the player has."""
+    """Number of tiles."""
     stream_id: int | None = None
-    """The connection of its player, if that is in the capture."""
+    """The connection of its player, if it is in the capture."""
 
     def take(self, tile: str, counted: bool = False) -> None:
-        """A tile is drawn: it stands in the first empty place. It may have been counted before."""
+        """Put a drawn tile in the first empty place; it may be counted already."""
         if self.count is not None and not counted:
             self.count += 1
         if self.deck is not None:
@@ -39,9 +39,9 @@ def four_places() -> list[Place]:
 
 
 class OkeyGame(msgspec.Struct, eq=False):
-    """A game. What is not known is None.
+    """A game; unknown values are None.
 
-    `alone` says that no other deal was made in its lobby at the same time, as happens with real servers.
+    `alone` is True if no other deal was made in its lobby at the same time, as happens with real servers.
     """
 
     game: Game
@@ -49,31 +49,31 @@ class OkeyGame(msgspec.Struct, eq=False):
     exchange: Slots | None = None
     turn: int | None = None
     drawn: bool = False
-    """Whether the player whose turn it is has drawn, or need not."""
+    """True if the player whose turn it is has drawn, or need not."""
     draw: Event | None = None
     """The draw of this turn."""
     put: str | None = None
-    """The tile that he has put, until it is told whose turn is next."""
+    """The tile put in this turn, until the next turn is announced."""
     latest_put: Event | None = None
     alone: bool = True
     cheated: bool = False
     ended: bool = False
     gone: bool = False
-    """Whether it has left the state."""
+    """True if it is no longer part of the state."""
     status: Event | None = None
-    """The latest event that told of the exchange stacks."""
+    """The latest event about the exchange stacks."""
     status_stream: int | None = None
-    """On which stream it was told first."""
+    """The stream of its first message."""
     ending: Event | None = None
     """The event that ended it."""
 
     @property
     def has_not_begun(self) -> bool:
-        """Whether nothing was put yet, in a game that was seen from its deal on."""
+        """True if no tile was put yet, in a game captured from its deal on."""
         return self.turn is None and self.exchange is not None and not any(self.exchange)
 
     def too_many(self) -> str | None:
-        """A tile that is there more often than the pack has it, by all decks and stacks that are known."""
+        """Return a tile that the known decks and stacks have more often than the pack."""
         if self.cheated or not self.alone:
             return None
         total: Counter[str] = Counter()

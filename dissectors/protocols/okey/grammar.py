@@ -1,9 +1,9 @@
-"""The grammar of Okey: every command and response of the specification, and of real programs what they add.
+"""The grammar of Okey: every command and response of the specification, and additions of real programs.
 
-A message is a line: its name, then its arguments with blanks between, as `quoting.py` says; a response begins
-with `+`. The clauses are the headings of the specification. Two dialects are at large, the specification's
-(`seed`, lists padded with a blank) and the last one (`head`, padded with `%`, with lobbies that know their
-players' places).
+A message is a line: its name, then its arguments separated by blanks (see `quoting.py`); a response begins
+with `+`. The clauses are the headings of the specification. There are two dialects, the specification's
+(`seed`, lists padded with a blank) and the last one (`head`, padded with `%`, with lobbies that have places
+for players).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wron
 from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from kiebitz.dissectors.protocols.okey.rules import RULES
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 NAME = IdentifierKind("name", of_player=True)
 LOBBY = IdentifierKind("lobby")
 SEAT = IdentifierKind("seat", per_stream=True)
 
 MAX_NAME_LENGTH = 30
-"""Characters of a name in the specification; no real server minds."""
+"""Maximum length of a name in the specification; no real server enforces it."""
 
 _MAX_QUOTED = 40
 
@@ -45,7 +45,7 @@ class Argument(FieldType):
     """The relation between an argument's text and its JSON value; `pad` is the padding of lists inside."""
 
     tokens: tuple[tuple[str, str | None], ...] = ()
-    """Title and key of each token of a list of objects, by turns; empty if it is no list."""
+    """Title and key of each token of a list of objects, cyclically; empty if it is no list."""
 
     def encode(self, value: Any) -> str:
         return self.write(value, BLANK_PAD)
@@ -55,8 +55,7 @@ class Argument(FieldType):
         return str(value)
 
     def identifiers(self) -> Iterator[IdentifierKind]:
-        # Not those of parts: probe replaces a whole field, and a list in which all is one
-        # identifier is no case.
+        # Without those of parts: probe replaces a whole field, and a list of one identifier is no test case.
         if self.identifier is not None:
             yield self.identifier
 
@@ -76,7 +75,7 @@ _NAME = Name()
 
 
 class WantedName(Name):
-    """The name that a player wants. Real servers take any."""
+    """The name that a player wants. Real servers accept any."""
 
     title = f"name without blanks, at most {MAX_NAME_LENGTH} characters"
 
@@ -156,7 +155,7 @@ class Tile(Argument):
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         yield Wrong("out-of-range", "a tile with the number 14", f"{HIGHEST + 1}:RED")
-        yield Wrong("unknown-colour", "a tile of a colour that there is not", "5:GREEN")
+        yield Wrong("unknown-colour", "a tile of an unknown colour", "5:GREEN")
         yield Wrong("no-colour", "a tile without a colour", "5")
         yield other_case(self.encode)
 
@@ -165,7 +164,7 @@ _TILES = frozenset(f"{number}:{colour}" for number in range(HIGHEST + 1) for col
 
 
 def read_tile(text: str, at: int) -> str | None:
-    """A tile, or None for an empty place. Raises Mismatch, with places `at` characters further on."""
+    """Return a tile, or None for an empty place; positions in a Mismatch are offset by `at`."""
     if text in _TILES:
         return text
     if not text:
@@ -180,22 +179,22 @@ def read_tile(text: str, at: int) -> str | None:
         raise Mismatch(at, at + len(number), problem, f"0 (joker) to {HIGHEST}", "bad-tile")
     if colour in COLOURS:
         raise Mismatch(at, at + len(number), f"{shown}: no zeros stand before a number", text[1:], "bad-tile")
-    problem = suggesting(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
+    problem = with_suggestion(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
     raise Mismatch(end - len(colour), end, problem, "one of " + ", ".join(COLOURS), "bad-tile")
 
 
 def read_tiles(text: str, tokens: list[Token]) -> list[str | None]:
-    """The tiles of a list that is cut already. Raises Mismatch."""
+    """Return the tiles of a list of tokens. Raises Mismatch."""
     tiles: list[str | None] = []
     for token in tokens:
-        # A token of quoted and bare parts does not stand there as it reads.
+        # A token of quoted and bare parts differs from its spelling.
         inner = max(text[token.start : token.end].find(token.text), 0)
         tiles.append(read_tile(token.text, token.start + inner))
     return tiles
 
 
 class Deck(Argument):
-    """A player's tiles, with empty places between."""
+    """A player's tiles and empty places."""
 
     title = f"up to {SLOTS} tiles, or nothing in a place"
     tokens = ((Tile.title, None),)
@@ -230,7 +229,7 @@ class ExchangeStacks(Deck):
 
 
 class Names(Argument):
-    """Players; null where nobody is."""
+    """Players; None for an empty place."""
 
     title = "names, or nothing in a place"
     parts = (_NAME,)
@@ -262,7 +261,7 @@ class LobbyList(Argument):
 
 
 class TitledLobbies(LobbyList):
-    """The specification's lobbies, titles and players by turns, written in three levels."""
+    """The specification's lobbies: titles and players alternately, in three levels."""
 
     title = '"Lobby N" and its players, for each lobby'
     tokens = (('"Lobby N"', "lobby"), (Names.title, "players"))
@@ -319,7 +318,7 @@ class Lobbies(LobbyList):
 
 
 class Games(Argument):
-    """Lobbies, with a number of players or a winner behind a colon, or with neither."""
+    """Lobbies, with a number of players or a winner after a colon, or with neither."""
 
     parts = (_LOBBY, _NAME)
 
@@ -376,7 +375,7 @@ _DATE = Date()
 
 
 class HighScores(Argument):
-    """Who has won, when, and in how many turns."""
+    """Winners, with date and number of turns."""
 
     title = "name, date and number of turns, for each win"
     parts = (_NAME, _DATE)
@@ -406,14 +405,14 @@ class HighScores(Argument):
 
 _NICKNAME = Field("nickname", WantedName(), "the name that the player wants")
 _ACTUAL = Field("actualname", Name(), "name that the player gets", generated=True)
-_MSG = Field("msg", Text(), "what is said")
-_RECIPIENT = Field("whisperrecipient", Name(), "to whom")
-_SENDER = Field("sender", Name(), "who says it")
+_MSG = Field("msg", Text(), "text")
+_RECIPIENT = Field("whisperrecipient", Name(), "recipient")
+_SENDER = Field("sender", Name(), "sender")
 _TO_ALL = Field("messagetype", Word("b", "l"), "b to all on the server, l to the lobby")
 _WHISPER = Field("messagetype", Word("w"), "w to one player")
-_DEBUG = Field("debugmessage", Text(), "why, in words", optional=True)
+_DEBUG = Field("debugmessage", Text(), "reason, in words", optional=True)
 _TILE = Field("tile", Tile(), "tile")
-_DECK = Field("deck", Deck(), "the player's tiles as they stand on his rack")
+_DECK = Field("deck", Deck(), "the player's tiles as they are on the rack")
 _N = Field("n", Lobby(), "lobby")
 _PLAYERS = Field("playerlist", Names(), "players")
 _PLACES = Field("playerlist", Names(), "the lobby's players by index")
@@ -507,7 +506,7 @@ ROWS = (
     MessageType(
         "+LGAM",
         "s2c",
-        (_status("o"), Field("games", Games("players"), "open lobbies and how many are in them")),
+        (_status("o"), Field("games", Games("players"), "open lobbies and their numbers of players")),
         "open lobbies",
         clause=_LISTED,
         answers=("LGAM",),
@@ -515,7 +514,7 @@ ROWS = (
     MessageType(
         "+LGAM",
         "s2c",
-        (_status("r"), Field("games", Games(None), "lobbies with a game that is on")),
+        (_status("r"), Field("games", Games(None), "lobbies with a running game")),
         "running games",
         clause=_LISTED,
         answers=("LGAM",),
@@ -523,7 +522,7 @@ ROWS = (
     MessageType(
         "+LGAM",
         "s2c",
-        (_status("f"), Field("games", Games("winner"), "lobbies with a game that is over, and who won")),
+        (_status("f"), Field("games", Games("winner"), "lobbies with a finished game, and the winner")),
         "finished games",
         clause=_LISTED,
         answers=("LGAM",),
@@ -533,7 +532,7 @@ ROWS = (
     MessageType(
         "+JLOB",
         "s2c",
-        (Field("joinsuccessful", Flag(), "whether he is in the lobby now"), _DEBUG),
+        (Field("joinsuccessful", Flag(), "whether the client is in the lobby now"), _DEBUG),
         "has joined the lobby, or not",
         clause=_JOIN,
         answers=("JLOB",),
@@ -543,7 +542,7 @@ ROWS = (
     MessageType(
         "+LLOB",
         "s2c",
-        (Field("left", Flag(), "whether he has left"),),
+        (Field("left", Flag(), "whether the client has left"),),
         "has left the lobby, or not",
         clause=_HEAD,
         answers=("LLOB",),
@@ -553,27 +552,33 @@ ROWS = (
         "JOND",
         "s2c",
         (Field("name", Name(), "player"),),
-        "somebody joins the lobby",
+        "a player joins the lobby",
         clause=_HEAD,
         broadcast=True,
         deviation=_late("JOND"),
         summary="{name} joins",
     ),
     MessageType(
-        "+JOND", "c2s", (), "has heard who joins", clause=_HEAD, answers=("JOND",), deviation=_late("JOND")
+        "+JOND", "c2s", (), "acknowledges who joins", clause=_HEAD, answers=("JOND",), deviation=_late("JOND")
     ),
     MessageType(
         "LEFT",
         "s2c",
         (Field("name", Name(), "player"),),
-        "somebody leaves the lobby",
+        "a player leaves the lobby",
         clause=_HEAD,
         broadcast=True,
         deviation=_late("LEFT"),
         summary="{name} leaves",
     ),
     MessageType(
-        "+LEFT", "c2s", (), "has heard who leaves", clause=_HEAD, answers=("LEFT",), deviation=_late("LEFT")
+        "+LEFT",
+        "c2s",
+        (),
+        "acknowledges who leaves",
+        clause=_HEAD,
+        answers=("LEFT",),
+        deviation=_late("LEFT"),
     ),
     MessageType(
         "NAMS",
@@ -585,7 +590,7 @@ ROWS = (
         deviation=_late("NAMS"),
     ),
     MessageType(
-        "+NAMS", "c2s", (), "has heard who is there", clause=_HEAD, answers=("NAMS",), deviation=_late("NAMS")
+        "+NAMS", "c2s", (), "acknowledges the list", clause=_HEAD, answers=("NAMS",), deviation=_late("NAMS")
     ),
     MessageType("RNAM", "c2s", (), "who is in the lobby?", clause=_HEAD, deviation=_late("RNAM")),
     MessageType(
@@ -612,20 +617,20 @@ ROWS = (
     MessageType("+LOGO", "s2c", (), "is logged out", clause=_LOGOUT, answers=("LOGO",)),
     # REDY · +REDY
     MessageType("REDY", "c2s", (), "is ready to play", clause=_READY),
-    MessageType("+REDY", "s2c", (), "is taken as ready", clause=_READY, answers=("REDY",)),
+    MessageType("+REDY", "s2c", (), "is marked as ready", clause=_READY, answers=("REDY",)),
     # STRT <startdeck> <playeridx> · +STRT
     MessageType(
         "STRT",
         "s2c",
         (
-            Field("startdeck", Deck(), "the player's tiles; 15 if he is to begin"),
-            Field("playeridx", Seat(), "his index", generated=True),
+            Field("startdeck", Deck(), "the player's tiles; 15 for the first player"),
+            Field("playeridx", Seat(), "the player's index", generated=True),
         ),
         "the game begins",
         clause=_START,
         summary="deals to player {playeridx}",
     ),
-    MessageType("+STRT", "c2s", (), "has his deck", clause=_START, answers=("STRT",)),
+    MessageType("+STRT", "c2s", (), "acknowledges the deck", clause=_START, answers=("STRT",)),
     # STAT <exchangestacks> <currentplayeridx> · +STAT
     MessageType(
         "STAT",
@@ -636,7 +641,7 @@ ROWS = (
         broadcast=True,
         summary="player {currentplayeridx}'s turn; stacks {exchangestacks}",
     ),
-    MessageType("+STAT", "c2s", (), "has heard whose turn it is", clause=_STATE, answers=("STAT",)),
+    MessageType("+STAT", "c2s", (), "acknowledges the turn", clause=_STATE, answers=("STAT",)),
     MessageType("RSTA", "c2s", (), "whose turn is it?", clause=_HEAD, deviation=_late("RSTA")),
     MessageType(
         "+RSTA",
@@ -672,29 +677,29 @@ ROWS = (
         "+PUTT",
         "s2c",
         (
-            Field("valid", Flag(), "whether he may put it"),
-            Field("won", Flag(), "whether he has won with that"),
+            Field("valid", Flag(), "whether the put is allowed"),
+            Field("won", Flag(), "whether the player has won"),
             _DEBUG,
         ),
         "the tile is put, or not",
         clause=_PUTTING,
         answers=("PUTT",),
-        summary="put: {valid}, won: {won}",
+        summary="valid: {valid}, won: {won}",
     ),
     # PWIN <nickname> · +PWIN
     MessageType(
         "PWIN",
         "s2c",
         (Field("nickname", Name(), "player"),),
-        "somebody has won",
+        "a player has won",
         clause=_WIN,
         broadcast=True,
         summary="{nickname} wins",
     ),
-    MessageType("+PWIN", "c2s", (), "has heard who won", clause=_WIN, answers=("PWIN",)),
+    MessageType("+PWIN", "c2s", (), "acknowledges the win", clause=_WIN, answers=("PWIN",)),
     # EMPT · +EMPT
     MessageType("EMPT", "s2c", (), "the main stack is empty: a draw", clause=_EMPTY, broadcast=True),
-    MessageType("+EMPT", "c2s", (), "has heard that it is a draw", clause=_EMPTY, answers=("EMPT",)),
+    MessageType("+EMPT", "c2s", (), "acknowledges the draw", clause=_EMPTY, answers=("EMPT",)),
     # CATC <messagetype> <msg> [<whisperrecipient>] · +CATC … [<whisperrecipient> <nicknameexists>]
     MessageType("CATC", "c2s", (_TO_ALL, _MSG), "says", clause=_CHAT, summary="says: {msg}"),
     MessageType(
@@ -721,18 +726,20 @@ ROWS = (
     MessageType(
         "CATS",
         "s2c",
-        (Field("messagetype", Word("b", "l", "w"), "to whom"), _MSG, _SENDER),
-        "somebody says",
+        (Field("messagetype", Word("b", "l", "w"), "recipient"), _MSG, _SENDER),
+        "a player says",
         clause=_CHAT_PASSED_ON,
         broadcast=True,
         summary="{sender} says: {msg}",
     ),
-    MessageType("+CATS", "c2s", (), "has heard what was said", clause=_CHAT_PASSED_ON, answers=("CATS",)),
+    MessageType(
+        "+CATS", "c2s", (), "acknowledges the chat message", clause=_CHAT_PASSED_ON, answers=("CATS",)
+    ),
     # PING · +PING, both ways
     MessageType("PING", "c2s", (), "are you there?", clause=_PING, heartbeat=True),
-    MessageType("+PING", "s2c", (), "is there", clause=_PING, answers=("PING",), heartbeat=True),
+    MessageType("+PING", "s2c", (), "is alive", clause=_PING, answers=("PING",), heartbeat=True),
     MessageType("PING", "s2c", (), "are you there?", clause=_PING, heartbeat=True),
-    MessageType("+PING", "c2s", (), "is there", clause=_PING, answers=("PING",), heartbeat=True),
+    MessageType("+PING", "c2s", (), "is alive", clause=_PING, answers=("PING",), heartbeat=True),
     # WINC · +WINC <deck>
     MessageType("WINC", "c2s", (), "wants a deck that wins (a cheat)", clause=_CHEAT),
     MessageType(
@@ -741,7 +748,7 @@ ROWS = (
 )
 
 _AT_ONES_TABLE = ("games.{game}.lobby", "games.{game}.seats", "games.{game}.exchange")
-# What a client knows of its game from the lobby in which it sits.
+# A client's knowledge of its game from its lobby.
 
 EVENTS = (
     EventKind("logged_in", ("name",), "{name} is logged in", reported_by=("+LOGI",), identifies=True),
@@ -763,7 +770,7 @@ EVENTS = (
         restores=True,
         tells=_AT_ONES_TABLE,
     ),
-    # The others see it in the STAT that comes next.
+    # The others see it in the next STAT.
     EventKind(
         "drew",
         ("seat", "name", "stack", "tile"),
@@ -788,7 +795,7 @@ EVENTS = (
     EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}", ending="reason"),
 )
 
-# What names something in the data of the events, and in the state.
+# Identifiers in the data of the events, and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": NAME,
     "name": NAME,

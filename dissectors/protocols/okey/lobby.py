@@ -1,4 +1,4 @@
-"""Who is on the server, under which name, and in which lobby: from `LOGI` to `LOGO`."""
+"""Players and lobbies: logins, names, and joining and leaving, from `LOGI` to `LOGO`."""
 
 from __future__ import annotations
 
@@ -6,180 +6,178 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.context import Hall, LobbyRoom
+from kiebitz.dissectors.protocols.okey.context import LobbyRoom, OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 
 
 class Lobbies:
-    """What messages about players and lobbies mean. Each method takes one message."""
+    """Handlers of messages about players and lobbies."""
 
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
+    def __init__(self, context: OkeyContext) -> None:
+        self._context = context
 
-    # Names.
-
-    def logged_in(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        if talk.name is not None:
-            # Who logs in twice is only called otherwise.
-            self.renamed(message, talk, request)
+    def logged_in(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        if conversation.name is not None:
+            # A second login only changes the name.
+            self.renamed(message, conversation, request)
             return
-        talk.name = label(message.fields["actualname"])
-        self._hall.put_player(talk)
-        self._hall.emit_of(message, "logged_in", talk.name, {"name": talk.name}, None)
+        conversation.name = label(message.fields["actualname"])
+        self._context.put_player(conversation)
+        self._context.emit_of(message, "logged_in", conversation.name, {"name": conversation.name}, None)
 
-    def renamed(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        before, talk.name = talk.name, label(message.fields["actualname"])
+    def renamed(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        before, conversation.name = conversation.name, label(message.fields["actualname"])
         if before is not None:
-            self._hall.set_state(None, "players", before)
-        self._hall.put_player(talk)
-        room = self._hall.lobbies.get(talk.lobby) if talk.lobby is not None else None
+            self._context.set_state(None, "players", before)
+        self._context.put_player(conversation)
+        room = self._context.lobbies.get(conversation.lobby) if conversation.lobby is not None else None
         if room is not None and before is not None:
-            room.places = [talk.name if name == before else name for name in room.places]
-            room.ready = [talk.name if name == before else name for name in room.ready]
-            self._hall.put_lobby(room)
-        if talk.game is not None and talk.seat is not None:
-            self._hall.put_place(talk.game, talk.seat, talk.name)
-        data = {"name": talk.name, "before": before}
-        self._hall.emit_of(message, "renamed", talk.name, data, None)
+            room.places = [conversation.name if name == before else name for name in room.places]
+            room.ready = [conversation.name if name == before else name for name in room.ready]
+            self._context.put_lobby(room)
+        if conversation.game is not None and conversation.seat is not None:
+            self._context.put_place(conversation.game, conversation.seat, conversation.name)
+        data = {"name": conversation.name, "before": before}
+        self._context.emit_of(message, "renamed", conversation.name, data, None)
 
-    # Coming and going.
-
-    def joined(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+JLOB`: which lobby it is stands in the request."""
+    def joined(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+JLOB`; the request has the lobby."""
         if not message.fields["joinsuccessful"] or request is None:
             return
         number: int = request.fields["n"]
-        room = self._hall.lobby(number)
-        self._hall.enter(talk, room, message.ts_ns)
-        self._seat(room, talk.name)
-        self._hall.put_lobby(room)
-        key = ("joined", number, talk.name)
-        if self._hall.log.is_copy(message, key):
-            talk.joined = message.event_id
+        room = self._context.lobby(number)
+        self._context.enter(conversation, room, message.ts_ns)
+        self._seat(room, conversation.name)
+        self._context.put_lobby(room)
+        key = ("joined", number, conversation.name)
+        if self._context.log.is_copy(message, key):
+            conversation.joined = message.event_id
             return
-        data = {"name": talk.name, "lobby": number}
-        event = self._hall.emit_of(message, "joined_lobby", talk.name, data, None)
-        self._hall.log.add(message.stream.id, key, event)
-        talk.joined = event.id
+        data = {"name": conversation.name, "lobby": number}
+        event = self._context.emit_of(message, "joined_lobby", conversation.name, data, None)
+        self._context.log.add(message.stream.id, key, event)
+        conversation.joined = event.id
 
     def _seat(self, room: LobbyRoom, name: str | None) -> None:
-        """The first place that is free is the newcomer's."""
+        """Give a new player the first free place."""
         if name is not None and name not in room.places and None in room.places:
             room.places[room.places.index(None)] = name
 
-    def somebody_joins(self, message: Message, talk: Conversation) -> None:
-        """`JOND`, to all in the lobby, the newcomer too."""
-        hall = self._hall
-        hall.knows_places = True
+    def player_joins(self, message: Message, conversation: Conversation) -> None:
+        """Handle `JOND`, sent to all in the lobby, including the new player."""
+        context = self._context
+        context.announces_seats = True
         name = label(message.fields["name"])
-        if name == talk.name and talk.joined is not None:
-            message.event_id, talk.joined = talk.joined, None
+        if name == conversation.name and conversation.joined is not None:
+            message.event_id, conversation.joined = conversation.joined, None
             return
-        key = ("joined", talk.lobby, name)
-        if hall.log.is_copy(message, key):
+        key = ("joined", conversation.lobby, name)
+        if context.log.is_copy(message, key):
             return
-        room = hall.lobbies.get(talk.lobby)
+        room = context.lobbies.get(conversation.lobby)
         if room is not None:
             self._seat(room, name)
-            hall.put_lobby(room)
-        event = hall.emit_of(message, "joined_lobby", name, {"name": name, "lobby": talk.lobby}, None)
-        hall.log.add(message.stream.id, key, event)
+            context.put_lobby(room)
+        event = context.emit_of(
+            message, "joined_lobby", name, {"name": name, "lobby": conversation.lobby}, None
+        )
+        context.log.add(message.stream.id, key, event)
 
-    def left_lobby(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+LLOB`."""
-        if message.fields["left"] and talk.lobby is not None:
-            self.goes(message, talk, "LLOB", message.ts_ns)
+    def left_lobby(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+LLOB`."""
+        if message.fields["left"] and conversation.lobby is not None:
+            self.leave_server(message, conversation, "LLOB", message.ts_ns)
 
-    def logged_out(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        self.goes(message, talk, "LOGO", message.ts_ns)
+    def logged_out(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        self.leave_server(message, conversation, "LOGO", message.ts_ns)
 
-    def somebody_leaves(self, message: Message, talk: Conversation) -> None:
-        """`LEFT`, to the others in the lobby."""
-        hall = self._hall
-        hall.knows_places = True
+    def player_leaves(self, message: Message, conversation: Conversation) -> None:
+        """Handle `LEFT`, sent to the others in the lobby."""
+        context = self._context
+        context.announces_seats = True
         name = label(message.fields["name"])
-        key = ("left", talk.lobby, name)
-        if hall.log.is_copy(message, key):
+        key = ("left", conversation.lobby, name)
+        if context.log.is_copy(message, key):
             return
-        room = hall.lobbies.get(talk.lobby)
+        room = context.lobbies.get(conversation.lobby)
         if room is not None:
-            hall.vacate(room, name)
-        data = {"name": name, "lobby": talk.lobby, "reason": "LEFT"}
-        event = hall.emit_of(message, "left", name, data, None)
-        hall.log.add(message.stream.id, key, event)
+            context.vacate(room, name)
+        data = {"name": name, "lobby": conversation.lobby, "reason": "LEFT"}
+        event = context.emit_of(message, "left", name, data, None)
+        context.log.add(message.stream.id, key, event)
 
-    def goes(self, message: Message | None, talk: Conversation, reason: str, ts_ns: int) -> None:
-        """A client leaves his lobby, or the server, if he is on it still."""
-        hall = self._hall
-        if talk.left:
+    def leave_server(
+        self, message: Message | None, conversation: Conversation, reason: str, ts_ns: int
+    ) -> None:
+        """Handle a client that leaves its lobby, or the server."""
+        context = self._context
+        if conversation.left:
             return
-        number, name = talk.lobby, talk.name
-        talk.left = reason != "LLOB"
-        talk.lobby = talk.game = talk.seat = talk.turn = None
-        room = hall.lobbies.get(number)
-        if talk.left and name is not None and hall.named(name) in (talk, None):
-            hall.set_state(None, "players", name)
+        number, name = conversation.lobby, conversation.name
+        conversation.left = reason != "LLOB"
+        conversation.lobby = conversation.game = conversation.seat = conversation.turn = None
+        room = context.lobbies.get(number)
+        if conversation.left and name is not None and context.named(name) in (conversation, None):
+            context.set_state(None, "players", name)
         else:
-            self._hall.put_player(talk)
+            self._context.put_player(conversation)
         key = ("left", number, name)
         if room is not None:
-            hall.vacate(room, name)
-            hall.close_if_empty(room, ts_ns)
-        if message is not None and reason == "LLOB" and hall.log.is_copy(message, key):
-            # The others have heard it first.
+            context.vacate(room, name)
+            context.close_if_empty(room, ts_ns)
+        if message is not None and reason == "LLOB" and context.log.is_copy(message, key):
+            # The message to the others came first.
             return
         if name is None and number is None:
             return
         data = {"name": name, "lobby": number, "reason": reason}
         if message is not None:
-            event = hall.emit_of(message, "left", name, data, None)
+            event = context.emit_of(message, "left", name, data, None)
         else:
-            event = hall.emit("left", ts_ns, name, data, None)
-        hall.log.add(talk.stream.id, key, event)
+            event = context.emit("left", ts_ns, name, data, None)
+        context.log.add(conversation.stream.id, key, event)
 
-    # Lists.
-
-    def places(self, message: Message, talk: Conversation, request: Request | None = None) -> None:
-        """`NAMS` and `+RNAM`: who sits where."""
-        hall = self._hall
-        hall.knows_places = True
+    def places(self, message: Message, conversation: Conversation, request: Request | None = None) -> None:
+        """Handle `NAMS` and `+RNAM`: the players by index."""
+        context = self._context
+        context.announces_seats = True
         names = [label(name) if name is not None else None for name in message.fields["playerlist"]]
-        self._sit_down(hall.lobby(talk.lobby), (names + [None] * SEATS)[:SEATS])
+        self._sit_down(context.lobby(conversation.lobby), (names + [None] * SEATS)[:SEATS])
 
     def _sit_down(self, room: LobbyRoom, names: list[str | None]) -> None:
-        hall = self._hall
+        context = self._context
         if names != room.places:
             room.places = names
-            hall.put_lobby(room)
+            context.put_lobby(room)
         if room.game is not None:
             for seat, name in enumerate(names):
-                hall.put_place(room.game, seat, name)
+                context.put_place(room.game, seat, name)
 
-    def lobbies(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+LLPL`: who is in which lobby."""
+    def lobbies(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+LLPL`: the players of each lobby."""
         for told in message.fields["lobbieswithplayerlist"]:
             number: int = told["lobby"]
-            room = self._hall.lobbies.get(number)
+            room = self._context.lobbies.get(number)
             if room is None:
-                self._hall.hears_of(number)
+                self._context.add_other(number)
                 continue
             names = [label(name) if name is not None else None for name in told["players"]]
             if len(names) <= SEATS:
                 self._sit_down(room, names + [None] * (SEATS - len(names)))
 
-    def games(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+LGAM`: which lobbies there are."""
+    def games(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+LGAM`: the list of lobbies."""
         for told in message.fields["games"]:
-            self._hall.hears_of(told["lobby"])
+            self._context.add_other(told["lobby"])
 
-    def ready(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+REDY`; outside a lobby the server closes the connection after it."""
-        room = self._hall.lobbies.get(talk.lobby) if talk.lobby is not None else None
+    def ready(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+REDY`; outside a lobby the server closes the connection after it."""
+        room = self._context.lobbies.get(conversation.lobby) if conversation.lobby is not None else None
         if room is None:
             return
-        if talk.name is not None and talk.name not in room.ready:
-            room.ready.append(talk.name)
-            self._hall.put_lobby(room)
-        data: dict[str, Any] = {"name": talk.name, "lobby": talk.lobby}
-        self._hall.emit_of(message, "ready", talk.name, data, None)
+        if conversation.name is not None and conversation.name not in room.ready:
+            room.ready.append(conversation.name)
+            self._context.put_lobby(room)
+        data: dict[str, Any] = {"name": conversation.name, "lobby": conversation.lobby}
+        self._context.emit_of(message, "ready", conversation.name, data, None)

@@ -1,7 +1,7 @@
-"""Draws and puts: what a client asks for, whether he may, and what comes of it.
+"""Draws and puts: requests, their permission, and their results.
 
-What others see of a move is the `STAT` that follows it (`status.py`), which may come before the response to
-whoever has made it: then the move is settled, and the response only tells it again.
+Other players see a move in the `STAT` that follows it (`status.py`), which may arrive before the response to
+the acting player: then the move is already settled, and the response only repeats it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.okey.codec import argument_place
-from kiebitz.dissectors.protocols.okey.context import Hall
+from kiebitz.dissectors.protocols.okey.context import OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 from kiebitz.dissectors.protocols.okey.objections import Objection, against_put, objection
@@ -20,19 +20,24 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 
 
 class Moves:
-    """What messages about tiles mean."""
+    """Handlers of messages about tiles."""
 
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
+    def __init__(self, context: OkeyContext) -> None:
+        self._context = context
 
-    # Requests.
-
-    def may_ask(self, message: Message, row: MessageType, talk: Conversation, frame: bytes) -> bool:
-        """Whether a client may ask for that now; it is told if he may not."""
-        found = objection(talk, message)
-        if found is None and message.name == "PUTT" and talk.game is not None and talk.seat is not None:
+    def check_request(
+        self, message: Message, row: MessageType, conversation: Conversation, frame: bytes
+    ) -> bool:
+        """Return True if a client may send this request now; report the violation if not."""
+        found = objection(conversation, message)
+        if (
+            found is None
+            and message.name == "PUTT"
+            and conversation.game is not None
+            and conversation.seat is not None
+        ):
             fields = message.fields
-            place = talk.game.places[talk.seat]
+            place = conversation.game.places[conversation.seat]
             found = against_put(place, fields["tile"], fields["deck"])
         if found is not None:
             self._object(message, row, found, frame)
@@ -42,14 +47,12 @@ class Moves:
         at = None
         if found.argument is not None:
             at = argument_place(frame, row, found.argument, found.part)
-        self._hall.flaw(message, found.key, at=at, clause=row.clause, **found.values)
+        self._context.flaw(message, found.key, at=at, clause=row.clause, **found.values)
 
-    # Draws.
-
-    def drew(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+DRAW`, with no tile if it is refused or the stack is empty."""
+    def drew(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+DRAW`, without a tile if it is refused or the stack is empty."""
         tile: str | None = message.fields["tile"]
-        hall, game = self._hall, talk.game
+        context, game = self._context, conversation.game
         if game is None or tile is None:
             if game is not None:
                 message.game_id = game.game.id
@@ -57,45 +60,45 @@ class Moves:
         if request is not None and request.event_id is not None:
             message.event_id, message.game_id = request.event_id, game.game.id
             return
-        seat = talk.seat if talk.seat is not None else game.turn
+        seat = conversation.seat if conversation.seat is not None else game.turn
         if seat is None:
             return
-        self._sit_down(talk, game, seat)
+        self._sit_down(conversation, game, seat)
         place = game.places[seat]
         if game.draw is not None and game.turn == seat:
-            # A STAT has shown it already.
+            # A STAT has reported it already.
             message.event_id, message.game_id = game.draw.id, game.game.id
             if game.draw.data["tile"] is None:
                 place.take(tile, counted=True)
-                hall.put_deck(game, seat)
+                context.put_deck(game, seat)
             return
         stack = request.fields.get("drawstack") if request is not None else None
         self._check_top(message, game, seat, stack, tile)
         event = self.draws(message, game, seat, stack, tile)
         message.event_id, message.game_id = event.id, event.game_id
-        talk.turn = seat
+        conversation.turn = seat
 
     def _check_top(self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str) -> None:
-        """What is drawn from an exchange stack must be what was on top of it."""
+        """Check that a tile drawn from an exchange stack was on its top."""
         if stack != "e" or game.exchange is None or game.turn != seat:
             return
-        if not self._hall.knows_places and game.places[seat - 1].stream_id is None:
-            # Who has put it was not heard: it may have been told of another lobby's stack.
+        if not self._context.announces_seats and game.places[seat - 1].stream_id is None:
+            # The put was not captured: the known top may be that of another lobby's stack.
             return
         told = game.status
         by_another = game.status_stream != message.stream.id
         if told is not None and by_another and message.ts_ns - told.ts_ns < REORDERED_NS:
-            # What another player was told may have been told after this.
+            # The status for another player may be later than this draw.
             return
         top = game.exchange[seat]
         if top is not None and top != tile:
-            self._hall.flaw(message, "other-tile", tile=tile, top=top)
+            self._context.flaw(message, "other-tile", tile=tile, top=top)
 
     def draws(
         self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str | None
     ) -> Event:
-        """A player draws; a tile that is not known was not seen."""
-        hall = self._hall
+        """Emit a draw; `tile` is None if unknown."""
+        context = self._context
         place = game.places[seat]
         if tile is not None:
             place.take(tile)
@@ -103,51 +106,49 @@ class Moves:
             place.sure = False
             place.count = None if place.count is None else place.count + 1
         game.turn, game.drawn = seat, True
-        hall.put_in(game, seat, "turn")
-        hall.put_deck(game, seat)
+        context.set_in_game(game, seat, "turn")
+        context.put_deck(game, seat)
         if tile is not None:
-            hall.put_in(game, tile, "private", hall.who(game, seat), "drawn")
+            context.set_in_game(game, tile, "private", context.who(game, seat), "drawn")
         data: dict[str, Any] = {"seat": seat, "name": place.name, "stack": stack, "tile": tile}
         if stack != "e" and tile is not None:
             data |= {"known_to": [place.name], "others_see": {"tile": None}}
-        game.draw = hall.emit("drew", message.ts_ns, place.name, data, game.game)
+        game.draw = context.emit("drew", message.ts_ns, place.name, data, game.game)
         return game.draw
 
-    # Puts.
-
-    def put(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+PUTT`: the tile is put, or not, and perhaps he has won with that."""
-        game, fields = talk.game, message.fields
+    def put(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+PUTT`: the tile is put, or refused; the player may have won."""
+        game, fields = conversation.game, message.fields
         if game is None:
             return
         message.game_id = game.game.id
-        shown = self._shown_put(game, talk.seat, request)
-        seat = shown.data["seat"] if shown is not None else talk.seat
+        shown = self._shown_put(game, conversation.seat, request)
+        seat = shown.data["seat"] if shown is not None else conversation.seat
         seat = seat if seat is not None else game.turn
         if seat is None:
             return
-        self._sit_down(talk, game, seat)
+        self._sit_down(conversation, game, seat)
         if request is not None and request.event_id is not None:
             message.event_id = request.event_id
         elif shown is not None:
             message.event_id = shown.id
         else:
-            event = self._puts(message, talk, game, seat, request, fields["valid"])
+            event = self._puts(message, conversation, game, seat, request, fields["valid"])
             message.event_id = event.id
         if fields["won"]:
             self._check_win(message, game, seat)
             if game.ending is None:
                 self.wins(message, game, game.places[seat].name)
 
-    def _sit_down(self, talk: Conversation, game: OkeyGame, seat: int) -> None:
-        """Who was met in mid-game is known by his moves."""
-        if talk.seat is None:
-            talk.seat = seat
-            game.places[seat].stream_id = talk.stream.id
-            self._hall.put_place(game, seat, talk.name)
+    def _sit_down(self, conversation: Conversation, game: OkeyGame, seat: int) -> None:
+        """Infer the seat of a client, known only from the middle of a game, by its moves."""
+        if conversation.seat is None:
+            conversation.seat = seat
+            game.places[seat].stream_id = conversation.stream.id
+            self._context.put_place(game, seat, conversation.name)
 
     def _shown_put(self, game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
-        """The put that a response is about, if a STAT has shown it already without his request."""
+        """Return the put of a response if a STAT has reported it already, without the request."""
         latest = game.latest_put
         if latest is None or latest.data["deck"] is not None or latest.data["seat"] == game.turn:
             return None
@@ -155,15 +156,17 @@ class Moves:
             return None
         return latest if seat in (None, latest.data["seat"]) else None
 
-    def settle_put(self, message: Message, talk: Conversation, request: Request) -> None:
-        """Somebody else hears first that the put that this client has asked for is done."""
-        if request.event_id is None and talk.game is not None and talk.seat is not None:
-            request.event_id = self._puts(message, talk, talk.game, talk.seat, request, True).id
+    def settle_put(self, message: Message, conversation: Conversation, request: Request) -> None:
+        """Emit the put that a client has requested, as another client's message shows that it is done."""
+        if request.event_id is None and conversation.game is not None and conversation.seat is not None:
+            request.event_id = self._puts(
+                message, conversation, conversation.game, conversation.seat, request, True
+            ).id
 
     def _puts(
         self,
         message: Message,
-        talk: Conversation,
+        conversation: Conversation,
         game: OkeyGame,
         seat: int,
         request: Request | None,
@@ -185,53 +188,51 @@ class Moves:
         deck: list[str | None] | None,
         valid: bool,
     ) -> Event:
-        """A player puts a tile, if he may; a deck that is not known was not seen."""
-        hall = self._hall
+        """Emit a put, or a refused one; `deck` is None if unknown."""
+        context = self._context
         place = game.places[seat]
         if valid:
             place.count = DECK
             place.sure = deck is not None and len(tiles(deck)) == DECK
             place.deck = deck
             game.put = tile
-            hall.put_in(game, None, "private", hall.who(game, seat), "drawn")
-            hall.put_deck(game, seat)
+            context.set_in_game(game, None, "private", context.who(game, seat), "drawn")
+            context.put_deck(game, seat)
         data: dict[str, Any] = {"seat": seat, "name": place.name, "tile": tile, "deck": deck, "valid": valid}
         if deck is not None:
             data |= {"known_to": [place.name], "others_see": {"deck": None}}
-        event = hall.emit("put", message.ts_ns, place.name, data, game.game)
+        event = context.emit("put", message.ts_ns, place.name, data, game.game)
         if valid:
             game.latest_put = event
         return event
 
-    # Ends.
-
     def _check_win(self, message: Message, game: OkeyGame, seat: int) -> None:
         place = game.places[seat]
         if place.deck is not None and not is_won(place.deck):
-            self._hall.flaw(message, "no-win")
+            self._context.flaw(message, "no-win")
 
     def wins(self, message: Message, game: OkeyGame, name: str | None) -> None:
-        """Somebody has won a game."""
-        self._hall.put_in(game, name, "winner")
-        self._hall.end(game, message.ts_ns, {"winner": name})
-        game.ending = self._hall.emit("won", message.ts_ns, name, {"name": name}, game.game)
+        """End a game with a winner."""
+        self._context.set_in_game(game, name, "winner")
+        self._context.end(game, message.ts_ns, {"winner": name})
+        game.ending = self._context.emit("won", message.ts_ns, name, {"name": name}, game.game)
         if message.event_id is None:
             message.event_id, message.game_id = game.ending.id, game.game.id
 
-    def cheated(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+WINC`: the deck is another one from now on."""
-        game = talk.game
-        if game is None or talk.seat is None:
+    def cheated(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+WINC`: the deck is replaced."""
+        game = conversation.game
+        if game is None or conversation.seat is None:
             return
-        place = game.places[talk.seat]
+        place = game.places[conversation.seat]
         game.cheated = True
         place.deck, place.count, place.sure = message.fields["deck"], len(tiles(message.fields["deck"])), True
-        self._hall.put_deck(game, talk.seat)
+        self._context.put_deck(game, conversation.seat)
         data = {
-            "seat": talk.seat,
-            "name": talk.name,
+            "seat": conversation.seat,
+            "name": conversation.name,
             "deck": tiles(place.deck or ()),
-            "known_to": [talk.name],
+            "known_to": [conversation.name],
             "others_see": {"deck": None},
         }
-        self._hall.emit_of(message, "cheated", talk.name, data, game.game)
+        self._context.emit_of(message, "cheated", conversation.name, data, game.game)

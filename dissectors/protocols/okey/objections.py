@@ -1,5 +1,6 @@
-"""What a client may ask for now, and what speaks against a request: the game's rules as the specification and
-the game have them. Nothing is held against anybody as long as it is not sure what he was told.
+"""Checks of requests against the rules of the specification and of the game.
+
+No violation is reported as long as messages to the client may be missing.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, OF_EACH, counted, is_j
 _NEEDS_LOBBY = frozenset(("DRAW", "PUTT", "WINC", "REDY", "RNAM", "RSTA"))
 _NEEDS_GAME = frozenset(("DRAW", "PUTT", "WINC"))
 _MAX_QUOTED = 3
-"""So many tiles are named that are too many or too few."""
+"""Maximum number of extra or missing tiles in a text."""
 
 
 class Objection(msgspec.Struct, frozen=True):
-    """The rule that a request breaks, and what fills its sentence.
+    """The rule that a request breaks, and the values of its text.
 
-    `argument` is where, and `part` which token of it if it is a list.
+    `argument` is the faulty argument, and `part` its token if it is a list.
     """
 
     key: str
@@ -33,16 +34,16 @@ class Objection(msgspec.Struct, frozen=True):
     part: int | None = None
 
 
-def objection(talk: Conversation, request: Message) -> Objection | None:
-    """What speaks against asking for this now, whatever the tiles; None if nothing is sure to."""
+def objection(conversation: Conversation, request: Message) -> Objection | None:
+    """Return the objection to a request now, regardless of its tiles, or None."""
     name = request.name
-    if talk.whole and talk.lobby is None and request.fields.get("messagetype") == "l":
+    if conversation.whole and conversation.lobby is None and request.fields.get("messagetype") == "l":
         return Objection("outside-lobby/chat")
     if name not in _NEEDS_LOBBY:
         return None
-    game = talk.game
-    if talk.whole:
-        if talk.lobby is None:
+    game = conversation.game
+    if conversation.whole:
+        if conversation.lobby is None:
             return Objection("outside-lobby", {"name": name})
         if name not in _NEEDS_GAME:
             return None
@@ -50,22 +51,22 @@ def objection(talk: Conversation, request: Message) -> Objection | None:
             return Objection("no-game", {"name": name})
         if game.ended:
             return Objection("after-end", {"name": name})
-    if game is None or game.ended or not talk.heard_all:
+    if game is None or game.ended or not conversation.is_complete:
         return None
-    return _against_move(talk, game, name)
+    return _against_move(conversation, game, name)
 
 
-def _against_move(talk: Conversation, game: OkeyGame, name: str) -> Objection | None:
-    """What speaks against a draw or a put now: servers look first whose turn it is, then at the tiles."""
-    if name not in ("DRAW", "PUTT") or talk.seat is None:
+def _against_move(conversation: Conversation, game: OkeyGame, name: str) -> Objection | None:
+    """Return the objection to a draw or a put now: servers check the turn first, then the tiles."""
+    if name not in ("DRAW", "PUTT") or conversation.seat is None:
         return None
-    place = game.places[talk.seat]
+    place = game.places[conversation.seat]
     count = place.count
-    if talk.turn is None:
+    if conversation.turn is None:
         if name == "PUTT" and count == DECK and place.sure:
             return Objection("must-draw/turn", {"count": count})
         return None
-    if talk.turn != talk.seat:
+    if conversation.turn != conversation.seat:
         return Objection("not-your-turn", {"name": name})
     if name == "DRAW" and count == DECK + 1:
         return Objection("must-put", {"count": count})
@@ -75,8 +76,9 @@ def _against_move(talk: Conversation, game: OkeyGame, name: str) -> Objection | 
 
 
 def against_put(place: Place, tile: str | None, deck: Sequence[str | None]) -> Objection | None:
-    """What speaks against putting a tile and having this deck left: the tile must be held, and the deck be
-    what is held without it."""
+    """Return the objection to putting a tile with this remaining deck: it must be held, and the rest be
+    left.
+    """
     if place.deck is None or not place.sure:
         return None
     held = counted(place.deck)
@@ -100,7 +102,7 @@ def against_put(place: Place, tile: str | None, deck: Sequence[str | None]) -> O
 
 
 def _surplus_part(deck: Sequence[str | None], held: dict[str, int]) -> int:
-    """Which place of a deck has the first tile that is one too many."""
+    """Return the place of the first extra tile in a deck."""
     left = dict(held)
     for part, tile in enumerate(deck):
         if tile is None:
@@ -116,7 +118,7 @@ def _after(tile: str, surplus: dict[str, int]) -> str:
 
 
 def _left(held: dict[str, int]) -> str:
-    """What must be left, in words."""
+    """Return the tiles that must be left, in words."""
     return " ".join(
         tile for tile, count in sorted(held.items(), key=lambda item: _order(item[0])) for _ in range(count)
     )
@@ -134,7 +136,7 @@ def _order(tile: str) -> tuple[str, int]:
 
 
 def wrong_start(game: OkeyGame, place: Place) -> Objection | None:
-    """What speaks against a deck that is dealt."""
+    """Return the objection to a dealt deck, or None."""
     count = place.count or 0
     if count not in (DECK, DECK + 1):
         return Objection("wrong-deal/count", {"count": count})

@@ -1,4 +1,4 @@
-"""What people ask of games of Okey in SQL."""
+"""Example SQL queries about games of Okey."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""How Okey's lines are cut into arguments, and arguments into lists: one rule, used again on what it gives.
+"""The quoting of Okey's lines: arguments, and lists inside arguments, by one recursive rule.
 
-A token is bare unless it is empty or holds a blank or a quotation mark. Else it is quoted: each quotation
-mark gets a backslash before it, and a padding stands before the closing one, so that a backslash, which is
-never escaped itself, cannot stand there. The specification pads with a blank, later programs with `%`. A list
-is its tokens with blanks between, as one token once more.
+A token is bare unless it is empty or contains a blank or a quotation mark. Otherwise it is quoted: each
+quotation mark is escaped by a backslash, and a padding precedes the closing one, so that a backslash, which
+is never escaped itself, cannot precede it. The specification pads with a blank, later programs with `%`. A
+list is its tokens joined by blanks, quoted as one token again.
 
-Readers are sloppy, and all of them in the same way: quoted and bare parts may touch and are one token, the
-padding may be missing, an empty token without it vanishes, and what is quoted without an end is dropped.
+All readers are equally lenient: adjacent quoted and bare parts form one token, the padding may be missing, an
+empty token without it vanishes, and an unended quotation is dropped.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ PADS = BLANK_PAD, PERCENT_PAD
 """The paddings of the specification and of later programs."""
 
 _PIECES = re.compile(r'(?P<bare>[^ "]+)|"(?P<quoted>(?:[^"\\]|\\"?)*+)"|(?P<blank> +)|(?P<open>")')
-"""Within quotation marks `\\"` is a quotation mark, and any other backslash is itself."""
+r"""Within quotation marks `\"` is a quotation mark, and any other backslash is itself."""
 
 
 class Token(msgspec.Struct, frozen=True):
-    """An argument: its text, and from where to where it stands in the text it was cut from (characters)."""
+    """A token: its text, and its range of characters in the original text."""
 
     text: str
     start: int
     end: int
 
 
-class Sloppy(msgspec.Struct, frozen=True):
-    """What a writer did not do as he should, and where (characters).
+class Deviation(msgspec.Struct, frozen=True):
+    """A deviation from the quoting rule, and its range of characters.
 
     `vanished`: an empty token is lost, having no padding. `unpadded`: a quoted token has no padding.
-    `unended`: a quotation has no end, and is lost. `loose`: blanks stand where none belong.
+    `unended`: a quotation has no end, and is lost. `loose`: extra blanks.
     """
 
     kind: Literal["vanished", "unpadded", "unended", "loose"]
@@ -46,25 +46,25 @@ class Sloppy(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """The tokens of a text, and the first thing that is sloppy about how they are written, if any."""
+    """The tokens of a text, and the first deviation in their quoting, if any."""
 
     tokens: list[Token]
-    sloppy: Sloppy | None = None
+    deviation: Deviation | None = None
 
     @property
     def texts(self) -> list[str]:
-        """The tokens without their places."""
+        """The texts of the tokens."""
         return [token.text for token in self.tokens]
 
 
 def cut(text: str) -> Tokens:
-    """The tokens of a text.
+    """Split a text into tokens.
 
-    Which padding its writer uses need not be known: nobody writes a quoted token that ends with the other one
-    but without his own.
+    The writer's padding need not be known: no writer ends a quoted token with the other padding but without
+    its own.
     """
     tokens: list[Token] = []
-    sloppy: Sloppy | None = None
+    deviation: Deviation | None = None
     parts = ""
     start = end = 0
     quoted = False
@@ -72,13 +72,13 @@ def cut(text: str) -> Tokens:
         group = piece.lastgroup
         if group == "blank":
             if len(piece[0]) > 1 or not piece.start() or piece.end() == len(text):
-                sloppy = sloppy or Sloppy("loose", *piece.span())
+                deviation = deviation or Deviation("loose", *piece.span())
             if not parts:
-                # Only a token that is not empty is ended, so that it was quoted is told of the next one.
+                # An empty part does not end a token, so `quoted` stays set for the next one.
                 continue
             token, was_padded = _token(parts, start, end, quoted)
             if not was_padded:
-                sloppy = sloppy or Sloppy("unpadded", start, end)
+                deviation = deviation or Deviation("unpadded", start, end)
             tokens.append(token)
             parts, quoted = "", False
             continue
@@ -86,36 +86,36 @@ def cut(text: str) -> Tokens:
             start = piece.start()
         end = piece.end()
         if group == "open":
-            return Tokens(tokens, Sloppy("unended", piece.start(), len(text)))
+            return Tokens(tokens, Deviation("unended", piece.start(), len(text)))
         if group == "bare":
             parts += piece[0]
         else:
             quoted = True
             parts += piece["quoted"].replace('\\"', '"')
             if not piece["quoted"]:
-                sloppy = sloppy or Sloppy("vanished", *piece.span())
+                deviation = deviation or Deviation("vanished", *piece.span())
     if parts:
         token, was_padded = _token(parts, start, end, quoted)
         if not was_padded:
-            sloppy = sloppy or Sloppy("unpadded", start, end)
+            deviation = deviation or Deviation("unpadded", start, end)
         tokens.append(token)
-    return Tokens(tokens, sloppy)
+    return Tokens(tokens, deviation)
 
 
 def _token(text: str, start: int, end: int, quoted: bool) -> tuple[Token, bool]:
-    """A token without its padding, and whether it has one if it should."""
+    """Return a token without its padding, and False if a required padding is missing."""
     is_padded = not quoted or text[-1] in PADS
     return Token(text[:-1] if quoted and is_padded else text, start, end), is_padded
 
 
 def shown_pad(text: str) -> str | None:
-    """The padding of the first quoted token that has one; None if none shows which its writer uses."""
+    """Return the padding of the first quoted token that has one, or None."""
     quoted = (piece["quoted"][-1:] for piece in _PIECES.finditer(text) if piece["quoted"])
     return next((last for last in quoted if last in PADS), None)
 
 
 def quote(text: str, pad: str) -> str:
-    """A token as it is written."""
+    """Quote a token if necessary."""
     if text and " " not in text and '"' not in text:
         return text
     escaped = text.replace('"', '\\"')
@@ -123,12 +123,12 @@ def quote(text: str, pad: str) -> str:
 
 
 def write_list(texts: Iterable[str], pad: str) -> str:
-    """Tokens as the text of one token, which is to be quoted in its turn."""
+    """Join tokens as the text of one token, which must be quoted in turn."""
     return " ".join(quote(text, pad) for text in texts)
 
 
 def inner_places(text: str, token: Token) -> list[tuple[int, int]]:
-    """From where to where in `text` each character of a token's text stands, and its padding, if any."""
+    """Return the range in `text` of each character of a token's text and of its padding, if any."""
     places: list[tuple[int, int]] = []
     at = token.start
     inside = False

@@ -1,4 +1,4 @@
-"""What the table of an Okey server checks: a row for each rule."""
+"""The rules that the table of an Okey server checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GAME = "the rules of the game"
 _DEAL = f"{DECK} tiles, one more for who begins; each tile twice, and two jokers"
 
 RULES = (
-    # Who may say this now.
+    # The order of messages.
     Rule(
         "outside-lobby",
         None,
@@ -29,7 +29,7 @@ RULES = (
     Rule(
         "after-end",
         None,
-        "{name} after the end of the game; some servers go on, others close the connection",
+        "{name} after the end of the game; some servers continue, others close the connection",
         "REDY, for another game",
         group="sequence",
         severity="warning",
@@ -38,43 +38,49 @@ RULES = (
         "not-your-turn",
         None,
         "{name}, but it is not this player's turn",
-        "a STAT with his index before it",
+        "a STAT with this player's index before it",
         group="sequence",
     ),
     Rule(
         "must-put",
         "DRAW",
-        "DRAW with {count} tiles: he has drawn already, or begins",
+        "DRAW with {count} tiles: this player has drawn already, or begins",
         "PUTT",
         group="sequence",
     ),
-    Rule("must-draw", "PUTT", "PUTT with {count} tiles: he has not drawn yet", "DRAW", group="sequence"),
+    Rule(
+        "must-draw",
+        "PUTT",
+        "PUTT with {count} tiles: this player has not drawn yet",
+        "DRAW",
+        group="sequence",
+    ),
     Rule(
         "must-draw/turn",
         "PUTT",
-        "PUTT with {count} tiles: he has not drawn yet, or it is not his turn",
-        "DRAW, if it is his turn",
+        "PUTT with {count} tiles: this player has not drawn yet, or it is another player's turn",
+        "DRAW, in this player's turn",
         group="sequence",
     ),
     Rule(
         "unasked",
         None,
-        "{name} answers nothing: no {request} is open",
+        "{name} without an open {request}",
         "{request} before it",
         group="sequence",
     ),
     Rule(
         "unasked/acknowledged",
         None,
-        "{name} acknowledges nothing: no {request} is open",
+        "{name} without an unacknowledged {request}",
         "{request} before it",
         group="sequence",
         severity="warning",
     ),
     # Deals.
     Rule("wrong-deal/count", "STRT", "a deck of {count} tiles", _DEAL),
-    Rule("wrong-deal/tile", "STRT", "{tile} stands {count} times in one deck", _DEAL),
-    # What only shows beside other decks is a warning: where deals race, those may be another deal's.
+    Rule("wrong-deal/tile", "STRT", "{tile} is {count} times in one deck", _DEAL),
+    # Rules that compare several decks give warnings: in a race those may be of different deals.
     Rule(
         "wrong-deal/second",
         "STRT",
@@ -98,7 +104,7 @@ RULES = (
         group="state",
         severity="warning",
         clause=None,
-        unwritten="it contradicts what was told before",
+        unwritten="it contradicts an earlier message",
     ),
     Rule("not-held", "PUTT", "{tile} is put, which this player does not hold", "one of {held}", clause=_GAME),
     Rule("not-held/none", "PUTT", "no tile is put", "one of {held}", clause=_GAME),
@@ -119,7 +125,7 @@ RULES = (
     Rule(
         "joker-colour",
         "PUTT",
-        "{tile} is a joker of another colour than the one held; real servers do nothing with it",
+        "{tile} is a joker of another colour than the one held; real servers ignore it",
         "{jokers}",
         severity="warning",
         clause=_GAME,
@@ -127,7 +133,7 @@ RULES = (
     Rule(
         "no-win",
         None,
-        "the server says that he has won, but his tiles are not all in runs and groups",
+        "the server reports a win, but the tiles are not all in runs and groups",
         f"{DECK} tiles in runs and groups of three or more",
         clause=_GAME,
     ),

@@ -1,4 +1,4 @@
-"""What is counted in Okey: where players draw from, what they put, and who wins."""
+"""Statistics of Okey: stacks drawn from, puts, and wins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _put(event: Event) -> Iterable[Sample]:
 
 
 class _Wins:
-    """Gives how many games a player has won by now, of those that were seen."""
+    """Yields the number of games that a player has won so far, of those captured."""
 
     def __init__(self) -> None:
         self._won: dict[str, int] = {}

@@ -1,9 +1,9 @@
-"""`STAT`: what lies on the exchange stacks and whose turn it is, told to all after each draw and put.
+"""`STAT`: the exchange stacks and the turn, sent to all after each draw and put.
 
-It says more than that: from one to the next it shows who has drawn from where and which tile was put, so a
-game can be followed from one conversation. The specification's server tells it to everybody on the server,
-without a word of which lobby it is about: it is this lobby's if it follows from what this game was before.
-What follows from no game is that of a lobby of which nobody is heard, and is only remembered.
+Consecutive ones also show who has drawn from which stack and which tile was put, so a game can be followed
+from one conversation. The specification's server sends it to all clients of all lobbies, without naming the
+lobby: it is this lobby's if it follows from the state of this game. A status that follows from no game
+belongs to a lobby without captured clients, and is only remembered.
 """
 
 from __future__ import annotations
@@ -11,58 +11,58 @@ from __future__ import annotations
 from typing import Literal
 
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.context import Hall
+from kiebitz.dissectors.protocols.okey.context import OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 from kiebitz.dissectors.protocols.okey.moves import Moves
 from kiebitz.dissectors.protocols.okey.tiles import DECK, SEATS, Slots
 
 Move = Literal["nothing", "drew m", "drew e", "put"]
-"""What leads from one status to the next. A draw from the main stack changes nothing that is told."""
+"""The move from one status to the next. A draw from the main stack changes nothing in it."""
 
 _MAX_ELSEWHERE = 16
 
 
 class Status:
-    """What `STAT` and `+RSTA` mean."""
+    """Handlers of `STAT` and `+RSTA`."""
 
-    def __init__(self, hall: Hall, moves: Moves) -> None:
-        self._hall = hall
+    def __init__(self, context: OkeyContext, moves: Moves) -> None:
+        self._context = context
         self._moves = moves
         self._elsewhere: list[tuple[Slots, int]] = []
-        """The latest statuses of lobbies of which nobody is heard."""
+        """The latest statuses of lobbies without captured clients."""
 
-    def told(self, message: Message, talk: Conversation) -> None:
-        """`STAT`."""
+    def pushed(self, message: Message, conversation: Conversation) -> None:
+        """Handle `STAT`."""
         stacks: Slots = message.fields["exchangestacks"]
         turn: int = message.fields["currentplayeridx"]
-        own = self._own(message, talk)
+        own = self._own(message, conversation)
         others = [
             room.game
-            for room in self._hall.lobbies.values()
+            for room in self._context.lobbies.values()
             if room.game is not None and room.game is not own
         ]
         games = ([own] if own is not None else []) + others
-        if own is not None and own.has_not_begun and self._goes_on_elsewhere(stacks, turn):
+        if own is not None and own.has_not_begun and self._continues_elsewhere(stacks, turn):
             # It may be the first of this game, but it follows from one of another.
             games.remove(own)
         for game in games:
             if self._is_of(message, game, stacks, turn):
                 if game is own:
-                    # Between several lobbies' statuses it is not sure that it is not his turn.
-                    talk.turn = turn if turn == talk.seat or not self._elsewhere else None
+                    # With statuses of several lobbies, another player's turn is not certain.
+                    conversation.turn = turn if turn == conversation.seat or not self._elsewhere else None
                 return
-        if own is None or own not in games or self._may_be_of_others(talk, own, stacks, turn):
-            talk.turn = None
-            if not self._goes_on_elsewhere(stacks, turn):
+        if own is None or own not in games or self._may_be_elsewhere(conversation, own, stacks, turn):
+            conversation.turn = None
+            if not self._continues_elsewhere(stacks, turn):
                 self._elsewhere = [*self._elsewhere, (stacks, turn)][-_MAX_ELSEWHERE:]
             return
-        talk.turn = turn
-        self._tell(message, own, stacks, turn)
+        conversation.turn = turn
+        self._emit(message, own, stacks, turn)
 
-    def asked_for(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+RSTA`: told on request, so it is this client's game."""
-        own = self._own(message, talk)
+    def requested(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle `+RSTA`: sent on request, so it is about this client's game."""
+        own = self._own(message, conversation)
         if own is None:
             return
         message.game_id = own.game.id
@@ -72,118 +72,127 @@ class Status:
         ):
             message.event_id = own.status.id
 
-    def _own(self, message: Message, talk: Conversation) -> OkeyGame | None:
-        """The game that a client plays in; one that is met in its middle is known from now on."""
-        if talk.game is None and not talk.whole and talk.lobby is None and talk.name is None:
-            room = self._hall.lobby(None)
-            talk.game = room.game or self._hall.begin(room, message.ts_ns, False)
-        coming = talk.waiting("JLOB")
-        if talk.game is None and coming is not None and coming.valid:
-            entered = self._hall.lobbies.get(coming.fields["n"])
+    def _own(self, message: Message, conversation: Conversation) -> OkeyGame | None:
+        """Return a client's game; one first seen in its middle is created."""
+        if (
+            conversation.game is None
+            and not conversation.whole
+            and conversation.lobby is None
+            and conversation.name is None
+        ):
+            room = self._context.lobby(None)
+            conversation.game = room.game or self._context.begin(room, message.ts_ns, False)
+        coming = conversation.waiting("JLOB")
+        if conversation.game is None and coming is not None and coming.valid:
+            entered = self._context.lobbies.get(coming.fields["n"])
             return entered.game if entered is not None else None
-        return talk.game
+        return conversation.game
 
     def _is_of(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> bool:
-        """Whether a status is one of this game, told before or new."""
-        hall = self._hall
+        """Return True if a status belongs to this game, as a copy or a new one."""
+        context = self._context
         key = ("status", game.game.id, tuple(stacks), turn)
-        if hall.log.is_copy(message, key):
+        if context.log.is_copy(message, key):
             return True
         if game.has_not_begun and [seat for seat in range(SEATS) if stacks[seat] is not None] == [turn]:
-            # The first put is that of the player before: it was his turn.
+            # The first put is by the player before: that player had the turn.
             game.turn, game.drawn = (turn - 1) % SEATS, True
         if game.turn is None or game.exchange is None:
             return False
         move = _move(game.exchange, game.turn, game.drawn, stacks, turn)
         if move is None or not self._settle(message, game, move, stacks):
             return False
-        self._tell(message, game, stacks, turn)
+        self._emit(message, game, stacks, turn)
         return True
 
     def _settle(self, message: Message, game: OkeyGame, move: Move, stacks: Slots) -> bool:
-        """Make the move that a status shows, if it was not told yet; False if it cannot have been made."""
+        """Emit the move that a status shows, unless that was done; return False if it is impossible."""
         seat = game.turn
         assert seat is not None
         place = game.places[seat]
-        talk = self._hall.conversations.get(place.stream_id) if place.stream_id is not None else None
-        if talk is not None and talk.game is not game:
-            talk = None
+        conversation = (
+            self._context.conversations.get(place.stream_id) if place.stream_id is not None else None
+        )
+        if conversation is not None and conversation.game is not game:
+            conversation = None
         if move == "put":
             tile = stacks[(seat + 1) % SEATS]
-            if game.put == tile or (talk is not None and self._settle_put(message, talk, tile)):
+            if game.put == tile or (
+                conversation is not None and self._settle_put(message, conversation, tile)
+            ):
                 return True
-            if talk is not None and talk.whole:
+            if conversation is not None and conversation.whole:
                 return False
             self._moves.puts(message, game, seat, tile, None, True)
         elif move != "nothing" and not game.drawn:
             top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
-            request = talk.waiting("DRAW") if talk is not None else None
+            request = conversation.waiting("DRAW") if conversation is not None else None
             if request is not None and move == "drew m":
-                # The answer will tell which tile.
+                # The response will contain the tile.
                 return True
-            if talk is not None and talk.whole and request is None:
+            if conversation is not None and conversation.whole and request is None:
                 return move == "drew m"
             event = self._moves.draws(message, game, seat, move[-1], top)
             if request is not None:
                 request.event_id = event.id
         return True
 
-    def _settle_put(self, message: Message, talk: Conversation, tile: str | None) -> bool:
-        """Whether a player whose requests are heard has asked to put this tile: then it is done."""
-        request = talk.waiting("PUTT")
+    def _settle_put(self, message: Message, conversation: Conversation, tile: str | None) -> bool:
+        """Emit the put of this tile if its player has requested it; return False if not."""
+        request = conversation.waiting("PUTT")
         if request is None or request.event_id is not None or request.fields.get("tile") != tile:
             return False
-        self._moves.settle_put(message, talk, request)
+        self._moves.settle_put(message, conversation, request)
         return True
 
-    def _may_be_of_others(self, talk: Conversation, own: OkeyGame, stacks: Slots, turn: int) -> bool:
-        """Whether a status that does not follow may be another lobby's."""
-        if self._hall.knows_places or own.turn is None:
+    def _may_be_elsewhere(self, conversation: Conversation, own: OkeyGame, stacks: Slots, turn: int) -> bool:
+        """Return True if a status that does not follow may be another lobby's."""
+        if self._context.announces_seats or own.turn is None:
             return False
         if own.put is not None and turn == (own.turn + 1) % SEATS and stacks[turn] == own.put:
-            # Something was missed before, but what was put is here.
+            # Something was missed before, but the tile put is here.
             return False
-        # Who was told all of his own game cannot have missed a move of it.
-        return talk.heard_all or bool(self._hall.others) or len(self._hall.lobbies) > 1
+        # With a complete conversation, no move of the own game can be missing.
+        return conversation.is_complete or bool(self._context.others) or len(self._context.lobbies) > 1
 
-    def _goes_on_elsewhere(self, stacks: Slots, turn: int) -> bool:
-        """Whether a status follows from one that was another lobby's."""
+    def _continues_elsewhere(self, stacks: Slots, turn: int) -> bool:
+        """Return True if a status follows from one of another lobby."""
         for number, (before, turn_before) in enumerate(self._elsewhere):
             if _move(before, turn_before, False, stacks, turn) is not None:
                 self._elsewhere[number] = (stacks, turn)
                 return True
         return False
 
-    def _tell(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> None:
-        hall = self._hall
+    def _emit(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> None:
+        context = self._context
         if turn != game.turn:
             if game.turn is not None and game.places[game.turn].count is None:
                 game.places[game.turn].count = DECK
             game.drawn, game.draw, game.put = False, None, None
         game.exchange, game.turn = stacks, turn
-        hall.put_in(game, [*stacks], "exchange")
-        hall.put_in(game, turn, "turn")
-        hall.put_in(game, None, "inferred")
+        context.set_in_game(game, [*stacks], "exchange")
+        context.set_in_game(game, turn, "turn")
+        context.set_in_game(game, None, "inferred")
         if any(place.deck is None for place in game.places if place.stream_id is not None):
-            hall.put_in(game, ["decks"], "unknown")
+            context.set_in_game(game, ["decks"], "unknown")
         else:
-            hall.put_in(game, None, "unknown")
+            context.set_in_game(game, None, "unknown")
         name = game.places[turn].name
         data = {"exchange": stacks, "turn": turn, "name": name}
-        event = hall.emit_of(message, "status", name, data, game.game)
+        event = context.emit_of(message, "status", name, data, game.game)
         game.status, game.status_stream = event, message.stream.id
-        hall.log.add(message.stream.id, ("status", game.game.id, tuple(stacks), turn), event)
+        context.log.add(message.stream.id, ("status", game.game.id, tuple(stacks), turn), event)
 
 
 def _move(before: Slots, turn_before: int, drawn: bool, stacks: Slots, turn: int) -> Move | None:
-    """What leads from a status to the next; None if no one move does."""
+    """Return the move from one status to the next; None if no single move leads there."""
     changed = [seat for seat in range(SEATS) if before[seat] != stacks[seat]]
     if turn == turn_before:
         if not changed:
             return "nothing" if drawn else "drew m"
         return "drew e" if changed == [turn] else None
     following = (turn_before + 1) % SEATS
-    # The same tile twice on one stack looks like nothing at all.
+    # The same tile twice on one stack shows no change.
     if turn == following and changed in ([], [following]) and stacks[following] is not None:
         return "put"
     return None

@@ -1,7 +1,7 @@
 """The Okey table: from messages to players, lobbies, deals, draws, puts and wins.
 
-What a message means is told by `lobby.py`, `chat.py`, `deals.py`, `moves.py` and `status.py`; here each is
-tied to the request that it answers, or counted as a push that wants an acknowledgement.
+`lobby.py`, `chat.py`, `deals.py`, `moves.py` and `status.py` handle the messages; this module matches
+responses with requests, and acknowledgements with pushes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.okey.chat import Chat
-from kiebitz.dissectors.protocols.okey.context import Hall
+from kiebitz.dissectors.protocols.okey.context import OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.deals import Deals
 from kiebitz.dissectors.protocols.okey.lobby import Lobbies
@@ -21,10 +21,10 @@ from kiebitz.dissectors.protocols.okey.status import Status
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")
-"""What gets a response at the wrong time even if it is not right in itself; all else gets none."""
+"""Requests that get a response at the wrong time even if they are invalid."""
 
 _NEEDED = ("JLOB", *_REFUSED)
-"""Whose arguments tell what the response is about; all of them are short."""
+"""Requests whose arguments are needed to interpret the response; all of them are short."""
 
 _CLAUSE = "Einige Eigenheiten unseres Protokolls"
 
@@ -33,13 +33,13 @@ class OkeyTable(GameTable):
     """One Okey server: its players, its lobbies, and the games in them."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._hall = hall = Hall(info, ids, findings)
-        super().__init__(hall)
-        self._chat = Chat(hall)
-        self._moves = Moves(hall)
-        self._deals = Deals(hall, self._moves)
-        self._lobbies = lobbies = Lobbies(hall)
-        status = Status(hall, self._moves)
+        self._context = context = OkeyContext(info, ids, findings)
+        super().__init__(context)
+        self._chat = Chat(context)
+        self._moves = Moves(context)
+        self._deals = Deals(context, self._moves)
+        self._lobbies = lobbies = Lobbies(context)
+        status = Status(context, self._moves)
         self._responses: dict[str, Callable[[Message, Conversation, Request | None], None]] = {
             "+LOGI": lobbies.logged_in,
             "+NAME": lobbies.renamed,
@@ -48,102 +48,102 @@ class OkeyTable(GameTable):
             "+JLOB": lobbies.joined,
             "+LLOB": lobbies.left_lobby,
             "+RNAM": lobbies.places,
-            "+RSTA": status.asked_for,
+            "+RSTA": status.requested,
             "+LOGO": lobbies.logged_out,
             "+REDY": lobbies.ready,
             "+DRAW": self._moves.drew,
             "+PUTT": self._moves.put,
             "+WINC": self._moves.cheated,
-            "+CATC": self._chat.said,
+            "+CATC": self._chat.confirmed,
         }
         self._pushes: dict[str, Callable[[Message, Conversation], None]] = {
-            "STAT": status.told,
+            "STAT": status.pushed,
             "PWIN": self._deals.won,
             "EMPT": self._deals.drawn_game,
-            "JOND": lobbies.somebody_joins,
-            "LEFT": lobbies.somebody_leaves,
+            "JOND": lobbies.player_joins,
+            "LEFT": lobbies.player_leaves,
             "NAMS": lobbies.places,
-            "CATS": self._chat.heard,
+            "CATS": self._chat.received,
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        talk = self._hall.conversation(message.stream)
-        self._hall.note_dialect(message, row)
+        conversation = self._context.conversation(message.stream)
+        self._context.note_dialect(message, row)
         if message.direction == "s2c" and b'%"' in frame:
-            self._hall.note_once(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
+            self._context.note_once(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
         if message.direction == "c2s":
-            self._from_client(message, row, valid, talk, frame)
+            self._from_client(message, row, valid, conversation, frame)
         elif not valid:
-            self._hall.lose_sight(talk)
+            self._context.mark_unknown(conversation)
         elif message.name.startswith("+"):
-            self._response(message, row, talk)
+            self._response(message, row, conversation)
         else:
-            talk.pushed[message.name] += 1
+            conversation.pushed[message.name] += 1
             if message.name == "STRT":
-                self._deals.dealt(message, row, talk, frame)
+                self._deals.dealt(message, row, conversation, frame)
             elif message.name in self._pushes:
-                self._pushes[message.name](message, talk)
+                self._pushes[message.name](message, conversation)
 
     def _from_client(
-        self, message: Message, row: MessageType, valid: bool, talk: Conversation, frame: bytes
+        self, message: Message, row: MessageType, valid: bool, conversation: Conversation, frame: bytes
     ) -> None:
         if message.name.startswith("+"):
-            self._acknowledged(message, row, talk)
+            self._acknowledged(message, row, conversation)
             return
-        doubtful = valid and not self._moves.may_ask(message, row, talk, frame)
+        doubtful = valid and not self._moves.check_request(message, row, conversation, frame)
         if valid or message.name in _REFUSED:
             fields = message.fields if message.name in _NEEDED else {}
-            talk.asks(Request(message.name, fields, valid, doubtful))
+            conversation.add_request(Request(message.name, fields, valid, doubtful))
 
-    def _acknowledged(self, message: Message, row: MessageType, talk: Conversation) -> None:
+    def _acknowledged(self, message: Message, row: MessageType, conversation: Conversation) -> None:
         name = message.name[1:]
-        if talk.pushed[name]:
-            talk.pushed[name] -= 1
-        elif talk.whole:
-            self._hall.flaw(
+        if conversation.pushed[name]:
+            conversation.pushed[name] -= 1
+        elif conversation.whole:
+            self._context.flaw(
                 message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name
             )
 
-    def _response(self, message: Message, row: MessageType, talk: Conversation) -> None:
-        request = talk.answered(message.name[1:], _is_refusal(message))
+    def _response(self, message: Message, row: MessageType, conversation: Conversation) -> None:
+        request = conversation.answered(message.name[1:], _is_refusal(message))
         if request is None:
-            # What it answers was not seen; he may have come back to a game that was dealt before.
-            talk.since_deal = False
-        if request is None and talk.whole:
-            self._hall.flaw(
+            # The request was not seen; the client may have rejoined a game dealt before.
+            conversation.since_deal = False
+        if request is None and conversation.whole:
+            self._context.flaw(
                 message, "unasked", clause=row.clause, name=message.name, request=message.name[1:]
             )
         if message.name in self._responses:
-            self._responses[message.name](message, talk, request)
+            self._responses[message.name](message, conversation, request)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        # What a client has not said right gets no response; of the server, something is not known.
+        # An invalid request gets no response; an unreadable message of the server is missing.
         if direction == "s2c":
-            self._hall.lose_sight(self._hall.conversation(stream))
+            self._context.mark_unknown(self._context.conversation(stream))
 
     def missing(self, stream: Stream, direction: Direction) -> None:
-        talk = self._hall.conversation(stream)
+        conversation = self._context.conversation(stream)
         if direction == "s2c":
-            self._hall.lose_sight(talk)
+            self._context.mark_unknown(conversation)
         else:
-            talk.unsure()
+            conversation.unsure()
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        talk = self._hall.conversations.get(stream.id)
-        if talk is not None:
+        conversation = self._context.conversations.get(stream.id)
+        if conversation is not None:
             assert stream.close_reason is not None
-            # While he is still among the conversations, his name is known to be his.
-            self._lobbies.goes(None, talk, stream.close_reason, ts_ns)
-            del self._hall.conversations[stream.id]
-        # That he has gone was logged as told on his stream.
-        self._hall.log.forget(stream.id)
+            # While the conversation is registered, its name is known to be in use.
+            self._lobbies.leave_server(None, conversation, stream.close_reason, ts_ns)
+            del self._context.conversations[stream.id]
+        # The leave was logged as received on this stream.
+        self._context.log.forget(stream.id)
         self._chat.forget(stream.id)
-        if not self._hall.conversations:
-            self._hall.log.clear()
+        if not self._context.conversations:
+            self._context.log.clear()
             self._chat.clear()
 
 
 def _is_refusal(message: Message) -> bool:
-    """Whether a response may answer a request that was not right in itself."""
+    """Return True if a response may answer an invalid request."""
     fields = message.fields
     return message.name[1:] in _REFUSED and not (fields.get("tile") or fields.get("valid"))

@@ -1,8 +1,8 @@
-"""Okey's tiles: 1 to 13 in four colours twice, and two jokers; and what a winning deck is.
+"""Okey's tiles, 1 to 13 in four colours twice and two jokers, and the check of winning decks.
 
-A tile is written `4:BLUE`. The number 0 is the joker, in whatever colour (the specification's table of
+A tile is written `4:BLUE`. The number 0 is the joker, in any colour (the specification's table of
 parameters). A winning deck has 14 tiles, in runs (one colour, consecutive numbers) and groups (one number,
-different colours) of three or more; the specification leaves that to those who know the game.
+different colours) of three or more; the specification omits this rule.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ COLOURS = ("RED", "BLUE", "YELLOW", "BLACK")
 HIGHEST = 13
 JOKER = "0"
 OF_EACH = 2
-"""So many of each tile, and so many jokers, are in the pack of 106."""
+"""Number of copies of each tile, and of jokers, in the pack of 106."""
 
 DECK = 14
-"""Tiles in a deck; a player whose turn it is has one more."""
+"""Tiles in a deck; the player whose turn it is has one more."""
 
 SLOTS = 24
 """Places on a player's rack; the specification has 20, real programs 24."""
@@ -26,10 +26,10 @@ SLOTS = 24
 SEATS = 4
 
 _SHORTEST = 3
-"""A run or a group has at least so many tiles."""
+"""Minimum number of tiles in a run or a group."""
 
 Slots = list[str | None]
-"""A rack: a tile or nothing in each place."""
+"""A rack: a tile or None in each place."""
 
 
 def is_joker(tile: str) -> bool:
@@ -37,35 +37,35 @@ def is_joker(tile: str) -> bool:
 
 
 def kind(tile: str) -> str:
-    """What a tile counts as: jokers are all alike."""
+    """Return a tile's kind: all jokers are equal."""
     return JOKER if is_joker(tile) else tile
 
 
 def tiles(deck: Iterable[str | None]) -> list[str]:
-    """A rack's tiles without its empty places."""
+    """Return a rack's tiles without its empty places."""
     return [tile for tile in deck if tile is not None]
 
 
 def counted(deck: Iterable[str | None]) -> Counter[str]:
-    """How many of each kind a rack has."""
+    """Count the tiles of each kind on a rack."""
     return Counter(kind(tile) for tile in deck if tile is not None)
 
 
 def is_won(deck: Sequence[str | None]) -> bool:
-    """Whether all 14 tiles can be laid out in runs and groups; after 13 a run may go on with 1."""
+    """Return True if all 14 tiles can be arranged in runs and groups; in a run 1 may follow 13."""
     held = counted(deck)
     if held.total() != DECK:
         return False
     jokers = held.pop(JOKER, 0)
     if any(count > OF_EACH for count in held.values()) or jokers > OF_EACH:
-        # No pack has that; and what follows may take its time with it.
+        # Impossible with one pack; and the search could take long.
         return False
     return _can_be_laid(frozenset(held.items()), jokers)
 
 
 @cache
 def _formations() -> tuple[frozenset[str], ...]:
-    """Every run and group of three to five tiles: longer ones are made of these."""
+    """Return every run and group of three to five tiles: longer ones are composed of these."""
     found = {
         frozenset(f"{number % HIGHEST + 1}:{colour}" for number in range(start, start + length))
         for colour in COLOURS
@@ -85,7 +85,7 @@ def _formations_with(tile: str) -> tuple[frozenset[str], ...]:
 
 
 def _can_be_laid(held: frozenset[tuple[str, int]], jokers: int) -> bool:
-    """Whether all of these tiles can be laid out; each formation tried holds the first of them."""
+    """Return True if all of these tiles can be arranged; each formation tried contains the first of them."""
     seen: set[tuple[frozenset[tuple[str, int]], int]] = set()
     open_: list[tuple[frozenset[tuple[str, int]], int]] = [(held, jokers)]
     while open_:
@@ -95,7 +95,7 @@ def _can_be_laid(held: frozenset[tuple[str, int]], jokers: int) -> bool:
         seen.add(state)
         rest, left = state
         if not rest:
-            # Jokers that are left over lengthen any formation: five are never short of a place.
+            # Remaining jokers extend any formation: there is always room for five.
             return True
         open_.extend(_without_one_formation(rest, left))
     return False

@@ -1,7 +1,7 @@
-"""The view of an Okey table: four players with their racks, and between each two an exchange stack.
+"""The view of an Okey table: four players with their racks, and exchange stacks between neighbours.
 
-Players keep their places: at the bottom sits the first whose rack is known, the others follow clockwise in
-the order of play. Without a game there are the lobbies and their players.
+Players keep their places: the first one with a known rack is at the bottom, the others follow clockwise in
+the order of play. Without a game, the view has the lobbies and their players.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _LobbyKey = Annotated[str, msgspec.Meta(pattern="^-?[0-9]{1,15}$")]
 
 
 def view_of(scene: Scene) -> View:
-    """Return the view of the game that is on, or of the lobbies."""
+    """Return the view of the current game, or of the lobbies."""
     number, part, events = valid_game(scene, _TYPES, _DATA)
     players = valid_items(scene.state.get("players"), _Player)
     if not number:
@@ -117,7 +117,7 @@ def _seat(part: _Part, names: Sequence[str], seat: int, to_move: bool, events: S
 
 def _hand(deck: _Slots, drawn: str | None) -> Hand:
     places = [None if name is None else tile(name) for name in deck]
-    # Of two tiles that are alike nobody can say which was drawn; the first stands for both.
+    # Of two equal tiles it is unknown which was drawn; the first is marked.
     marked = deck.index(drawn) if drawn is not None and drawn in deck[:SLOTS] else None
     return Hand(tuple(places + [None] * (SLOTS - len(places))), 0, is_rack=True, drawn=marked)
 
@@ -129,7 +129,7 @@ def _pile(part: _Part, names: Sequence[str], seat: int, put: Event | None) -> Pi
     if stacks is None:
         return Pile(label, is_known=False)
     top = stacks[seat]
-    # Until the server has told the stacks anew, another tile lies there.
+    # Until the next status, another tile lies there.
     fresh = put is not None and (put.data["seat"] + 1) % SEATS == seat and top == put.data["tile"] is not None
     return Pile(label, (tile(top),) if top is not None else (), fresh=fresh)
 
@@ -141,13 +141,13 @@ def tile(name: str) -> Tile:
 
 
 def _just_put(events: Sequence[Event]) -> Event | None:
-    """Return the put that happened last in a game, until the server tells whose turn is next."""
+    """Return the last put of a game, until the next turn is announced."""
     latest = events[-1] if events else None
     return latest if latest is not None and latest.kind == "put" and latest.data["valid"] else None
 
 
 def _seat_to_move(part: _Part, events: Sequence[Event]) -> int | None:
-    """Return whose turn it is. Before the first turn is told, it is the seat that was dealt one tile more."""
+    """Return whose turn it is; before the first status, that of the seat with an extra tile."""
     if "winner" in part or "drawn_game" in part or _just_put(events) is not None:
         return None
     turn: int | None = part.get("turn")
@@ -173,7 +173,7 @@ def _story(part: _Part, events: Sequence[Event], names: Sequence[str]) -> tuple[
 
 
 def _not_known(part: _Part) -> str:
-    """Return what should be known and is not; empty if there is nothing."""
+    """Return the parts that should be known and are not; empty if there are none."""
     unknown = []
     if any("name" not in _about(part, seat) for seat in range(SEATS)):
         unknown.append("names")
@@ -188,7 +188,7 @@ def _about(part: _Part, seat: int) -> dict[str, Any]:
 
 
 def _lobbies(scene: Scene, players: dict[str, Any]) -> View:
-    """Return the lobbies with their players, and who is in none."""
+    """Return the lobbies with their players, and the players in none."""
     lobbies = valid_items(scene.state.get("lobbies"), _Lobby, _LobbyKey)
     groups = []
     for number in sorted(lobbies, key=int):

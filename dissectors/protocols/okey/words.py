@@ -1,4 +1,4 @@
-"""The words for Okey's tiles, stacks and ways to leave: in sentences and in pictures."""
+"""The words for Okey's tiles and stacks, in sentences and in views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tile_words(tile: Any) -> str:
     if not isinstance(tile, str):
         return UNKNOWN
     if is_joker(tile):
-        # The colour that the protocol gives it means nothing.
+        # The joker's colour in the protocol has no meaning.
         return "joker"
     number, _, colour = tile.partition(":")
     return f"{colour.lower()} {number}" if colour in COLOURS else tile

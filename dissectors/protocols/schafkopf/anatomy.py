@@ -1,21 +1,21 @@
-"""Which nonterminals of the EBNF took which lines of a Paket. Each line has its line feed with it."""
+"""The annotated bytes of a Paket: nonterminals of the EBNF and their lines, each with its line feed."""
 
 from __future__ import annotations
 
 from itertools import accumulate
 
+from kiebitz.dissectors.grammar.delimited_codec import AFTER_A_FLAW
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.schafkopf.grammar import END, Nonterminal, line_count, notation
-from kiebitz.dissectors.protocols.schafkopf.paket import first_wrong, read_lines, reading
+from kiebitz.dissectors.protocols.schafkopf.paket import first_wrong, lines_of, read_lines
 
 _SURPLUS = "surplus: readers ignore it"
-_AFTER_A_FLAW = "not read: what stands before it is wrong"
 
 
 def anatomy(frame: bytes, decoded: Decoded) -> tuple[Piece, ...]:
-    """The pieces of a Paket, from what was decoded of it."""
+    """Return the annotated bytes of a decoded Paket."""
     pieces = Pieces(frame)
     if decoded.row is None:
         pieces.take_any(len(frame), *not_understood(decoded))
@@ -25,7 +25,7 @@ def anatomy(frame: bytes, decoded: Decoded) -> tuple[Piece, ...]:
 
 
 class _Walk:
-    """Goes through the lines of a Paket of which it is known what it is."""
+    """A traversal of the lines of a Paket of a known row."""
 
     def __init__(self, frame: bytes, decoded: Decoded, pieces: Pieces) -> None:
         assert decoded.row is not None
@@ -38,14 +38,13 @@ class _Walk:
         wrong = None if self._is_valid else first_wrong(self._row, body)
         self._count = len(body)
         self._first_wrong = self._count if wrong is None else wrong.first
-        """So many lines behind the flag are what the row has there, as far as it goes."""
+        """Number of lines after the flag that fit the row."""
         self._last_wrong = -1 if wrong is None else wrong.last
 
     def take(self) -> None:
-        """Take all of it."""
         row, pieces = self._row, self._pieces
         self._lines(0, "name", notation(row))
-        for name, kind, start, _ in reading(row).fields:
+        for name, kind, start, _ in lines_of(row).fields:
             if start < self._count and start <= self._first_wrong:
                 self._field(kind, start, (name,))
         body_end = self._ends[self._count]
@@ -53,16 +52,16 @@ class _Walk:
             pieces.take_any(body_end, "ignored", _SURPLUS)
         else:
             is_all_read = self._first_wrong >= min(line_count(row), self._count)
-            pieces.take_any(body_end, "unread", "not understood" if is_all_read else _AFTER_A_FLAW)
+            pieces.take_any(body_end, "unread", "not understood" if is_all_read else AFTER_A_FLAW)
         if self._is_ended:
             self._lines(self._count + 1, "markup", f'"{END}"')
 
     def _lines(self, last: int, kind: Kind, production: str, path: Path = ()) -> None:
-        """Take the lines up to this one, the flag being 0."""
+        """Take the lines up to this one; the flag is line 0."""
         self._pieces.take(self._ends[last], kind, production, path)
 
     def _field(self, kind: Nonterminal, at: int, path: Path) -> None:
-        """Take a nonterminal that begins on a line behind the flag, counted from 0."""
+        """Take a nonterminal that begins on a line after the flag, counted from 0."""
         if kind.lines == 1:
             self._terminal(kind, at, path)
             return
@@ -77,7 +76,7 @@ class _Walk:
                     self._field(kind.part, start, (*path, number))
 
     def _terminal(self, kind: Nonterminal, at: int, path: Path, symbol: str | None = None) -> None:
-        """Take a line of its own; where its value is that of several lines, it goes by its symbol."""
+        """Take a single line; as a part of a value of several lines, it is named by its symbol."""
         if at < min(self._first_wrong, self._count):
             self._lines(at + 1, "field", *((kind.title, path) if symbol is None else (symbol, ())))
         elif at == self._first_wrong and at < self._count:

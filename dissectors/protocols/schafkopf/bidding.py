@@ -1,4 +1,4 @@
-"""From the first three cards to who plays what: knocks, bids, a Hochzeit, the declared mode, Kontra."""
+"""The messages before the first card: knocks, bids, a Hochzeit, the declared mode, Kontra."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Rou
 
 
 class Bidding:
-    """What a table's messages before the first card mean. Each method takes one message."""
+    """Handlers of a table's messages before the first card."""
 
     def __init__(self, rounds: Rounds, hands: Hands) -> None:
         self._rounds = rounds
@@ -33,7 +33,7 @@ class Bidding:
     def geklopft(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["geklopft"]
-        if not self._rounds.told_before(message, conversation, played, tuple(answers)):
+        if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(answers)):
             self._rounds.advance(played, "bidding")
             self._all_answers(message, played, answers, played.knocks, "knocks", "knocked")
 
@@ -46,15 +46,17 @@ class Bidding:
         key: str,
         kind: str,
     ) -> None:
-        """The server tells everybody's answers to a question."""
+        """Handle the answers of all players to a question."""
         self._compare(message, played, said, answers)
         seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
         names = [played.who(seat) for seat in seats]
-        self._rounds.put_in(played, names, key)
-        self._rounds.told(message, played, tuple(answers), kind, None, {"seats": seats, "names": names})
+        self._rounds.set_in_round(played, names, key)
+        self._rounds.emit_broadcast(
+            message, played, tuple(answers), kind, None, {"seats": seats, "names": names}
+        )
 
     def _compare(self, message: Message, played: Round, said: dict[int, str], told: list[str]) -> None:
-        """What the server tells of the answers must be what was answered."""
+        """Check that the server repeats the answers as they were given."""
         for seat, answer in said.items():
             if told[seat] != answer:
                 self._rounds.flaw(
@@ -70,13 +72,13 @@ class Bidding:
         played = self._rounds.playing(conversation, message.ts_ns)
         best: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or best == "HOCHZEIT"
-        told = played.told.get(f"{message.name} {best}")
+        told = played.broadcasts.get(f"{message.name} {best}")
         if told is not None:
             message.event_id = told[1]
             return
-        self._rounds.put_in(played, best, "best_bid")
+        self._rounds.set_in_round(played, best, "best_bid")
         event = self._rounds.emit_of(message, "best_bid", None, {"mode": best}, played.game)
-        played.told[f"{message.name} {best}"] = (best, event.id)
+        played.broadcasts[f"{message.name} {best}"] = (best, event.id)
 
     def bids(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
@@ -86,7 +88,7 @@ class Bidding:
         who = played.who(seat)
         if seat is not None:
             played.bids[seat] = bid
-            self._rounds.put_in(played, bid, "private", str(who), "bid")
+            self._rounds.set_in_round(played, bid, "private", str(who), "bid")
             hand = played.dealt.get(seat)
             if bid == "SI" and hand is not None and set(hand) != SI:
                 self._rounds.flaw(message, "no-si", cards=", ".join(sorted(SI)))
@@ -125,33 +127,35 @@ class Bidding:
         played = self._rounds.playing(conversation, message.ts_ns)
         player: int = message.fields["spieler"]
         partner: int = message.fields["mitspieler"]
-        if self._rounds.told_before(message, conversation, played, (player, partner)):
+        if self._rounds.is_broadcast_copy(message, conversation, played, (player, partner)):
             return
         who = played.who(player)
         if played.bids.get(player) == "NICHTS":
             self._rounds.flaw(message, "wrong-player/bid", named=who)
         played.player = player
-        self._rounds.put_in(played, who, "player")
+        self._rounds.set_in_round(played, who, "player")
         self._rounds.known(played, "player")
         if partner != NOBODY:
             self._hands.partner(played, partner)
-        self._rounds.told(message, played, (player, partner), "player", who, {"seat": player, "name": who})
+        self._rounds.emit_broadcast(
+            message, played, (player, partner), "player", who, {"seat": player, "name": who}
+        )
 
     def modus(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
         name: str = message.fields["modus"]
-        if self._rounds.told_before(message, conversation, played, name):
+        if self._rounds.is_broadcast_copy(message, conversation, played, name):
             return
         played.play.mode = mode(name)
-        self._rounds.put_in(played, name, "mode")
+        self._rounds.set_in_round(played, name, "mode")
         self._rounds.advance(played, "playing")
         if not name.startswith(("SAUSPIEL", "HOCHZEIT")):
             self._rounds.known(played, "partner")
         if name == "HOCHZEIT":
             self._hands.exchange(played)
-        self._hands.see_called(played)
+        self._hands.find_called(played)
         data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
-        self._rounds.told(message, played, name, "declared", played.who(played.player), data)
+        self._rounds.emit_broadcast(message, played, name, "declared", played.who(played.player), data)
 
     def says_kontra(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
@@ -163,5 +167,5 @@ class Bidding:
     def kontra(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["kontra"]
-        if not self._rounds.told_before(message, conversation, played, tuple(answers)):
+        if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(answers)):
             self._all_answers(message, played, answers, played.kontras, "kontra", "kontra")

@@ -1,7 +1,7 @@
-"""The short pack of 24 cards and the rules of play: trumps by mode, who wins a trick, what must be followed.
+"""The short pack of 24 cards and the rules of play: trumps by mode, winner of a trick, suits to follow.
 
-A card is written `FARBE WERT`, such as `EICHEL SAU`. Nothing of this is in the specification, which leaves
-the rules of the game to those who know it; what real servers do agrees with them.
+A card is written `FARBE WERT`, such as `EICHEL SAU`. The specification omits the rules of the game; the
+behaviour of real servers agrees with these.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ PACK = frozenset(f"{farbe} {wert}" for farbe in FARBEN for wert in WERTE)
 HAND = 6
 SEATS = 4
 NOBODY = 4
-"""Stands in messages where there is no seat to name."""
+"""Used in messages instead of a seat."""
 
 _POINTS = {"SAU": 11, "ZEHN": 10, "KONIG": 4, "OBER": 3, "UNTER": 2, "NEUN": 0}
 TO_WIN = 61
-"""Points of 120 with which the player and his partner win."""
+"""Points of 120 that the player's party needs to win."""
 
 _IN_SUIT = ("SAU", "ZEHN", "KONIG", "OBER", "UNTER", "NEUN")
-"""High to low; Ober and Unter only where they are no trumps."""
+"""High to low; Ober and Unter only if they are no trumps."""
 
 SI = frozenset({*(f"{farbe} OBER" for farbe in FARBEN), "EICHEL UNTER", "GRAS UNTER"})
 """The six highest trumps: the only hand that is a Sie."""
@@ -44,12 +44,12 @@ MODI = (
 
 
 def points(cards: Iterable[str]) -> int:
-    """What cards count together; the whole pack counts 120."""
+    """Return the sum of the cards' points; the whole pack has 120."""
     return sum(_POINTS[card.partition(" ")[2]] for card in cards)
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """What is played: `trumps` from high to low; `called` is the Sau whose holder is the partner.
+    """A kind of game: `trumps` from high to low; `called` is the Sau whose holder is the partner.
 
     In a `du` the player declares to take every trick.
     """
@@ -60,30 +60,30 @@ class Mode(msgspec.Struct, frozen=True):
     du: bool
 
     def suit(self, card: str) -> str:
-        """What must be followed when this card is led: its Farbe, or TRUMPF."""
+        """Return the suit to follow when this card is led: its Farbe, or TRUMPF."""
         return "TRUMPF" if card in self.trumps else card.partition(" ")[0]
 
     def winner(self, cards: Sequence[str]) -> int:
-        """Which of the cards, in the order played, takes the trick (counted from 0)."""
+        """Return which of the cards, in the order played, takes the trick (counted from 0)."""
         led = self.suit(cards[0])
         return min(range(len(cards)), key=lambda place: self._rank(cards[place], led))
 
     def _rank(self, card: str, led: str) -> int:
-        """The lower, the stronger."""
+        """Return a number that is lower for stronger cards."""
         if card in self.trumps:
             return self.trumps.index(card)
         farbe, _, wert = card.partition(" ")
         return 100 + _IN_SUIT.index(wert) if farbe == led else 1000
 
     def must_follow(self, led: str, hand: Iterable[str]) -> list[str]:
-        """The cards of a hand that can be played on the card `led`; all are free if this is empty."""
+        """Return the cards of a hand that follow the card `led`; if there are none, any card is allowed."""
         wanted = self.suit(led)
         return [card for card in hand if self.suit(card) == wanted]
 
 
 @lru_cache(maxsize=64)
 def mode(name: str) -> Mode:
-    """The rules of a Modus of the specification."""
+    """Return the rules of a Modus of the specification."""
     du = name.lower().endswith("du")
     kind = name[:-2] if du else name
     ober = tuple(f"{farbe} OBER" for farbe in FARBEN)

@@ -1,6 +1,6 @@
-"""Pakete to messages and back.
+"""The codec of Pakete.
 
-Of several rows with one flag the first whose fields fit is taken. What is wrong is told by `flaws.py`.
+Of several rows with one flag, the first one whose fields fit is used. `violations.py` describes errors.
 """
 
 from __future__ import annotations
@@ -16,14 +16,6 @@ from kiebitz.dissectors.grammar.patching import Place, changed_fields
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.anatomy import anatomy
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, SEATS
-from kiebitz.dissectors.protocols.schafkopf.flaws import (
-    any_flag,
-    cut_short,
-    flawed,
-    no_paket,
-    slip_of_end,
-    surplus,
-)
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY,
     EMPTY_SPELLINGS,
@@ -35,23 +27,31 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     terminals,
 )
 from kiebitz.dissectors.protocols.schafkopf.paket import (
-    Reading,
+    RowLines,
     closest_row,
     first_wrong,
     is_line,
+    lines_of,
     place_of,
     read_lines,
-    reading,
-    readings,
-    spelt_as_in,
+    rows_of_length,
+    spelled_as_in,
+)
+from kiebitz.dissectors.protocols.schafkopf.violations import (
+    any_flag,
+    cut_short,
+    invalid_paket,
+    misspelled_end,
+    surplus,
+    unknown_lines,
 )
 
 _FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
-"""Which of a MODEL's cards is the first of each field."""
+"""The first card of each field of a MODEL."""
 
 
-def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
-    """The message of a row whose fields fit. Raises Mismatch if they do not."""
+def _decode_row(frame: bytes, read: RowLines, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
+    """Return the message of a row. Raises Mismatch if the fields do not fit."""
     fields = {
         name: kind.decode(body[start] if end - start == 1 else "\n".join(body[start:end]))
         for name, kind, start, end in read.fields
@@ -61,8 +61,8 @@ def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, 
     return Decoded(read.row, fields, to_json(fields), True, notes)
 
 
-def _remarks(frame: bytes, read: Reading, body: Sequence[str]) -> list[Flaw]:
-    """Notes on values that are allowed, but unusual."""
+def _remarks(frame: bytes, read: RowLines, body: Sequence[str]) -> list[Flaw]:
+    """Return notes on values that are valid, but unusual."""
     notes = []
     for name, kind, start, end in read.remarkable:
         remark = kind.remark("\n".join(body[start:end]))
@@ -85,25 +85,25 @@ def _remarks(frame: bytes, read: Reading, body: Sequence[str]) -> list[Flaw]:
 
 
 def _without_end(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
-    """A Paket that another one follows, or the like of a Paket."""
+    """Decode a Paket that is followed by another one, or lines that resemble a Paket."""
     rows = GRAMMAR.rows_named(direction, lines[0][1:]) if lines[0][:1] == "!" else ()
     if not rows:
-        return no_paket(frame, lines, direction)
+        return unknown_lines(frame, lines, direction)
     body = lines[1:]
-    return flawed(frame, closest_row(rows, body), body, ended=False)
+    return invalid_paket(frame, closest_row(rows, body), body, ended=False)
 
 
 def _in_flag(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
-    """The beginning of a flag, or of what is none."""
+    """Decode the incomplete line of a flag, or of an unknown one."""
     begun = lines[0]
     if not any(f"!{name}".startswith(begun) for name in GRAMMAR.names(direction)):
-        return no_paket(frame, lines, direction)
-    # Real servers are often gone before they have said all of it.
+        return unknown_lines(frame, lines, direction)
+    # Real servers often close the connection before the flag is complete.
     return cut_short(frame, None, any_flag(direction), harmless="!BEENDEN".startswith(begun))
 
 
 def _what_follows(rows: Sequence[MessageType], body: Sequence[str]) -> str:
-    """What the rows that fit so far have on the next line."""
+    """Return the expected next line, by the rows that fit so far."""
     fitting = [row for row in rows if line_count(row) >= len(body) and first_wrong(row, body) is None]
     titles = [line.title for row in fitting for line in terminals(row)[len(body) : len(body) + 1]]
     if not fitting or any(line_count(row) == len(body) for row in fitting):
@@ -120,9 +120,9 @@ def _without_line_end(frame: bytes, whole: Decoded) -> Decoded:
 def card_place(
     direction: Direction, fields: Mapping[str, Any], length: int, field: str, place: int
 ) -> tuple[int, int]:
-    """Where in a MODEL of `length` bytes a card of one of its fields stands: offset and length in bytes.
+    """Return offset and length in bytes of a card in one of the fields of a MODEL of `length` bytes.
 
-    Worked out from what was decoded: the length tells which line ends it has, and how § is spelt.
+    Computed from the decoded fields: the length shows the line ends used, and the spelling of §.
     """
     lines = SchafkopfCodec().encode("MODEL", direction, fields).decode().split("\n")[:-1]
     empty = lines.count(EMPTY)
@@ -137,10 +137,9 @@ def card_place(
 
 
 class SchafkopfCodec(Codec):
-    """Pakete: a flag, lines, and the end."""
+    """The codec of Pakete: a flag, lines, and the end."""
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """What a Paket says; see `Codec.decode`."""
         lines, habits = read_lines(frame)
         name = lines[0][1:] if lines[0][:1] == "!" else ""
         body = lines[1:]
@@ -148,31 +147,29 @@ class SchafkopfCodec(Codec):
             if not body or body[-1] != END:
                 return _without_end(frame, lines, direction)
             del body[-1]
-        for fitting in readings(direction, name, len(body)):
+        for fitting in rows_of_length(direction, name, len(body)):
             try:
-                return _sound(frame, fitting, body, habits)
+                return _decode_row(frame, fitting, body, habits)
             except Mismatch:
                 continue
         rows = GRAMMAR.rows_named(direction, name)
         if not rows:
-            return no_paket(frame, lines, direction)
+            return unknown_lines(frame, lines, direction)
         if name == "MODEL" and body and body[-1] == END:
             del body[-1]
         row = closest_row(rows, body)
         if name != "MODEL" and len(body) > line_count(row) and first_wrong(row, body) is None:
             more = surplus(frame, row, body)
             if more.severity == "note":
-                return _sound(frame, reading(row), body, (*habits, more))
-        return flawed(frame, row, body, ended=True)
+                return _decode_row(frame, lines_of(row), body, (*habits, more))
+        return invalid_paket(frame, row, body, ended=True)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        """The lines of a Paket and what takes them; see `Codec.anatomy`."""
         return anatomy(frame, self.decode(frame, direction))
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        """What is left when a stream is closed in the middle of a Paket; see `Codec.truncated`."""
         if not frame.endswith(b"\n"):
-            # Who reads line by line takes the last line without its end, too.
+            # A peer that reads line by line accepts the last line without its end, too.
             whole = self.decode(frame, direction)
             if whole.valid:
                 return _without_line_end(frame, whole)
@@ -182,15 +179,14 @@ class SchafkopfCodec(Codec):
             return _in_flag(frame, lines, direction)
         rows = GRAMMAR.rows_named(direction, complete[0][1:]) if complete[0][:1] == "!" else ()
         if not rows:
-            return no_paket(frame, lines, direction)
+            return unknown_lines(frame, lines, direction)
         body = complete[1:]
         row = closest_row(rows, body)
-        if first_wrong(row, body) is not None or slip_of_end(row, body) is not None:
-            return flawed(frame, row, body, ended=False)
+        if first_wrong(row, body) is not None or misspelled_end(row, body) is not None:
+            return invalid_paket(frame, row, body, ended=False)
         return cut_short(frame, row, _what_follows(rows, body), harmless=row.name == "BEENDEN")
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """The Paket of a message, with line feeds; see `Codec.encode`."""
         row = GRAMMAR.row_with(name, direction, fields)
         text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
         lines = text.split("\n")[:-1]
@@ -202,11 +198,9 @@ class SchafkopfCodec(Codec):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """The Paket with other values in the lines of those before; see `Codec.patch`. What is surplus
-        stays."""
         lines = frame.split(b"\n")
         changed = changed_fields(before, fields)
-        for name, kind, start, end in reading(row).fields:
+        for name, kind, start, end in lines_of(row).fields:
             if name not in changed:
                 continue
             old, new = (kind.encode(values[name]).split("\n") for values in (before, fields))
@@ -215,11 +209,11 @@ class SchafkopfCodec(Codec):
             for at, (text, was) in enumerate(zip(new, old, strict=True), start + 1):
                 if text != was:
                     line_end = b"\r" if lines[at].endswith(b"\r") else b""
-                    lines[at] = spelt_as_in(frame, lines[at], text) + line_end
+                    lines[at] = spelled_as_in(frame, lines[at], text) + line_end
         return b"\n".join(lines)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        # The line feed belongs to the line, and not to what it says.
+        # The line feed is part of the line, but not of its text.
         place = super().text_place(frame, row, name)
         if place is None:
             return None
@@ -240,7 +234,8 @@ class SchafkopfCodec(Codec):
             for kind in kinds(row):
                 for each in (kind, kind.part, *kind.terminals):
                     symbol, equals, _ = each.title.partition(" = ")
-                    # A dialect may have one more for the same symbol; the first is the specification's.
+                    # A dialect may have another production for the same symbol; the first is the
+                    # specification's.
                     if equals and symbol.isalpha():
                         found.setdefault(symbol, each.title)
         return tuple(found.values())

@@ -1,8 +1,8 @@
-"""Rounds and the conversations in them: which message belongs to which round, and what the state says of it.
+"""Rounds and their conversations: assigns messages to rounds, and updates the state.
 
-The server tells each client his seat (`!ID`), then everybody's names (`!MITSPIELER`); the seats move on by
-one from round to round, so names by seat tell one round from the next. A fifth player sits out now and then
-and hears nothing of that round.
+The server sends each client its seat (`!ID`), then all names (`!MITSPIELER`). The seats advance by one from
+round to round, so the names by seat distinguish consecutive rounds. A fifth player pauses sometimes, and
+receives nothing of that round.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.play import Play, Trick
 from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, Conversation, Phase, Round
 
-_REMEMBERED = 4
-"""How many rounds a conversation may be behind the others."""
+_MAX_LAG = 4
+"""Maximum number of rounds by which a conversation may lag behind the others."""
 
 _MAX_WORDS_LENGTH = 200
 
 _JOIN_NS = 30_000_000_000
-"""All clients of a round hear of its beginning within this time."""
+"""Time within which all clients of a round are informed of its beginning."""
 
 
 class Rounds(GameContext):
-    """A Schafkopf server's rounds and conversations, without what its messages mean."""
+    """A Schafkopf server's rounds and conversations, without the meaning of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
@@ -41,7 +41,7 @@ class Rounds(GameContext):
         self.conversations: dict[int, Conversation] = {}
 
     def conversation(self, stream: Stream) -> Conversation:
-        """The conversation on a stream."""
+        """Return the conversation on a stream."""
         known = self.conversations.get(stream.id)
         if known is None:
             known = self.conversations[stream.id] = Conversation(stream)
@@ -50,7 +50,7 @@ class Rounds(GameContext):
     # Rounds.
 
     def enter(self, conversation: Conversation, names: list[str] | None, ts_ns: int) -> Round:
-        """The round that a client's seat and its names belong to, which may be a new one."""
+        """Return the round of a client's seat and names, which may be a new one."""
         known = conversation.round
         after = self._latest.index(known) + 1 if known in self._latest else 0
         seat = conversation.id
@@ -81,9 +81,9 @@ class Rounds(GameContext):
         return found
 
     def playing(self, conversation: Conversation, ts_ns: int) -> Round:
-        """The round that a message is about.
+        """Return the round of a message.
 
-        Where the round's beginning was not seen, that is the newest one, or a new one.
+        If the round's beginning was not seen, that is the newest one, or a new one.
         """
         if conversation.id is not None:
             return self.enter(conversation, None, ts_ns)
@@ -98,43 +98,43 @@ class Rounds(GameContext):
         game = self.open_game(f"round {self._count}", ts_ns)
         started = Round(game, self._count, None, Play(whole))
         self._latest.append(started)
-        kept = self._latest[-_REMEMBERED:]
+        kept = self._latest[-_MAX_LAG:]
         for older in self._latest[:-1]:
             if older.ended or older not in kept:
                 self.leave_state(older)
         self._latest = kept
-        self.put_in(started, self._count, "round")
+        self.set_in_round(started, self._count, "round")
         self.advance(started, "dealing")
-        self.put_in(started, ["names", "player", "partner"], "unknown")
+        self.set_in_round(started, ["names", "player", "partner"], "unknown")
         return started
 
     def advance(self, played: Round, phase: Phase) -> None:
-        """A round goes on; a conversation that is behind the others does not put it back."""
+        """Advance a round to a phase; a conversation that lags behind does not reset it."""
         if PHASES.index(phase) >= PHASES.index(played.phase):
             played.phase = phase
-            self.put_in(played, phase, "phase")
+            self.set_in_round(played, phase, "phase")
 
     def name(self, played: Round, names: list[str]) -> None:
-        """Now it is known who sits where."""
+        """Set the names by seat."""
         before = [played.who(seat) for seat in range(SEATS)]
         played.names = names
         now = [played.who(seat) for seat in range(SEATS)]
-        self.put_in(played, now, "seats")
+        self.set_in_round(played, now, "seats")
         self.known(played, "names")
-        # What was kept of a player by his seat is kept by his name from here on.
+        # The state of a player was stored by seat, and is stored by name from now on.
         part = self._part(played)
         for seat, name in zip(before, now, strict=True):
             if part.get("turn") == seat:
-                self.put_in(played, name, "turn")
+                self.set_in_round(played, name, "turn")
             for what, value in dict(part.get("private", {}).get(seat, {})).items():
-                self.put_in(played, value, "private", str(name), what)
-            self.put_in(played, None, "private", str(seat))
+                self.set_in_round(played, value, "private", str(name), what)
+            self.set_in_round(played, None, "private", str(seat))
         for conversation in self.conversations.values():
             if conversation.round is played:
                 self.sit(conversation, conversation.seat)
 
     def sit(self, conversation: Conversation, seat: int | None) -> None:
-        """Now it is known at which seat a client is; from here on he is called what the server calls him."""
+        """Set a client's seat; from now on the client has the name that the server uses."""
         played = conversation.round
         if seat is None or played is None:
             return
@@ -148,58 +148,56 @@ class Rounds(GameContext):
             self.set_state(True, "players", name, "here")
 
     def leave_state(self, played: Round) -> None:
-        """A round that is over is no longer part of the table's state, whoever may still hear of it."""
+        """Remove a finished round from the table's state; some clients may still get messages of it."""
         self.set_state(None, "games", played.key)
         played.left = True
 
-    # The state.
-
-    def put_in(self, played: Round, value: Any, *path: str) -> None:
-        """Change a round's part of the state; what has left it stays out."""
+    def set_in_round(self, played: Round, value: Any, *path: str) -> None:
+        """Change a round's part of the state, unless it was removed."""
         if not played.left:
             self.set_state(value, "games", played.key, *path)
 
     def _part(self, played: Round) -> State:
-        """A round's part of the state."""
+        """Return a round's part of the state."""
         part: State = self.state.get("games", {}).get(played.key, {})
         return part
 
     def known(self, played: Round, what: str) -> None:
-        """It is no longer unknown."""
+        """Mark a part of a round as known."""
         unknown = self._part(played).get("unknown", [])
         if what in unknown:
-            self.put_in(played, [other for other in unknown if other != what] or None, "unknown")
+            self.set_in_round(played, [other for other in unknown if other != what] or None, "unknown")
 
     def unsure(self, played: Round, what: str) -> None:
-        """It cannot be known, as something is missing."""
+        """Mark a part of a round as unknown, as something is missing."""
         unknown = self._part(played).get("unknown", [])
         if what not in unknown:
-            self.put_in(played, [*unknown, what], "unknown")
+            self.set_in_round(played, [*unknown, what], "unknown")
 
     def put_hand(self, played: Round, seat: int) -> None:
-        """A hand as far as it is known, which only its player sees."""
+        """Set the known cards of a hand, visible to its player only."""
         who = played.who(seat)
         hand = played.hand(seat)
         if who is not None:
-            self.put_in(played, hand, "private", who, "hand")
+            self.set_in_round(played, hand, "private", who, "hand")
 
     def put_table(self, played: Round) -> None:
-        """What lies on the table, by seat, and the trick that is under way."""
+        """Set the cards on the table by seat, and the current trick."""
         trick = played.play.current
         if not trick.cards and played.play.tricks:
             trick = played.play.tricks[-1]
-        self.put_in(played, {str(card.seat): card.card for card in trick.cards}, "table")
-        self.put_in(played, trick.number, "trick")
+        self.set_in_round(played, {str(card.seat): card.card for card in trick.cards}, "table")
+        self.set_in_round(played, trick.number, "trick")
 
     def put_tricks(self, played: Round) -> None:
-        """The tricks that are over, and the points that they bring."""
-        self.put_in(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
+        """Set the finished tricks, and their points."""
+        self.set_in_round(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
         counted = self.points(played)
         if counted is not None:
-            self.put_in(played, counted, "points")
+            self.set_in_round(played, counted, "points")
 
     def trick(self, played: Round, trick: Trick) -> dict[str, Any]:
-        """A trick as it is told."""
+        """Return a trick as JSON."""
         return {
             "number": trick.number,
             "cards": [card.card for card in trick.cards],
@@ -210,7 +208,7 @@ class Rounds(GameContext):
         }
 
     def points(self, played: Round) -> dict[str, int] | None:
-        """Each player's points so far; None if not all of the play is known."""
+        """Return each player's points so far; None if the play is not completely known."""
         if not played.play.whole or any(trick.winner is None for trick in played.play.tricks):
             return None
         counted = {str(played.who(seat)): 0 for seat in range(SEATS)}
@@ -218,12 +216,12 @@ class Rounds(GameContext):
             counted[str(played.who(trick.winner))] += trick.points
         return counted
 
-    # What everybody is told: the first copy is news, the others must say the same.
+    # Broadcasts: the first copy makes an event, the others must be equal.
 
-    def told_before(
+    def is_broadcast_copy(
         self, message: Message, conversation: Conversation, played: Round, content: object
     ) -> bool:
-        told = played.told.get(message.name)
+        told = played.broadcasts.get(message.name)
         if told is None:
             return False
         known, event_id = told
@@ -234,7 +232,7 @@ class Rounds(GameContext):
             self.flaw(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 
-    def told(
+    def emit_broadcast(
         self,
         message: Message,
         played: Round,
@@ -244,12 +242,12 @@ class Rounds(GameContext):
         data: dict[str, Any],
     ) -> None:
         event = self.emit_of(message, kind, actor, data, played.game)
-        played.told[message.name] = (content, event.id)
+        played.broadcasts[message.name] = (content, event.id)
 
     # Cards.
 
     def is_impossible(self, message: Message, played: Round) -> bool:
-        """Whether a MODEL has a card twice."""
+        """Report a MODEL with a card twice; return True if it is one."""
         seen: set[str] = set()
         for field in ("spielerhand", "tisch", "letzter_stich"):
             for place, card in enumerate(message.fields[field]):
@@ -275,7 +273,7 @@ class Rounds(GameContext):
         if played.contested:
             return
         if message.direction == "s2c":
-            # The same is shown to several clients, and again with the next card.
+            # The same cards are sent to several clients, and again with the next card.
             text = self.rules[key].text.format_map(values)
             if text in played.objections:
                 return
@@ -284,7 +282,7 @@ class Rounds(GameContext):
         self.flaw(message, key, at=at, blame=blame, **values)
 
     def seat_by_turn(self, conversation: Conversation) -> None:
-        """Who is asked has the turn; where his seat was not told, this tells it."""
+        """Infer an unknown seat from a question: the client asked has the turn."""
         if conversation.seat is None and conversation.dran is not None:
             self.sit(conversation, conversation.dran)
 

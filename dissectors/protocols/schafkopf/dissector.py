@@ -1,4 +1,4 @@
-"""Schafkopf: the dissector."""
+"""The dissector of Schafkopf."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ANSWERS = {
     "KONTRA": {"JA": "{name} says Kontra", "NEIN": "{name} does not say Kontra"},
     "HOCHZEIT": {"JA": "{name} accepts the Hochzeit", "NEIN": "{name} declines the Hochzeit"},
 }
-"""By question and answer what a player does."""
+"""The sentence for an answer, by question and answer."""
 
 
 class SchafkopfPresentation(Presentation):
@@ -65,7 +65,7 @@ class SchafkopfPresentation(Presentation):
             case "best_bid" if data.get("mode") == NO_GAME:
                 return "there is no bid yet"
             case "left" if str(data.get("reason")) not in ENDINGS:
-                # The client has said that it leaves.
+                # The client announced that it leaves.
                 return "{name} leaves"
         return super().template(event)
 

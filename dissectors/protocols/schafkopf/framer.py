@@ -1,9 +1,8 @@
-"""Schafkopf's framer: where a Paket begins and ends.
+"""Schafkopf's framer, which finds the ends of Pakete.
 
-A Paket ends with `!END`, a MODEL after 28 lines. What makes this more than that is sloppy traffic: a Paket
-without its end runs up to the next line that is a flag, and only a known one counts, as nothing keeps a
-player from being called `!DRAN`. So a flawed Paket takes all that belongs to its flaw, and the next one is
-whole.
+A Paket ends with `!END`, a MODEL after 28 lines. Much of the code handles invalid traffic: a Paket without
+its end extends to the next line that is a known flag. Others are ignored, as a player may have the name
+`!DRAN`. So an invalid Paket contains all lines of its violation, and the next one is complete.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _END = b"!END"
 _ENDE = b"!ENDE"
 _MODEL = b"!MODEL"
 _MAX_MARK_LENGTH = 16
-"""Longer than any flag and its line end: a line that is longer is none."""
+"""Longer than any flag and its line end: longer lines are no flags."""
 _LONG_LINE = b"\0"
-"""Stands for such a line."""
+"""Represents such a line."""
 
 _FLAGS = {
     direction: frozenset(f"!{name}".encode() for name in GRAMMAR.names(direction)) for direction in DIRECTIONS
@@ -40,38 +39,39 @@ _EMPTY = frozenset(EMPTY_SPELLINGS)
 _FARBEN = frozenset(farbe.encode() for farbe in FARBEN)
 _WERTE = frozenset(wert.encode() for wert in WERTE)
 _FITTING = (_WERTE | _EMPTY, _FARBEN | _EMPTY)
-"""What may stand on an even and on an odd line of a MODEL, its flag being line 0."""
+"""Valid lines of a MODEL with an even and with an odd number; its flag is line 0."""
 
 _WHOLE_MODEL = re.compile(
     rb"!MODEL\r?\n(?:%s)\r?\n(?:(?:%s)\r?\n(?:%s)\r?\n){%d}"
     % (b"|".join(_MODEL_FLAGS), b"|".join(_FITTING[1]), b"|".join(_FITTING[0]), MODEL_LINES // 2)
 )
-"""A MODEL as it should be: if it is there at once, it need not be looked at line by line."""
+"""A complete, valid MODEL: the fast path, without a look at each line."""
 
 _State = Literal["between", "paket", "model", "unknown", "seeking"]
-"""Where the next line stands: between two Pakete, in one, in a MODEL, among lines that nobody can make
-anything of, or after a gap, where nothing can be told before the next mark."""
+"""State before the next line: between two Pakete, in a Paket, in a MODEL, among unknown lines, or after a
+gap, searching for the next mark.
+"""
 
-_GOES_ON = -1
+_CONTINUES = -1
 
 
 class SchafkopfFramer(ByteFramer):
-    """The lines of one direction, as Pakete."""
+    """Splits the lines of one direction into Pakete."""
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
         self._flags = _FLAGS[direction]
         self._state: _State = "between"
         self._line = 0
-        """Where in `_held` the line begins that has no end yet."""
+        """Position in `_held` of the incomplete line."""
         self._lines = 0
-        """How many lines have come after the flag."""
+        """Number of lines received after the flag."""
         self._texts = 0
-        """How many of those may be any text, even a flag."""
+        """Number of those that may be any text, even a flag."""
         self._doubtful = 0
-        """Where in `_held` a line stands that may be a flag or not, which the next lines tell; 0 for none."""
+        """Position in `_held` of a line that may be a flag or not, as the next lines show; 0 for none."""
         self._in_phase = True
-        """Whether the lines of this MODEL so far are as many as there should be, as far as can be seen."""
+        """True if the lines of this MODEL so far can have the right numbers."""
 
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         held = self._held
@@ -82,12 +82,12 @@ class SchafkopfFramer(ByteFramer):
         frames: list[Frame] = []
         while searched < len(held) and (end := held.find(b"\n", searched) + 1):
             upto = self._take(end)
-            if upto == _GOES_ON:
+            if upto == _CONTINUES:
                 self._line = searched = end
             else:
                 self._release(upto, frames)
                 searched = 0
-        # A short line may yet become the flag of the next Paket, and this one ends before it.
+        # A short line may still become the next flag, and then this Paket ends before it.
         if self._is_too_long(len(held)) and (self._cut or len(held) - self._line > _MAX_MARK_LENGTH):
             self._drop()
         return frames
@@ -98,26 +98,27 @@ class SchafkopfFramer(ByteFramer):
         return super().eof()
 
     def _is_too_long(self, upto: int) -> bool:
-        """Whether what has come up to there is more than a Paket can be."""
+        """Return True if the bytes up to there exceed the maximum length of a Paket."""
         return self._dropped + upto > FRAME_LIMIT
 
     def _seek(self) -> None:
         self._state = "seeking"
 
     def _take(self, end: int) -> int:
-        """Take the line that ends at `end`; say where in `_held` the Paket is over, if it is now."""
+        """Take the line that ends at `end`; return the position in `_held` where the Paket ends, if it
+        does.
+        """
         if not self._is_too_long(end):
             return self._judge(end)
         if end - self._line > _MAX_MARK_LENGTH:
-            # No flag, so it belongs to this Paket.
             self._overflow()
         upto = self._judge(end)
-        if upto == _GOES_ON or self._is_too_long(upto):
+        if upto == _CONTINUES or self._is_too_long(upto):
             self._overflow()
         return upto
 
     def _judge(self, end: int) -> int:
-        """What `_take` says, whatever the length."""
+        """Return the result of `_take`, regardless of the length."""
         start = self._line
         if end - start <= _MAX_MARK_LENGTH:
             line = bytes(self._held[start : end - 1]).removesuffix(b"\r")
@@ -127,9 +128,9 @@ class SchafkopfFramer(ByteFramer):
         if state == "model":
             number = self._lines
             if self._in_phase and 0 < number < MODEL_LINES and line in _FITTING[number & 1]:
-                # Most lines of all.
+                # The case of most lines.
                 self._lines = number + 1
-                return _GOES_ON
+                return _CONTINUES
             return self._take_in_model(line, end)
         if state == "paket":
             return self._take_in_paket(line, end)
@@ -143,7 +144,7 @@ class SchafkopfFramer(ByteFramer):
             self._begin(line)
         elif line in self._flags:
             return start
-        return _GOES_ON
+        return _CONTINUES
 
     def _begin(self, line: bytes) -> None:
         self._lines = 0
@@ -160,7 +161,7 @@ class SchafkopfFramer(ByteFramer):
     def _take_in_paket(self, line: bytes, end: int) -> int:
         doubtful = self._doubtful
         if line == _END:
-            # With fewer texts than there must be, what looked like a flag among them was one.
+            # If there are too few texts, the line among them that looked like a flag was one.
             return doubtful if doubtful and self._lines < self._texts else end
         self._lines += 1
         if self._lines <= self._texts:
@@ -169,17 +170,17 @@ class SchafkopfFramer(ByteFramer):
         elif line in self._flags:
             if line != _ENDE or doubtful:
                 return self._line
-            # It may be meant to be !END: then a flag follows, not an amount.
+            # It may be a typo of !END: then a flag follows, not an amount.
             self._doubtful = self._line
         elif doubtful:
             return doubtful
-        return _GOES_ON
+        return _CONTINUES
 
     def _take_in_model(self, line: bytes, end: int) -> int:
         number = self._lines
         self._lines += 1
         if number == 0:
-            # SPIELSTDU and ERSTE3 are flags of other Pakete, too: the next line will tell.
+            # SPIELSTDU and ERSTE3 are flags of other Pakete, too: the next line decides.
             fits = line in _MODEL_FLAGS or (line[:1] == b"!" and line != _END and line not in self._flags)
         else:
             fits = line in _FITTING[number % 2]
@@ -192,18 +193,18 @@ class SchafkopfFramer(ByteFramer):
             if line in self._flags:
                 return self._line
             if b"!" in line:
-                # Two lines have become one, and the cards are another MODEL's: only a mark ends this.
+                # Two lines were joined, and the cards belong to another MODEL: it extends to the next mark.
                 self._state = "unknown"
-                return _GOES_ON
-            # This line, or one before it, may be one too many or too few: only a Farbe or a Wert that
-            # stands where it belongs shows that it is not so, or else a mark ends this.
+                return _CONTINUES
+            # A line may be extra or missing: that is disproved by a Farbe or a Wert at its right place,
+            # otherwise the MODEL extends to the next mark.
             self._in_phase = False
         elif line not in _EMPTY and number:
             self._in_phase = True
-        return end if number >= MODEL_LINES and number % 2 == 0 and self._in_phase else _GOES_ON
+        return end if number >= MODEL_LINES and number % 2 == 0 and self._in_phase else _CONTINUES
 
     def _flag_at(self, start: int) -> bool:
-        """Whether the line that begins at `start` is a flag of a Paket."""
+        """Return True if the line at `start` is the flag of a Paket."""
         end = self._held.find(b"\n", start)
         return bytes(self._held[start:end]).removesuffix(b"\r") in self._flags
 
@@ -213,16 +214,16 @@ class SchafkopfFramer(ByteFramer):
         self._state = "between"
 
     def _overflow(self) -> None:
-        """The line that is being read makes the Paket longer than any can be."""
+        """Mark the Paket as too long, from the current line on."""
         if self._cut is None:
             self._cut = "limit"
             self._place = self._line
             self._state = "unknown"
 
     def _drop(self) -> None:
-        """Keep nothing but the beginning of the line that is being read."""
+        """Drop all bytes but the beginning of the current line."""
         self._overflow()
-        # No flag is as long as that: any such line will do.
+        # No flag is that long: the beginning of any such line is enough.
         rest = bytes(self._held[self._line : self._line + _MAX_MARK_LENGTH + 1])
         self._dropped += len(self._held) - len(rest)
         self._held[:] = rest

@@ -1,10 +1,10 @@
-"""The grammar of Schafkopf: every production of the specification, and real programs' dialects as further
+"""The grammar of Schafkopf: every production of the specification, with real programs' dialects as further
 rows.
 
-The specification is an EBNF in two parts, named after who receives: *Client-seitig* is what the server
-sends, *Server-seitig* what the clients send. A Paket is one token per line: a flag such as `!DRAN`, its
-fields, and `!END`; only `!MODEL` ends without one, after exactly 28 lines of cards. A message is named by
-its flag without the exclamation mark.
+The specification is an EBNF in two parts, named after the receiver: *Client-seitig* is sent by the server,
+*Server-seitig* by the clients. A Paket is one token per line: a flag such as `!DRAN`, its fields, and `!END`;
+only `!MODEL` ends without one, after exactly 28 lines of cards. A message is named by its flag without the
+exclamation mark.
 """
 
 from __future__ import annotations
@@ -34,32 +34,33 @@ SEAT = IdentifierKind("seat", per_stream=True, null_values=(NOBODY,))
 ROUND = IdentifierKind("round")
 
 EMPTY = "§"
-"""Where there is no card, no name, nothing to say."""
+"""Written for no card, no name, no content."""
 
 TWICE_ENCODED = EMPTY.encode().decode("latin-1")
-"""What § looks like that was encoded as UTF-8 twice."""
+"""The § after encoding as UTF-8 twice."""
 
 EMPTY_SPELLINGS = (EMPTY.encode(), EMPTY.encode("cp1252"), TWICE_ENCODED.encode())
-"""How real programs spell §."""
+"""The encodings of § by real programs."""
 
 END = "!END"
 
 MODEL_LINES = 28
-"""How many lines of cards a MODEL has."""
+"""Number of lines of cards in a MODEL."""
 
 LOST = 10
-"""What SIEGER adds to the seat of somebody who lost."""
+"""Added by SIEGER to the seat of a loser."""
 
 
 def production(symbol: str, words: Sequence[str]) -> str:
-    """A production in the specification's notation."""
+    """Return a production in the specification's notation."""
     return f"{symbol} = " + " | ".join(f'"{word}"' for word in words)
 
 
 class Nonterminal(FieldType):
-    """A nonterminal of the EBNF that stands on `lines` lines; `title` is its production.
+    """A nonterminal of the EBNF that takes `lines` lines; `title` is its production.
 
-    Its text is those lines with a line feed between them. `part` is what it repeats, itself if nothing.
+    Its text is those lines, joined by line feeds. `part` is the repeated nonterminal, or the nonterminal
+    itself.
     """
 
     lines = 1
@@ -71,7 +72,7 @@ class Nonterminal(FieldType):
 
     @property
     def terminals(self) -> list[Nonterminal]:
-        """What stands on each of its lines."""
+        """The nonterminals of its single lines."""
         return [self]
 
     def encode(self, value: Any) -> str:
@@ -79,7 +80,7 @@ class Nonterminal(FieldType):
 
 
 class String(Nonterminal):
-    """A line of any text; a name, if it has a `identifier`."""
+    """A line of any text; a name, if it has an `identifier`."""
 
     is_free_text = True
     _control = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -117,7 +118,7 @@ class Word(Nonterminal):
 
 
 class Flag(Word):
-    """What a MODEL is for: a word with an exclamation mark, which is left out of the value."""
+    """The purpose of a MODEL: a word with an exclamation mark, which is not part of the value."""
 
     def __init__(self, *words: str) -> None:
         super().__init__("Flag", *(f"!{word}" for word in words))
@@ -130,9 +131,9 @@ class Flag(Word):
 
 
 class Number(Word):
-    """One of a few numbers, written in one way only."""
+    """One of a few numbers, with a single spelling."""
 
-    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "a number that stands for nothing", "9"))
+    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "a number without a meaning", "9"))
 
     def __init__(self, symbol: str, *numbers: int) -> None:
         super().__init__(symbol, *map(str, numbers))
@@ -142,7 +143,7 @@ class Number(Word):
 
 
 class Seat(Number):
-    """A seat; NOBODY too, where it `may_be_nobody`."""
+    """A seat, or NOBODY if it `may_be_nobody`."""
 
     identifier = SEAT
 
@@ -151,7 +152,7 @@ class Seat(Number):
 
 
 class Sieger(Number):
-    """A seat that won, or LOST more than one that lost; or NOBODY."""
+    """A seat that won, LOST plus a seat that lost, or NOBODY."""
 
     def __init__(self) -> None:
         super().__init__("Sieger", *range(SEATS), NOBODY, *range(LOST, LOST + SEATS))
@@ -162,7 +163,7 @@ class Sieger(Number):
 
 
 class Konto(Nonterminal):
-    """An amount. Real accounts go below zero, which the production does not allow."""
+    """An amount. Real accounts may be negative, which the production does not allow."""
 
     wrong_texts = OF_NUMBERS
 
@@ -183,7 +184,7 @@ class Konto(Nonterminal):
 
 
 class Each(Nonterminal):
-    """The same nonterminal several times, as a list."""
+    """A repeated nonterminal, as a list."""
 
     def __init__(self, part: Nonterminal, count: int, symbol: str | None = None) -> None:
         each = " ".join([part.symbol] * count)
@@ -225,7 +226,9 @@ class Each(Nonterminal):
             yield wrong._replace(text=partial(self._with_one, wrong))
 
     def _with_one(self, wrong: Wrong, value: Sequence[Any]) -> str:
-        """All of them, of which the first is wrong that can be. Raises ValueError if none can."""
+        """Return the list with the first possible element replaced by a wrong one. Raises ValueError if
+        none can be.
+        """
         texts = [self.part.encode(part) for part in value]
         for number, part in enumerate(value):
             with suppress(ValueError):
@@ -235,14 +238,14 @@ class Each(Nonterminal):
 
 
 class Karten(Each):
-    """Several cards. The same ones are shown again and again, so those that were read are remembered."""
+    """Several cards. Decoded lists are cached, as the same ones are shown again and again."""
 
     def __init__(self, part: Nonterminal, count: int, symbol: str) -> None:
         super().__init__(part, count, symbol)
         self._read = lru_cache(maxsize=4096)(super().decode)
 
     def decode(self, text: str) -> list[Any]:
-        # A copy, as a message's fields are its own.
+        # Copied, as the fields belong to the message.
         return self._read(text).copy()
 
 
@@ -271,18 +274,18 @@ class Karte(Nonterminal):
 
     def wrong_values(self) -> Iterator[Wrong]:
         for wrong in self.farbe.wrong_values():
-            yield wrong.inside("farbe", partial(self._spoilt, wrong, None))
+            yield wrong.inside("farbe", partial(self._with_wrong_line, wrong, None))
         for wrong in self.wert.wrong_values():
-            yield wrong.inside("wert", partial(self._spoilt, None, wrong))
+            yield wrong.inside("wert", partial(self._with_wrong_line, None, wrong))
         yield Wrong("half", f"a Farbe, and {EMPTY} for the Wert", f"{FARBEN[0]}\n{EMPTY}")
 
-    def _spoilt(self, farbe: Wrong | None, wert: Wrong | None, value: Any) -> str:
-        """A card with one of its lines wrong."""
+    def _with_wrong_line(self, farbe: Wrong | None, wert: Wrong | None, value: Any) -> str:
+        """Return a card with one of its lines wrong."""
         one, _, other = self.encode(value).partition("\n")
         return f"{farbe.of(one) if farbe else one}\n{wert.of(other) if wert else other}"
 
     def _flaw(self, text: str) -> Mismatch:
-        """Which of the two lines is wrong."""
+        """Return the error in one of the two lines."""
         farbe, _, wert = text.partition("\n")
         try:
             self.farbe.decode(farbe)
@@ -328,10 +331,10 @@ ROWS = (
         "MODEL",
         "s2c",
         (
-            Field("flag", MODEL_FLAG, "what the player is to do with it"),
+            Field("flag", MODEL_FLAG, "what the player must do"),
             *_KARTEN,
         ),
-        "the cards: just to look at, or with a question",
+        "the cards, for information or with a question",
         clause="Client-seitig: Model",
     ),
     # "!NAME" String
@@ -346,7 +349,9 @@ ROWS = (
         broadcast=True,
     ),
     # "!MODUS" Modus
-    MessageType("MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "this is played; Kontra?", clause=_CLIENT),
+    MessageType(
+        "MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "the mode of this round; Kontra?", clause=_CLIENT
+    ),
     # "!BESTESSPIEL" Modus
     MessageType(
         "BESTESSPIEL", "s2c", (Field("modus", _MODUS, "mode"),), "the best bid so far", clause=_CLIENT
@@ -417,7 +422,7 @@ ROWS = (
         (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
         "your account and the stock",
         clause=_CLIENT,
-        deviation="KONTO tells the stock, too; the specification has a message STOCK for that",
+        deviation="KONTO contains the stock, too; the specification has a message STOCK for that",
     ),
     # "!STOCK" Konto
     MessageType(
@@ -431,15 +436,15 @@ ROWS = (
         (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
         "the round is over",
         clause=_CLIENT,
-        deviation="ENDE tells the stock, too; the specification has one field",
+        deviation="ENDE contains the stock, too; the specification has one field",
     ),
     # "!BEENDEN"
-    MessageType("BEENDEN", "s2c", (), "it is over", clause=_CLIENT, broadcast=True),
+    MessageType("BEENDEN", "s2c", (), "the session is over", clause=_CLIENT, broadcast=True),
     MessageType(
         "BEENDEN",
         "s2c",
         (_NOTHING,),
-        "it is over",
+        "the session is over",
         clause=_CLIENT,
         broadcast=True,
         deviation=f"BEENDEN has a line with {EMPTY}; the specification has none",
@@ -561,7 +566,7 @@ EVENTS = (
     EventKind("left", ("seat", "name", "reason"), "{name} leaves: {reason}", ending="reason"),
 )
 
-# What names something in the data of the events, and in the state. Seats go round with the rounds.
+# Identifiers in the data of the events, and in the state. Seats rotate with the rounds.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": NAME,
     "name": NAME,
@@ -596,35 +601,35 @@ GRAMMAR = Grammar(
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,
     rules=RULES,
-    # A client answers for itself, the server tells what all have answered.
+    # A client sends its own answer, the server those of all.
     variable_shape=("kontra",),
     more_words=(END, TWICE_ENCODED),
 )
 
 
 def kinds(row: MessageType) -> list[Nonterminal]:
-    """The nonterminals of a row's fields."""
+    """Return the nonterminals of a row's fields."""
     found = [field.type for field in row.fields if isinstance(field.type, Nonterminal)]
     assert len(found) == len(row.fields)
     return found
 
 
 def notation(row: MessageType) -> str:
-    """A row's Paket in the specification's notation, such as `"!ID" Integer "!END"`."""
+    """Return a row's Paket in the specification's notation, such as `"!ID" Integer "!END"`."""
     end = [] if row.name == "MODEL" else [f'"{END}"']
     return " ".join([f'"!{row.name}"', *(kind.symbol for kind in kinds(row)), *end])
 
 
 def terminals(row: MessageType) -> list[Nonterminal]:
-    """What stands on each line behind a row's flag."""
+    """Return the nonterminals of the lines after a row's flag."""
     return [line for kind in kinds(row) for line in kind.terminals]
 
 
 def line_count(row: MessageType) -> int:
-    """How many lines a row's fields take."""
+    """Return the number of lines of a row's fields."""
     return sum(kind.lines for kind in kinds(row))
 
 
 def text_lines(row: MessageType) -> int:
-    """How many of its lines, from the first, may be any text."""
+    """Return the number of lines, from the first on, that may be any text."""
     return line_count(row) if any(isinstance(kind.part, String) for kind in kinds(row)) else 0

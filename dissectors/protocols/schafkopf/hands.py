@@ -1,7 +1,7 @@
-"""Hands: what the server deals and shows, compared with what is known of each player's cards.
+"""Hands: the cards that the server deals and shows, compared with the known cards of each player.
 
-A hand only ever loses the cards that its player lays; a Hochzeit exchanges one. A hand that contradicts this
-is objected to, and taken over when the server insists.
+A hand only loses the cards that its player plays; a Hochzeit exchanges one. A contradictory hand is reported,
+and accepted if the server repeats it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Hands:
         self._rounds = rounds
 
     def dealt(self, message: Message, conversation: Conversation, played: Round) -> None:
-        """A hand of three or of six cards, before anything is played."""
+        """Handle a hand of three or of six cards, before the first card is played."""
         self._rounds.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
         hand = cards_of(message, "spielerhand")
         self._rounds.seat_by_turn(conversation)
@@ -38,14 +38,14 @@ class Hands:
             return
         played.dealt[seat] = hand
         self._rounds.put_hand(played, seat)
-        self._see_called(played, seat)
+        self._find_called(played, seat)
         who = played.who(seat)
         self._rounds.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
 
     def compare(
         self, message: Message, conversation: Conversation, played: Round, news: list[tuple[int, str]]
     ) -> None:
-        """Compare a hand that the server shows with what is known of it."""
+        """Compare a hand that the server shows with the known cards."""
         seat = conversation.seat
         if seat is None:
             return
@@ -57,7 +57,7 @@ class Hands:
             conversation.hand_doubted = False
             return
         if known is None or not conversation.synced or conversation.hand_doubted or set(known) < set(shown):
-            # It was not known, or not all of it; or the server insists.
+            # The hand was not completely known; or the server repeats it.
             played.contested = played.contested or conversation.hand_doubted
             gone = [card.card for card in played.play.cards() if card.seat == seat]
             self._learn(played, seat, list(dict.fromkeys(shown + gone)))
@@ -76,21 +76,21 @@ class Hands:
             key, card = "hand-changed/gone", missing
             place = min(len(now), HAND - 1)
         else:
-            # It is a card on the table that was not in the hand, and told as such.
+            # It is a card on the table that was not in the hand, reported as such.
             return
         self._rounds.card_flaw(message, played, key, "spielerhand", place, card=card)
 
     def _learn(self, played: Round, seat: int, hand: list[str]) -> None:
-        """A hand is known now; what was thought of others that have a card of it was wrong."""
+        """Set a hand; assumptions about other hands with one of its cards were wrong."""
         for other in [other for other, cards in played.dealt.items() if other != seat]:
             if not set(hand).isdisjoint(played.dealt[other]):
                 del played.dealt[other]
         played.dealt[seat] = hand
         self._rounds.put_hand(played, seat)
-        self._see_called(played, seat)
+        self._find_called(played, seat)
 
     def _is_refused(self, message: Message, conversation: Conversation, played: Round) -> bool:
-        """Whether the server has not taken the card that this client has just laid."""
+        """Return True if the server has rejected the card that this client just played."""
         last = played.play.last()
         return (
             last is not None
@@ -100,7 +100,7 @@ class Hands:
         )
 
     def _held_elsewhere(self, message: Message, played: Round, seat: int, hand: list[str]) -> bool:
-        """Whether somebody else has, or has played, a card of a hand."""
+        """Report a card that another player has or has played; return True if there is one."""
         for other, cards in played.dealt.items():
             for place, card in enumerate(hand):
                 if other != seat and card in cards:
@@ -110,21 +110,21 @@ class Hands:
         return False
 
     def partner(self, played: Round, seat: int) -> None:
-        """Everybody knows now who plays with the player."""
+        """Set the player's partner, publicly."""
         if played.partner != seat and played.player is not None:
             played.partner = seat
-            self._rounds.put_in(played, played.who(seat), "partner")
+            self._rounds.set_in_round(played, played.who(seat), "partner")
             self._rounds.known(played, "partner")
 
-    def _see_called(self, played: Round, seat: int) -> None:
-        """Who has the called Sau in his hand knows that he is the partner."""
+    def _find_called(self, played: Round, seat: int) -> None:
+        """Note that the holder of the called Sau knows to be the partner."""
         mode = played.play.mode
         who = played.who(seat)
         if mode is not None and mode.called in played.dealt.get(seat, ()) and who is not None:
-            self._rounds.put_in(played, True, "private", who, "partner")
+            self._rounds.set_in_round(played, True, "private", who, "partner")
 
     def exchange(self, played: Round) -> None:
-        """A Hochzeit is played: the player and his partner have given each other a card."""
+        """Exchange the cards of a Hochzeit between the player and the partner."""
         pair = (played.player, played.partner)
         for giver, other in (pair, pair[::-1]):
             if giver is None or giver not in played.dealt:
@@ -135,11 +135,11 @@ class Hands:
             if given is not None and got is not None:
                 played.dealt[giver] = [*kept, got]
             else:
-                # It is known again when the server shows it.
+                # Unknown until the server shows it.
                 del played.dealt[giver]
             self._rounds.put_hand(played, giver)
 
-    def see_called(self, played: Round) -> None:
-        """The mode is known now: look for the called Sau in all hands that are known."""
+    def find_called(self, played: Round) -> None:
+        """Search all known hands for the called Sau, as the mode is known now."""
         for seat in played.dealt:
-            self._see_called(played, seat)
+            self._find_called(played, seat)

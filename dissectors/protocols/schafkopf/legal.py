@@ -1,4 +1,4 @@
-"""What one who keeps to the rules may bid and play."""
+"""The bids and cards that the rules allow."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ NICHTS, HOCHZEIT = "NICHTS", "HOCHZEIT"
 
 
 def bids(hand: Sequence[str], best: str) -> list[str]:
-    """The Modi that this hand may bid after the best bid so far; NICHTS is always among them."""
+    """Return the Modi that this hand may bid after the best bid so far; NICHTS is always among them."""
     least = 0 if best == NICHTS else MODI.index(best) + 1
     return [modus for modus in MODI[least:] if _may_bid(modus, hand)]
 
 
 def playable(rules: Mode, hand: Sequence[str], laid: Sequence[str]) -> list[str]:
-    """The cards of a hand that may be played on those that were laid, in their order."""
+    """Return the cards of a hand that may be played after those laid, in their order."""
     return (rules.must_follow(laid[0], hand) if laid else []) or list(hand)
 
 

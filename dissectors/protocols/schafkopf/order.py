@@ -1,10 +1,10 @@
-"""The order of talk: a client answers what he is asked, and the server keeps to the order of a round.
+"""The order of messages: a client answers its questions, and the server follows the order of a round.
 
     ID, MITSPIELER, KONTO → (DRAN, ERSTE3, answer) × 4 → GEKLOPFT → (DRAN, BESTESSPIEL, SPIELSTDU, answer) × 4
     → [DRAN, HOCHZEIT, answer] → SPIELT → (DRAN, MODUS, KONTRA answer) × 4 → KONTRA
     → 24 × (DRAN; SPIEL to the player, UPDATE to the others; the player's MODEL) → ENDE → SIEGER
 
-The specification leaves the order to be guessed; this is what all real servers keep to.
+The specification does not define the order; all real servers follow this one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ASKS: dict[str, Question] = {
     "HOCHZEIT": "HOCHZEIT",
     "SPIEL": "MODEL",
 }
-"""What a message of the server, or a MODEL's flag, asks for."""
+"""The answer that a message of the server, or a MODEL's flag, asks for."""
 
 _STEPS = {
     "ID": 0,
@@ -45,29 +45,29 @@ _STEPS = {
     "ENDE": 10,
     "SIEGER": 11,
 }
-"""In which order the server's messages come in a round. DRAN comes all the time."""
+"""The order of the server's messages in a round. DRAN may be sent at any time."""
 
 
 class Order:
-    """Judges the order of a table's messages."""
+    """Checks the order of a table's messages."""
 
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
 
     def asked(self, message: Message, conversation: Conversation) -> None:
-        """The server says something: look whether it may now, and what it asks for."""
+        """Check the order of a server's message, and note its question."""
         name = _step_name(message)
         step = _STEPS.get(name)
         if step is not None and name != "ID":
             if step < conversation.step and not conversation.sure:
-                # What is missing was the end of one round and the beginning of the next.
+                # The end of one round and the beginning of the next are missing.
                 self._rounds.enter(conversation, None, message.ts_ns)
             elif step < conversation.step:
                 self._rounds.flaw(message, "out-of-order", name=name, step=_name_of(conversation.step))
                 if conversation.round is not None and conversation.round.ended:
-                    # It is the next round all the same.
+                    # Nevertheless it belongs to the next round.
                     self._rounds.enter(conversation, None, message.ts_ns)
-            # From here on it counts from there: one message out of place is one flaw.
+            # The order continues from here: one misplaced message is one violation.
             conversation.step = step
         question = _ASKS.get(name)
         if question is not None:
@@ -76,7 +76,7 @@ class Order:
             conversation.whole = True
 
     def answered(self, message: Message, row: MessageType, conversation: Conversation) -> bool:
-        """A client says something: whether it is what he was asked for, as far as that is known."""
+        """Return False, and report a violation, if a client's message is not the answer to its question."""
         name = message.name
         if name in _ANYTIME:
             if name == conversation.asked:
@@ -85,12 +85,12 @@ class Order:
         wanted = conversation.asked
         if name != wanted:
             if self._rounds.is_unfinished(message.stream, "s2c"):
-                # A question that lacks its end is not a message yet when it is answered.
+                # A question without its end is not a message yet when it is answered.
                 conversation.whole = conversation.synced = False
             if conversation.whole:
                 self._unasked(message, row, conversation)
                 return False
-            # What was missed may have been the question.
+            # The missing message may have been the question.
             return True
         conversation.answered = wanted
         conversation.asked = _what_follows(message)
@@ -111,7 +111,7 @@ class Order:
 
 
 def _what_follows(message: Message) -> Question | None:
-    """Who proposes or takes a Hochzeit gives a card with a message of its own."""
+    """Return the next answer: the card of a Hochzeit is sent in a message of its own."""
     if message.name == "SPIELSTDU" and message.fields["modus"] == "HOCHZEIT":
         return "KARTE"
     if message.name == "HOCHZEIT" and message.fields["nimmt"] == "JA" and "karte" not in message.fields:

@@ -1,4 +1,4 @@
-"""A Paket's lines: their text, where each stands in its bytes, and which of a row's fields stand on which."""
+"""The lines of a Paket: their text, their offsets, and the fields of a row that they hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
 
 
 class FieldLines(NamedTuple):
-    """A field as the hot path wants it: its name, its type, and which lines behind the flag it takes."""
+    """A field for the hot path: its name, its type, and its range of lines after the flag."""
 
     name: str
     type: Nonterminal
@@ -33,7 +33,7 @@ class FieldLines(NamedTuple):
     end: int
 
 
-class Reading(NamedTuple):
+class RowLines(NamedTuple):
     """A row of the grammar with the lines of its fields; `remarkable` are those that can be unusual."""
 
     row: MessageType
@@ -41,8 +41,8 @@ class Reading(NamedTuple):
     remarkable: tuple[FieldLines, ...]
 
 
-class Wrong(NamedTuple):
-    """Lines `first` to `last` behind the flag, counted from 0, are not what a row has there."""
+class WrongLines(NamedTuple):
+    """A range of lines after the flag, counted from 0, that do not fit a row."""
 
     first: int
     last: int
@@ -50,32 +50,32 @@ class Wrong(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def reading(row: MessageType) -> Reading:
-    """Where a row's fields stand."""
+def lines_of(row: MessageType) -> RowLines:
+    """Return a row with the lines of its fields."""
     fields = []
     at = 0
     for field, kind in zip(row.fields, kinds(row), strict=True):
         fields.append(FieldLines(field.name, kind, at, at + kind.lines))
         at += kind.lines
     remarkable = (field for field in fields if type(field.type.part).remark is not FieldType.remark)
-    return Reading(row, tuple(fields), tuple(remarkable))
+    return RowLines(row, tuple(fields), tuple(remarkable))
 
 
 @lru_cache(maxsize=256)
-def readings(direction: Direction, name: str, lines: int) -> tuple[Reading, ...]:
-    """The rows of a name that have as many lines as there are."""
+def rows_of_length(direction: Direction, name: str, lines: int) -> tuple[RowLines, ...]:
+    """Return the rows of a name that have this number of lines."""
     rows = GRAMMAR.rows_named(direction, name)
-    return tuple(reading(row) for row in rows if line_count(row) == lines)
+    return tuple(lines_of(row) for row in rows if line_count(row) == lines)
 
 
 def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
-    """A frame's lines as text, and what is to be noted about its charset."""
+    """Return a frame's lines as text, and notes on its charset."""
     habits: tuple[Flaw, ...] = ()
     try:
         lines = frame.decode().split("\n")
     except UnicodeDecodeError as error:
         habits = (windows_note(error, 0, "Zeichen = UTF_8", "Zeichen"),)
-        # Names of several players can come in several charsets.
+        # Players' names may have different charsets.
         lines = [read_text(line)[0] for line in frame.split(b"\n")]
     if lines[-1] == "" and len(lines) > 1:
         del lines[-1]
@@ -87,9 +87,11 @@ def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
     return lines, habits
 
 
-def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
-    """The bytes of a text in place of a line of a Paket, as its writer has them: in the charset of that line,
-    or of all of it if the line does not tell, and with its § if it shows one."""
+def spelled_as_in(frame: bytes, line: bytes, text: str) -> bytes:
+    """Encode a text that replaces a line of a Paket, in its sender's style.
+
+    The charset is that of the line, or of the frame if the line is ASCII; § is spelled as in the frame.
+    """
     if text == EMPTY:
         lines = {each.removesuffix(b"\r") for each in frame.split(b"\n")}
         shown = next((spelt for spelt in EMPTY_SPELLINGS if spelt in lines), None)
@@ -104,7 +106,7 @@ def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
 
 
 def is_line(text: str) -> bool:
-    """Whether a text can stand on a line for a value: it is no end, neither of the Paket nor of the line."""
+    """Return True if a text is a valid line for a value: no line end in it, and not the end of a Paket."""
     return text != END and "\n" not in text and text[-1:] != "\r"
 
 
@@ -124,8 +126,10 @@ def _encoded_twice(frame: bytes, lines: Sequence[str]) -> Flaw:
 
 
 def place_of(frame: bytes, first: int, last: int | None = None) -> tuple[int, int]:
-    """Offset and length in bytes of the lines `first` to `last`, the flag being 0; the end, if there are
-    none."""
+    """Return offset and length in bytes of the lines `first` to `last`, the flag being 0.
+
+    Returns the end of the frame if there are no such lines.
+    """
     raw = frame.split(b"\n")
     offset = sum(len(line) + 1 for line in raw[:first])
     if offset >= len(frame):
@@ -134,49 +138,50 @@ def place_of(frame: bytes, first: int, last: int | None = None) -> tuple[int, in
     return offset, len(b"\n".join(wanted).rstrip(b"\r\n"))
 
 
-def first_wrong(row: MessageType, body: Sequence[str]) -> Wrong | None:
-    """The first line that cannot stand where it stands in a row; lines that are missing are not wrong."""
+def first_wrong(row: MessageType, body: Sequence[str]) -> WrongLines | None:
+    """Return the first line that does not fit a row; missing lines are not wrong."""
     at = 0
     for kind in _parts(row):
         lines = body[at : at + kind.lines]
         if not lines:
             return None
-        # Of a card whose second line is missing the first can still be wrong.
+        # If a card's second line is missing, the first can still be wrong.
         read = kind if len(lines) == kind.lines else terminals(row)[at]
         text = "\n".join(lines)
         try:
             read.decode(text)
         except Mismatch as error:
-            return Wrong(at + text.count("\n", 0, error.start), at + text.count("\n", 0, error.end), error)
+            return WrongLines(
+                at + text.count("\n", 0, error.start), at + text.count("\n", 0, error.end), error
+            )
         at += kind.lines
     return None
 
 
 @lru_cache(maxsize=256)
 def _parts(row: MessageType) -> tuple[Nonterminal, ...]:
-    """A row's fields, each repetition taken apart."""
+    """Return a row's fields, with repetitions expanded."""
     return tuple(kind.part for kind in kinds(row) for _ in range(kind.lines // kind.part.lines))
 
 
 def closest_row(rows: Sequence[MessageType], body: Sequence[str]) -> MessageType:
-    """Of several rows with one flag the one that was meant: that agrees for the most lines, and has the most
-    lines that are there."""
+    """Return the row with this flag that was probably meant: with the most lines that fit."""
 
     def likeness(row: MessageType) -> tuple[int, bool, int, bool, bool]:
         count = line_count(row)
         wrong = first_wrong(row, body)
         right = min(len(body), count) if wrong is None else wrong.first
         whole = wrong is None and len(body) >= count
-        # Where there should be no field at all, none can be wrong: it is ignored.
+        # A row without fields has no wrong lines: all are ignored.
         return right, count == 0, -abs(len(body) - count), whole, row.deviation is None
 
     return max(rows, key=likeness)
 
 
-def sound_fields(row: MessageType, body: Sequence[str]) -> dict[str, Any]:
-    """The fields before the first that does not fit."""
+def valid_fields(row: MessageType, body: Sequence[str]) -> dict[str, Any]:
+    """Return the fields before the first one that does not fit."""
     fields: dict[str, Any] = {}
-    for name, kind, start, end in reading(row).fields:
+    for name, kind, start, end in lines_of(row).fields:
         if end > len(body):
             break
         try:

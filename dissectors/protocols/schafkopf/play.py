@@ -1,9 +1,9 @@
-"""The play of one round: from snapshots of the table to the cards in the order they were played.
+"""The play of one round: derives the order of the cards from snapshots of the table.
 
-A MODEL never says what was played; it shows the table and the last trick, by seat. What is new in it,
-compared with all that is known, was played since, in the order of seats from the leader on. A snapshot may
-also be an old one, as conversations are not heard at the same pace: then it agrees with what is known of
-that moment.
+A MODEL does not report the card played; it shows the table and the last trick, by seat. New cards in it,
+compared with all known ones, were played since, in the order of seats from the leader on. A snapshot may also
+be an old one, as conversations progress at different speeds: then it agrees with the known cards of that
+moment.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ BySeat = Sequence[str | None]
 """Four cards by seat, None where there is none."""
 
 
-class Played(msgspec.Struct, eq=False):
-    """A card that was played, and the number of the event that tells it."""
+class PlayedCard(msgspec.Struct, eq=False):
+    """A card that was played, and the id of its event."""
 
     seat: int
     card: str
@@ -29,18 +29,18 @@ class Played(msgspec.Struct, eq=False):
 
 
 class Trick(msgspec.Struct, eq=False):
-    """A trick as far as it has come, in the order played.
+    """A trick so far, in the order played.
 
-    `leader` is who played first, `winner` who takes it by the rules; None where that cannot be known.
+    `leader` is the seat that played first, `winner` the one that takes it by the rules; None if unknown.
     """
 
     number: int
     leader: int | None
-    cards: list[Played] = msgspec.field(default_factory=list)
+    cards: list[PlayedCard] = msgspec.field(default_factory=list)
     by_seat: list[str | None] = msgspec.field(default_factory=lambda: [None] * SEATS)
     winner: int | None = None
     disputed: bool = False
-    """Whether the server has let somebody else go on."""
+    """True if the server let another player lead next."""
     event_id: int | None = None
 
     @property
@@ -52,22 +52,22 @@ class Trick(msgspec.Struct, eq=False):
         return points(played.card for played in self.cards)
 
     def lay(self, seat: int, card: str) -> None:
-        """Take the next card."""
-        self.cards.append(Played(seat, card))
+        """Add the next card."""
+        self.cards.append(PlayedCard(seat, card))
         self.by_seat[seat] = card
 
     def next_seat(self) -> int | None:
-        """Who plays next, by the order of seats."""
+        """Return the seat that plays next, by the order of seats."""
         if self.cards:
             return (self.cards[-1].seat + 1) % SEATS
         return self.leader
 
 
 class Contradiction(Exception):
-    """A snapshot and what is known cannot both be true; the text is a sentence.
+    """A snapshot that contradicts what is known; the text is a sentence.
 
-    `field` is the field of the MODEL that is wrong, and `place` the card's place in it. Where it is only that
-    somebody else leads the trick than who took the last one, `leader` is his seat.
+    `field` is the wrong field of the MODEL, and `place` the card's index in it. If only the leader of the
+    trick differs from the winner of the last one, `leader` is that seat.
     """
 
     def __init__(self, text: str, field: str, place: int, leader: int | None = None) -> None:
@@ -78,11 +78,11 @@ class Contradiction(Exception):
 
 
 class Play:
-    """What is known of a round's play. `tricks` are those that are over, `current` the one on the table."""
+    """The known play of a round. `tricks` are the finished ones, `current` the one on the table."""
 
     def __init__(self, whole: bool) -> None:
         self.whole = whole
-        """Whether the round has been seen from its first card on."""
+        """True if the round was seen from its first card on."""
         self.mode: Mode | None = None
         self.tricks: list[Trick] = []
         self.current = Trick(1, 0 if whole else None)
@@ -91,27 +91,28 @@ class Play:
     def over(self) -> bool:
         return self.current.number > TRICKS
 
-    def cards(self) -> list[Played]:
-        """All that was played, in order."""
+    def cards(self) -> list[PlayedCard]:
+        """Return all cards played, in order."""
         return [played for trick in (*self.tricks, self.current) for played in trick.cards]
 
-    def last(self) -> Played | None:
-        """The latest card."""
+    def last(self) -> PlayedCard | None:
+        """Return the latest card."""
         for trick in (self.current, *reversed(self.tricks)):
             if trick.cards:
                 return trick.cards[-1]
         return None
 
     def news(self, table: BySeat, last_trick: BySeat) -> list[tuple[int, str]]:
-        """What was played since, as (seat, card) in order; nothing if the snapshot shows what is known.
+        """Return the new cards of a snapshot as (seat, card) in order; none if all of them are known.
 
-        Raises Contradiction.
+        Raises:
+            Contradiction: The snapshot contradicts what is known.
         """
         missed: list[tuple[int, str]] = []
         current = self.current
         shown = self._trick_shown(last_trick)
         if shown is None:
-            # The trick that was on the table is over, and its last cards were not seen there.
+            # The known trick is over, and its last cards were not seen on the table.
             missed = self._since(current, last_trick, "letzter_stich")
             current = Trick(current.number + 1, None)
         elif shown < len(self.tricks):
@@ -122,7 +123,7 @@ class Play:
         return missed + self._since(current, table, "tisch")
 
     def add(self, seat: int, card: str) -> Trick | None:
-        """Take the next card; give the trick that it completes."""
+        """Add the next card; return the trick that it completes."""
         trick = self.current
         if not trick.cards:
             trick.leader = seat
@@ -136,11 +137,13 @@ class Play:
         return trick
 
     def restart(self, table: BySeat, last_trick: BySeat) -> None:
-        """Take a snapshot as it is: what led to it was not seen. The number of the trick is then a guess."""
+        """Accept a snapshot as it is: the cards before were not seen. The number of the trick is then a
+        guess.
+        """
         self.whole = False
         for cards in (last_trick, table):
             if all(cards) and self._trick_shown(cards) in (0, None):
-                # Nobody knows who led; a full trick shows no beginning.
+                # The leader is unknown; a full trick does not show it.
                 lost = Trick(len(self.tricks) + 1, None)
                 for seat, card in enumerate(cards):
                     if card:
@@ -149,7 +152,7 @@ class Play:
         self.current = Trick(len(self.tricks) + 1, None)
 
     def showing(self, table: BySeat, last_trick: BySeat) -> tuple[int | None, int]:
-        """The number of the event that a snapshot shows as the latest, and how many tricks are over in it."""
+        """Return the id of the latest event in a snapshot, and its number of finished tricks."""
         shown = self._trick_shown(last_trick)
         if shown is None:
             return None, len(self.tricks)
@@ -162,7 +165,7 @@ class Play:
         return event_id, shown + all(table)
 
     def _trick_shown(self, last_trick: BySeat) -> int | None:
-        """Which trick is on the table, counted from 0, if this is the one before; None if that is news."""
+        """Return the trick on the table, counted from 0, after this last trick; None if that is new."""
         if not any(last_trick):
             return 0
         for number in range(len(self.tricks) - 1, -1, -1):
@@ -171,14 +174,14 @@ class Play:
         return None
 
     def _agrees(self, trick: Trick, table: BySeat) -> None:
-        """Check an older snapshot's table against the trick that it was to become."""
+        """Check an older snapshot's table against the trick that resulted from it."""
         for seat, card in enumerate(table):
             if card is not None and trick.by_seat[seat] != card:
                 text = f"{card} lies before seat {seat}, where {trick.by_seat[seat]} was played"
                 raise Contradiction(text, "tisch", seat)
 
     def _since(self, trick: Trick, shown: BySeat, field: str) -> list[tuple[int, str]]:
-        """The cards of a trick that are new in a snapshot, in the order played."""
+        """Return the new cards of a trick in a snapshot, in the order played."""
         for played in trick.cards:
             if shown[played.seat] != played.card:
                 there = shown[played.seat] or "nothing"
@@ -208,5 +211,5 @@ class Play:
         return news
 
     def _leads(self, seats: Sequence[int]) -> int | None:
-        """Who began a trick of which these seats have played, if the seats tell."""
+        """Return who began a trick in which these seats have played, if that is unambiguous."""
         return next((seat for seat in seats if (seat - 1) % SEATS not in seats), None)

@@ -1,4 +1,4 @@
-"""What people ask of games of Schafkopf in SQL."""
+"""Example SQL queries about games of Schafkopf."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""One round as far as it is known, and one conversation of it: the memory that the table's judgement rests
-on."""
+"""The known parts of one round and of one conversation, on which the table's checks are based."""
 
 from __future__ import annotations
 
@@ -12,14 +11,14 @@ from kiebitz.dissectors.model import Game, Stream
 from kiebitz.dissectors.protocols.schafkopf.play import Play
 
 Question = Literal["NAME", "ERSTE3", "SPIELSTDU", "KONTRA", "HOCHZEIT", "KARTE", "MODEL"]
-"""What a client is asked for, by the message that answers it."""
+"""A question to a client, named after the message that answers it."""
 
 Phase = Literal["dealing", "bidding", "playing", "over"]
 PHASES: tuple[Phase, ...] = ("dealing", "bidding", "playing", "over")
 
 
 class Round(msgspec.Struct, eq=False):
-    """A round. `names` are the players by seat; what is not known yet is None."""
+    """A round. `names` are the players by seat; unknown values are None."""
 
     game: Game
     number: int
@@ -27,9 +26,9 @@ class Round(msgspec.Struct, eq=False):
     play: Play
     phase: Phase = "dealing"
     taken: dict[int, int] = msgspec.field(default_factory=dict)
-    """Which stream (id) is at which seat."""
+    """The stream id of each seat."""
     dealt: dict[int, list[str]] = msgspec.field(default_factory=dict)
-    """The hands that were seen, before the first card."""
+    """The known hands, before the first card."""
     knocks: dict[int, str] = msgspec.field(default_factory=dict)
     bids: dict[int, str] = msgspec.field(default_factory=dict)
     kontras: dict[int, str] = msgspec.field(default_factory=dict)
@@ -38,24 +37,26 @@ class Round(msgspec.Struct, eq=False):
     player: int | None = None
     partner: int | None = None
     hochzeit: bool = False
-    """Whether somebody has proposed one."""
-    told: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
-    """What was told once to everybody, by message name, and the number of the event."""
+    """True if one was proposed."""
+    broadcasts: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
+    """The content of each broadcast, by message name, and its event id."""
     ended: bool = False
     left: bool = False
     """Whether it is no longer part of the table's state."""
     contested: bool = False
-    """Whether the server has insisted on cards that contradict what was known: then nobody is accused."""
+    """True if the server repeated cards that contradict what was known: then no violations are reported."""
     objections: set[str] = msgspec.field(default_factory=set)
-    """What was said against the server's cards: it shows the same to several clients, and again."""
+    """Texts of the violations in the server's cards, as it sends the same to several clients, and
+    repeatedly.
+    """
     refused: set[tuple[int, str]] = msgspec.field(default_factory=set)
-    """Cards that a client has laid against the rules, by seat: played only if the server takes them."""
+    """Cards, by seat, played against the rules: they count only if the server accepts them."""
     renounced: dict[tuple[int, str], int] = msgspec.field(default_factory=dict)
-    """Which seat did not follow which suit, and in which trick."""
+    """The trick in which a seat did not follow a suit."""
 
     @property
     def key(self) -> str:
-        """The round's name in the table's state."""
+        """The round's key in the table's state."""
         return str(self.game.id)
 
     @property
@@ -64,7 +65,7 @@ class Round(msgspec.Struct, eq=False):
         return self.play.mode.name if self.play.mode is not None else None
 
     def who(self, seat: int | None) -> str | None:
-        """A player's name, with the seat where two have the same."""
+        """Return a player's name, with the seat if two have the same."""
         if seat is None:
             return None
         if self.names is None:
@@ -73,7 +74,7 @@ class Round(msgspec.Struct, eq=False):
         return label(name) if self.names.count(name) == 1 else f"{label(name)} (seat {seat})"
 
     def hand(self, seat: int) -> list[str] | None:
-        """The cards that a seat still has, if they are known."""
+        """Return the remaining cards of a seat, if they are known."""
         dealt = self.dealt.get(seat)
         if dealt is None:
             return None
@@ -82,7 +83,7 @@ class Round(msgspec.Struct, eq=False):
 
 
 class Conversation(msgspec.Struct, eq=False):
-    """One client's connection: his name, his seat in which round, and what he has been asked."""
+    """One client's connection: its name, its round and seat, and its open question."""
 
     stream: Stream
     name: str | None = None
@@ -91,26 +92,26 @@ class Conversation(msgspec.Struct, eq=False):
     whole: bool = True
     """Whether nothing is missing since the last question."""
     sure: bool = True
-    """Whether nothing is missing since the round began: else this may be the next one."""
+    """True if nothing is missing since the round began: else this may be the next one."""
     synced: bool = True
-    """Whether nothing is missing since the server has shown the cards."""
+    """True if nothing is missing since the server has shown the cards."""
     asked: Question | None = None
     answered: Question | None = None
-    """The last question that was answered, for what is said once too often."""
+    """The last answered question, to recognise repeated answers."""
     id: int | None = None
-    """A seat that was told for a round which has no other sign yet."""
+    """A seat announced for a round that has not begun otherwise."""
     dran: int | None = None
     step: int = 0
-    """How far the server is in the order of a round."""
+    """The server's position in the order of a round."""
     tricks: int = 0
-    """How many tricks this client has been shown."""
+    """Number of tricks that this client was shown."""
     lead_due: bool = False
-    """Whether a trick is over, and the server has not said yet whose turn it is."""
+    """True if a trick is over, and the server has not yet announced the next turn."""
     account: int | None = None
     settled: Round | None = None
-    """The round that is over and whose account has not been told."""
+    """The finished round whose account is not announced yet."""
     doubted: bool = False
-    """Whether the last snapshot contradicted what was known."""
+    """True if the last snapshot contradicted what was known."""
     hand_doubted: bool = False
-    """Whether the hand in it did."""
+    """True if the hand in it did."""
     left: bool = False

@@ -1,4 +1,4 @@
-"""What the table of a Schafkopf server checks: a row for each rule."""
+"""The rules that the table of a Schafkopf server checks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, Rule
 _ORDER = "the order of a round"
 _ASKED = f"{OWN_CLAUSE}; {_ORDER}"
 _GAME = "the rules of the game"
-_CONTRADICTS = "it contradicts what was said before"
+_CONTRADICTS = "it contradicts an earlier message"
 _NAMES = "SIEGER names {named}, but {player} plays"
 _SEAT = "seat {seat}, or it plus 10"
 
 RULES = (
-    # Who may say this now.
+    # The order of messages.
     Rule(
         "out-of-order",
         None,
@@ -49,11 +49,11 @@ RULES = (
         group="sequence",
         clause=_ASKED,
     ),
-    # What is told again.
+    # Repeated contents.
     Rule(
         "told-otherwise",
         None,
-        "{name} says something else than before, or than to another player",
+        "{name} differs from what this or another player was sent before",
         "{known}",
         group="state",
         clause=None,
@@ -62,7 +62,7 @@ RULES = (
     Rule(
         "told-otherwise/answer",
         None,
-        "{name} says {told} for {player}, who answered {answer}",
+        "{name} reports {told} for {player}, who answered {answer}",
         "{answer}",
         group="state",
         clause=None,
@@ -72,11 +72,11 @@ RULES = (
     Rule(
         "no-si",
         "SPIELSTDU",
-        "SI is bid without the six highest trumps; real servers take it from any hand",
+        "SI is bid without the six highest trumps; real servers accept it from any hand",
         "{cards}",
         severity="note",
         clause=None,
-        unwritten="the game has it, and no server keeps to it",
+        unwritten="a rule of the game that no server enforces",
     ),
     Rule(
         "not-in-hand/given",
@@ -84,7 +84,7 @@ RULES = (
         "{card} is given, which is not in this hand",
         "one of {hand}",
         clause=None,
-        unwritten="it goes without saying",
+        unwritten="only a held card can be given",
     ),
     Rule(
         "wrong-player/bid",
@@ -134,7 +134,7 @@ RULES = (
     Rule("card-twice/played", "MODEL", "{card} was already played by {player}", group="state", clause=_GAME),
     Rule("card-twice/held", "MODEL", "{card} is in the hand of {player}", group="state", clause=_GAME),
     Rule("not-in-hand/shown", "MODEL", "{card} was not in the hand of {player}", group="state", clause=_GAME),
-    # The same from a client of which it is not known what it was shown before.
+    # The same from a client whose previous snapshots are unknown.
     Rule("not-in-hand/laid", "MODEL", "{card} was not in the hand of {player}", clause=_GAME),
     Rule("hand-changed/dealt", "MODEL", "{card} is no longer in this hand", group="state", clause=_GAME),
     Rule("hand-changed/back", "MODEL", "{card} is back in this hand", group="state", clause=_GAME),
@@ -157,7 +157,7 @@ RULES = (
         clause=_GAME,
     ),
     Rule("wrong-player", "SIEGER", _NAMES, _SEAT, clause=_GAME),
-    # After a Hochzeit that nobody took, real servers can be wrong about who plays.
+    # After a declined Hochzeit, real servers can be wrong about who plays.
     Rule("wrong-player/refused", "SIEGER", _NAMES, _SEAT, severity="note", clause=_GAME),
     Rule(
         "wrong-partner",
@@ -169,7 +169,7 @@ RULES = (
     Rule(
         "wrong-winner",
         "SIEGER",
-        "SIEGER says that {player} {said} with {taken}",
+        "SIEGER reports that {player} {said} with {taken}",
         "{right}: {needed} are needed",
         clause=_GAME,
     ),

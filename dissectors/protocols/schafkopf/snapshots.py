@@ -1,8 +1,8 @@
-"""What MODELs tell: hands, and the cards that were played; and whether they can be true.
+"""The cards in MODELs: hands and cards played, checked for contradictions.
 
-A client plays by sending the cards as they are afterwards. Everything else on the table must be as the server
-showed it, the card must come from his hand, and suit must be followed. The server's own snapshots must agree
-with each other. What contradicts is not taken over, unless the next snapshot insists on it.
+A client plays by sending the cards as they are afterwards. The rest of the table must be as the server showed
+it, the card must come from the client's hand, and suit must be followed. The server's own snapshots must
+agree with each other. A contradictory snapshot is ignored, unless the next one repeats it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Rou
 
 
 class Snapshots:
-    """Reads the MODELs of a table's conversations."""
+    """Handlers of the MODELs of a table's conversations."""
 
     def __init__(self, rounds: Rounds, hands: Hands) -> None:
         self._rounds = rounds
         self._hands = hands
 
     def shown(self, message: Message, conversation: Conversation, played: Round) -> None:
-        """The server shows the cards."""
+        """Handle a snapshot from the server."""
         self._rounds.advance(played, "playing")
         if message.fields["flag"] == "SPIEL":
             self._rounds.seat_by_turn(conversation)
@@ -39,7 +39,7 @@ class Snapshots:
                 place = error.field, error.place
                 self._rounds.card_flaw(message, played, "contradiction", *place, problem=str(error))
                 return
-            # It insists, or something was missed.
+            # The server repeats it, or something was missed.
             played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
             self._rounds.unsure(played, "tricks")
             played.contested = True
@@ -49,17 +49,17 @@ class Snapshots:
                 news = []
         self._hands.compare(message, conversation, played, news)
         conversation.doubted = not self._take(message, conversation, played, news)
-        self._note_place(message, conversation, played)
+        self._note_position(message, conversation, played)
         conversation.synced = True
 
     def move(self, message: Message, conversation: Conversation, played: Round) -> None:
-        """A client plays a card."""
+        """Handle a client's MODEL, which plays a card."""
         seat = conversation.seat
         table: list[str | None] = message.fields["tisch"]
         if self._rounds.is_impossible(message, played) or seat is None:
             return
         if not conversation.synced:
-            # What he was shown before is missing, so what he shows is news.
+            # The client's previous snapshot is missing, so this one is new.
             self.shown(message, conversation, played)
             return
         card = table[seat]
@@ -100,20 +100,18 @@ class Snapshots:
             played.refused.add((seat, card))
             return
         self._take(message, conversation, played, news)
-        self._note_place(message, conversation, played)
+        self._note_position(message, conversation, played)
 
     def infer_last(self, message: Message, conversation: Conversation, played: Round) -> None:
-        """Tell the last card of a round: all others being known, it can be only one."""
+        """Infer the last card of a round, when all others are known."""
         play = played.play
         left = PACK - {known.card for known in play.cards()}
         seat = play.current.next_seat()
         if play.whole and len(left) == 1 and seat is not None:
             self._take(message, conversation, played, [(seat, min(left))], inferred=True)
 
-    # What a snapshot says.
-
     def _news(self, message: Message, played: Round) -> list[tuple[int, str]]:
-        """What was played since. Raises Contradiction."""
+        """Return the cards played since. Raises Contradiction."""
         table, last = message.fields["tisch"], message.fields["letzter_stich"]
         try:
             return played.play.news(table, last)
@@ -125,7 +123,7 @@ class Snapshots:
             return played.play.news(table, last)
 
     def leads(self, message: Message, played: Round, seat: int) -> None:
-        """The server lets somebody else begin than who took the last trick by the rules."""
+        """Handle a server that lets another player lead than the winner of the last trick."""
         trick = played.play.tricks[-1]
         played.play.current.leader = seat
         if trick.winner is None:
@@ -150,10 +148,10 @@ class Snapshots:
         news: list[tuple[int, str]],
         inferred: bool = False,
     ) -> bool:
-        """Make events of the cards that were played, up to one that cannot be; whether there was none."""
+        """Emit events of the cards played, up to an impossible one; return False if there was one."""
         rounds = self._rounds
         for seat, card in news:
-            if not inferred and self._cannot_be(message, conversation, played, seat, card):
+            if not inferred and self._is_impossible_card(message, conversation, played, seat, card):
                 return False
             trick = played.play.current
             if not inferred and (seat, card) not in played.refused:
@@ -170,19 +168,21 @@ class Snapshots:
             event = rounds.emit_of(message, "played", who, data, played.game)
             (done or played.play.current).cards[-1].event_id = event.id
             if done is not None:
-                self._tell_trick(message, played, done)
+                self._emit_trick(message, played, done)
         return True
 
-    def _tell_trick(self, message: Message, played: Round, trick: Trick) -> None:
+    def _emit_trick(self, message: Message, played: Round, trick: Trick) -> None:
         rounds = self._rounds
         rounds.put_tricks(played)
         data = rounds.trick(played, trick)
         trick.event_id = rounds.emit_of(message, "trick", data["winner"], data, played.game).id
 
-    def _cannot_be(
+    def _is_impossible_card(
         self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
     ) -> bool:
-        """Whether a card cannot be played now; if the server insists, what was known before is given up."""
+        """Report a card that cannot be played now; if the server repeats it, drop the contradicting
+        knowledge.
+        """
         insists = conversation.doubted
         played.contested = played.contested or insists
         earlier = next((other for other in played.play.cards() if other.card == card), None)
@@ -210,10 +210,8 @@ class Snapshots:
             return True
         return False
 
-    # The rules.
-
     def _breaks_suit(self, message: Message, played: Round, seat: int, card: str, trick: Trick) -> bool:
-        """Suit is followed by who has it; of a hand that is not known this shows later."""
+        """Report a player who does not follow suit; for an unknown hand this shows only later."""
         mode = played.play.mode
         if mode is None or not played.play.whole:
             return False
@@ -239,18 +237,16 @@ class Snapshots:
         return bool(right)
 
     def _revoke(self, message: Message, played: Round, seat: int, key: str, **values: Any) -> None:
-        # Whose card another client is shown is not known to be a client's or one of the server's own bots'.
+        # A card shown to another client may be a client's or that of a bot of the server.
         blame: Blame = "client" if message.direction == "c2s" else "unknown"
         who = played.who(seat)
         self._rounds.card_flaw(message, played, key, "tisch", seat, blame=blame, player=who, **values)
 
-    # Places.
-
-    def _note_place(self, message: Message, conversation: Conversation, played: Round) -> None:
+    def _note_position(self, message: Message, conversation: Conversation, played: Round) -> None:
         table, last = message.fields["tisch"], message.fields["letzter_stich"]
         event_id, tricks = played.play.showing(table, last)
         if message.event_id is None:
             message.event_id = event_id
-        # Once the table is cleared, the winner's turn has been told already.
+        # Once the table is cleared, the winner's turn was already announced.
         conversation.lead_due = conversation.lead_due or (tricks > conversation.tricks and all(table))
         conversation.tricks = tricks

@@ -1,4 +1,4 @@
-"""What is counted in Schafkopf: which games are played, who plays and wins them, tricks and their points."""
+"""Statistics of Schafkopf: games declared and won, tricks and their points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODE = re.compile(r"([A-Z]{2,}?)(?:eichel|gras|herz|schellen)?(du|DU)?")
 
 
 def kind_of(mode: str) -> str:
-    """A Modus without its suit, as in `Solo du`; one that no specification has stays as it is."""
+    """Return a Modus without its suit, as in `Solo du`; an unknown one stays as it is."""
     found = _MODE.fullmatch(mode) if mode in MODI else None
     return mode if found is None else found[1].capitalize() + (" du" if found[2] else "")
 
@@ -42,7 +42,7 @@ def _knocks(event: Event) -> Iterable[Sample]:
 
 
 class _Ends:
-    """Reads how the declared game ends for its player, who is named among those who won, or who lost."""
+    """Reads the outcome of the declared game for its player, who is a listed winner or loser."""
 
     def __init__(self, give: Callable[[str, str, str], Sample]) -> None:
         self._give = give
@@ -57,13 +57,13 @@ class _Ends:
             player, mode = self._declared["player"], self._declared["mode"]
             self._declared = {}
             if player is not None and mode is not None:
-                # One side is told; where the player is not on it, that was the other's.
+                # Only one side is listed; if the player is not on it, the other side has that outcome.
                 told_of = player in event.data["names"]
                 yield self._give(player, mode, _WON if told_of == (event.kind == _WON) else _LOST)
 
 
 def _ends(give: Callable[[str, str, str], Sample]) -> Callable[[], Read]:
-    """Readers that count declared games: what each gives, by its player, its Modus and its end."""
+    """Return a factory for readers of declared games: `give` makes a sample of player, Modus and outcome."""
     return lambda: _Ends(give)
 
 

@@ -1,8 +1,8 @@
 """The Schafkopf table: from messages to rounds, bids, cards, tricks, winners and accounts.
 
-A game is a round. What the server tells everybody makes one event, with all clients as witnesses; what it
-tells or asks one client makes an event of his. `context.py` says which round a message belongs to,
-`order.py` whether it may come now, `snapshots.py` what the MODELs tell.
+A game is a round. A broadcast makes one event, observed by all clients; a message to one client makes an
+event of that client. `context.py` assigns messages to rounds, `order.py` checks their order, `snapshots.py`
+reads the MODELs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kiebitz.dissectors.protocols.schafkopf.snapshots import Snapshots
 from kiebitz.dissectors.protocols.schafkopf.verdict import verdict
 
 _MAX_NAMES = 1000
-"""So many players are known after they have left, and their accounts."""
+"""Maximum number of players, and of accounts, that are kept after they have left."""
 
 
 class SchafkopfTable(GameTable):
-    """One Schafkopf server: its players, and round after round."""
+    """One Schafkopf server: its players, and its consecutive rounds."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._rounds = rounds = Rounds(info, ids, findings)
@@ -71,7 +71,7 @@ class SchafkopfTable(GameTable):
         if row.deviation is not None:
             self._rounds.note_dialect(message, row)
         if not valid:
-            self._fumbled(conversation, message.direction)
+            self._lose_track(conversation, message.direction)
             return
         if conversation.round is not None:
             message.game_id = conversation.round.game.id
@@ -82,7 +82,7 @@ class SchafkopfTable(GameTable):
             self._client[row.name](message, conversation)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        self._fumbled(self._rounds.conversation(stream), direction)
+        self._lose_track(self._rounds.conversation(stream), direction)
 
     def missing(self, stream: Stream, direction: Direction) -> None:
         conversation = self._rounds.conversation(stream)
@@ -97,24 +97,22 @@ class SchafkopfTable(GameTable):
         if not self._rounds.conversations:
             self._rounds.log.clear()
 
-    def _fumbled(self, conversation: Conversation, direction: Direction) -> None:
-        """What was meant is not known: it may have been the answer, or the question."""
+    def _lose_track(self, conversation: Conversation, direction: Direction) -> None:
+        """Handle an unreadable message, which may have been the answer, or the question."""
         conversation.whole = False
         conversation.lead_due = False
         if direction == "s2c":
             conversation.sure = conversation.synced = False
 
-    # Who is there.
-
     def _named(self, message: Message, conversation: Conversation) -> None:
-        self._not_here(conversation)
+        self._remove_name(conversation)
         name: str = message.fields["name"]
         conversation.name = label(name)
         self._rounds.set_state(True, "players", conversation.name, "here")
         self._rounds.emit_of(message, "joined", conversation.name, {"name": name}, None)
 
-    def _not_here(self, conversation: Conversation) -> None:
-        """A name is no longer here, unless another client has the same."""
+    def _remove_name(self, conversation: Conversation) -> None:
+        """Remove a name, unless another client has the same."""
         name, conversation.name = conversation.name, None
         if name is not None and all(other.name != name for other in self._rounds.conversations.values()):
             is_kept = len(self._rounds.state.get("players", {})) <= _MAX_NAMES
@@ -133,9 +131,9 @@ class SchafkopfTable(GameTable):
         elif played.names is None:
             self._rounds.name(played, names)
         message.game_id = played.game.id
-        if not self._rounds.told_before(message, conversation, played, tuple(names)):
+        if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(names)):
             data = {"round": played.number, "names": names}
-            self._rounds.told(message, played, tuple(names), "round_started", None, data)
+            self._rounds.emit_broadcast(message, played, tuple(names), "round_started", None, data)
 
     def _leaves(self, message: Message | None, conversation: Conversation, reason: str, ts_ns: int) -> None:
         if conversation.left or (conversation.name is None and conversation.round is None):
@@ -143,7 +141,7 @@ class SchafkopfTable(GameTable):
         conversation.left = True
         played = conversation.round
         name = conversation.name
-        self._not_here(conversation)
+        self._remove_name(conversation)
         data: dict[str, Any] = {"seat": conversation.seat, "name": name, "reason": reason}
         game = played.game if played is not None else None
         if message is not None:
@@ -158,7 +156,8 @@ class SchafkopfTable(GameTable):
         played = self._rounds.playing(conversation, message.ts_ns)
         seat: int = message.fields["dran"]
         conversation.dran = seat
-        # The first turn after a trick is its winner's; the next may come before his card is shown.
+        # The first turn after a trick is its winner's; the next may be sent before the winner's card is
+        # shown.
         leads, conversation.lead_due = conversation.lead_due, False
         key = ("turn", played.game.id, seat)
         if self._rounds.log.is_copy(message, key):
@@ -167,7 +166,7 @@ class SchafkopfTable(GameTable):
         if leads and conversation.tricks == len(play.tricks) and not play.current.cards and not play.over:
             self._snapshots.leads(message, played, seat)
         who = played.who(seat)
-        self._rounds.put_in(played, who, "turn")
+        self._rounds.set_in_round(played, who, "turn")
         event = self._rounds.emit_of(message, "turn", who, {"seat": seat, "name": who}, played.game)
         self._rounds.log.add(message.stream.id, key, event)
 
@@ -196,7 +195,7 @@ class SchafkopfTable(GameTable):
             self._snapshots.infer_last(message, conversation, played)
             self._end(message, played)
         else:
-            told = played.told.get("ENDE")
+            told = played.broadcasts.get("ENDE")
             message.event_id = told[1] if told is not None else None
         if played.mode is None:
             self._settle(message, conversation, played)
@@ -210,13 +209,13 @@ class SchafkopfTable(GameTable):
         else:
             reason = "broken off"
         self._rounds.advance(played, "over")
-        self._rounds.put_in(played, None, "turn")
+        self._rounds.set_in_round(played, None, "turn")
         played.game.ended_ns = message.ts_ns
         self._result(played)
-        self._rounds.told(message, played, None, "round_ended", None, {"reason": reason})
+        self._rounds.emit_broadcast(message, played, None, "round_ended", None, {"reason": reason})
 
     def _result(self, played: Round, **more: Any) -> None:
-        """What came of a round, as far as it is known by now."""
+        """Update the result of a round with what is known now."""
         before = played.game.result or {}
         result = {
             **before,
@@ -241,7 +240,7 @@ class SchafkopfTable(GameTable):
             self._note_account(message, conversation)
 
     def _settle(self, message: Message, conversation: Conversation, played: Round) -> None:
-        """A round's consequence for one player's account."""
+        """Handle the change of a player's account after a round."""
         before = conversation.account
         name = self._note_account(message, conversation)
         if name is None or (
@@ -254,7 +253,7 @@ class SchafkopfTable(GameTable):
         self._result(played, accounts=accounts)
 
     def _note_account(self, message: Message, conversation: Conversation) -> str | None:
-        """Keep an account; give whose it is."""
+        """Store an account; return its owner."""
         account: int = message.fields["konto"]
         conversation.account = account
         if "stock" in message.fields:
@@ -271,7 +270,7 @@ class SchafkopfTable(GameTable):
     def _sieger(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
         codes: tuple[int, int] = (message.fields["spieler"], message.fields["mitspieler"])
-        if self._rounds.told_before(message, conversation, played, codes):
+        if self._rounds.is_broadcast_copy(message, conversation, played, codes):
             return
         won = [code for code in codes if code < NOBODY]
         lost = [code - 10 for code in codes if code > NOBODY]
@@ -286,5 +285,5 @@ class SchafkopfTable(GameTable):
         seats, kind = (sorted(set(won)), "won") if won else (party, "lost")
         names = [played.who(seat) for seat in seats]
         winners = names if won else [played.who(seat) for seat in range(SEATS) if seat not in party]
-        self._rounds.told(message, played, codes, kind, None, {"seats": seats, "names": names})
+        self._rounds.emit_broadcast(message, played, codes, kind, None, {"seats": seats, "names": names})
         self._result(played, winner=winners)

@@ -1,4 +1,4 @@
-"""Who must have won a round, by the rules, and what speaks against the server's `!SIEGER`."""
+"""The check of the server's `!SIEGER`: who must have won a round, by the rules."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kiebitz.dissectors.protocols.schafkopf.round_state import Round
 
 
 class Objection(NamedTuple):
-    """The rule that a SIEGER breaks, and what fills its sentence."""
+    """The rule that a SIEGER breaks, and the values of its text."""
 
     key: str
     values: dict[str, Any]
 
 
 def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
-    """Compare a SIEGER's two numbers with the cards; None if nothing speaks against them.
+    """Compare a SIEGER's two numbers with the cards; return None if they may be right.
 
-    A number is a seat that won, a seat plus 10 that lost, or 4 for nobody. Nothing can be said of a round of
-    which some trick was not seen. After a Hochzeit that nobody took, real servers can be wrong about who
-    plays: that is not held against this one.
+    A number is a seat that won, a seat plus 10 that lost, or 4 for nobody. A round with an unseen trick is
+    not checked. After a declined Hochzeit, real servers can be wrong about who plays: that is not reported as
+    an error.
     """
     refused = played.hochzeit and played.mode != "HOCHZEIT"
     first, second = (code % 10 if code != NOBODY else None for code in codes)

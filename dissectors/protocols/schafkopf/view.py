@@ -1,7 +1,7 @@
 """The view of a Schafkopf table: the four players, the cards before them, and the game that is played.
 
-Seats move on by one from round to round. Here players keep their places: the same one is at the bottom all
-the time, and the others follow clockwise.
+Seats advance by one from round to round. In the view players keep their places: the same one is always at the
+bottom, and the others follow clockwise.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ _DECK = Deck(tuple(_SUITS.values()), in_words=True, longest=max(map(len, WERT_WO
 
 _FIRST_CARDS = 3
 _NEEDED = {"seats": "names", "mode": "mode", "player": "player"}
-"""What is always known by the time the first card is played, if the round was seen from its beginning."""
+"""Parts that are known by the first card, if the round was seen from its beginning."""
 
 
 def view_of(scene: Scene) -> View:
-    """Return the view of the round that is on, or of the players before the first."""
+    """Return the view of the current round, or of the players before the first."""
     number, part, events = valid_game(scene, _TYPES, _DATA)
     accounts = valid_items(scene.state.get("accounts"), Number)
     here = valid_items(scene.state.get("players"), dict[str, Any])
@@ -151,7 +151,7 @@ def card(name: str) -> Card:
 
 
 def sorted_hand(hand: Iterable[str], played: str | None) -> list[str]:
-    """Return a hand as players hold it, trumps first: the order in which it is sent changes."""
+    """Return a hand as players hold it, trumps first, as the order in which it is sent changes."""
     trumps = mode(played or NO_GAME).trumps
 
     def place(card: str) -> tuple[int, int]:
@@ -161,17 +161,14 @@ def sorted_hand(hand: Iterable[str], played: str | None) -> list[str]:
     return sorted(hand, key=place)
 
 
-# What follows from the state.
-
-
 def _phase(part: _Part) -> str:
-    """Return the phase of a round, which is played once cards lie there, whatever was missed before."""
+    """Return the phase of a round; once cards are on the table, that is `playing`."""
     phase: str = part.get("phase", "")
     return "playing" if phase in ("dealing", "bidding") and _cards_lie(part) else phase
 
 
 def _taken(part: _Part) -> dict[str, Any] | None:
-    """Return the trick that lies on the table and is over."""
+    """Return the finished trick that is still on the table."""
     tricks: list[dict[str, Any]] = part.get("tricks", [])
     return tricks[-1] if tricks and tricks[-1]["number"] == part.get("trick") else None
 
@@ -189,7 +186,7 @@ def seat_to_move(part: _Part, seats: Sequence[str]) -> int | None:
 
 
 def cards_left(part: _Part, seat: int) -> int | None:
-    """Return the number of cards a seat must still have; None where that cannot be known."""
+    """Return the number of cards a seat must still have; None if unknown."""
     if not _seen_whole(part):
         return None
     if _phase(part) == "dealing":
@@ -199,7 +196,7 @@ def cards_left(part: _Part, seat: int) -> int | None:
 
 
 def _not_known(part: _Part) -> str:
-    """Return what should be known by now and is not; empty if there is nothing."""
+    """Return the parts that should be known by now and are not; empty if there are none."""
     if _phase(part) != "playing":
         return ""
     unknown = [words for key, words in _NEEDED.items() if key not in part]
@@ -214,11 +211,8 @@ def _cards_lie(part: _Part) -> bool:
 
 
 def _seen_whole(part: _Part) -> bool:
-    """Return whether the play was seen from its first card on: only then are points counted."""
+    """Return True if the play was seen from its first card on: only then are points counted."""
     return "points" in part if part.get("tricks") else "mode" in part or not part.get("table")
-
-
-# What is going on.
 
 
 def _contract(part: _Part) -> Contract | None:
@@ -230,7 +224,7 @@ def _contract(part: _Part) -> Contract | None:
 
 
 def _marks(part: _Part, name: str) -> tuple[Span, ...]:
-    """Return what a player is and has said in this round."""
+    """Return the roles and the calls of a player in this round."""
     own = part.get("private", {}).get(name, {})
     found = []
     if part.get("player") == name:
@@ -250,7 +244,7 @@ def _marks(part: _Part, name: str) -> tuple[Span, ...]:
 
 
 def _story(part: _Part, events: Sequence[Event]) -> tuple[Line, ...]:
-    """Return what is going on; `events` are the latest of the round."""
+    """Return the description of the situation; `events` are the latest of the round."""
     phase = _phase(part)
     if phase == "dealing":
         return ("dealing",), ("who knocks?",)
@@ -276,7 +270,7 @@ def _story(part: _Part, events: Sequence[Event]) -> tuple[Line, ...]:
 
 
 def _last_trick(part: _Part) -> tuple[Fact, ...]:
-    """Return the last trick that is over, its cards in the order played."""
+    """Return the last finished trick, its cards in the order played."""
     if not part.get("tricks"):
         return ()
     trick = part["tricks"][-1]
@@ -293,7 +287,7 @@ def _winner(trick: dict[str, Any]) -> Element:
 
 
 def _outcome(events: Sequence[Event]) -> Line:
-    """Return how a round ended, as far as that was told."""
+    """Return the outcome of a round, if it was announced."""
     verdict = next((event for event in reversed(events) if event.kind in ("won", "lost")), None)
     if verdict is not None:
         party: list[Element] = []
@@ -308,7 +302,7 @@ def _outcome(events: Sequence[Event]) -> Line:
 def _groups(
     here: dict[str, Any], gone: _Names, seated: _Names, accounts: dict[str, int]
 ) -> tuple[Group, ...]:
-    """Return who is not at the table."""
+    """Return the players who are not at the table."""
 
     def members(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         return tuple(

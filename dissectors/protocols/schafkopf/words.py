@@ -1,4 +1,4 @@
-"""The words for Schafkopf's cards and modes: in sentences and in pictures."""
+"""The words for Schafkopf's cards and modes, in sentences and in views."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ WERT_WORDS = {"OBER": "Ober", "UNTER": "Unter", "SAU": "Sau", "ZEHN": "10", "KON
 FARBE_WORDS = {farbe: farbe.capitalize() for farbe in FARBEN}
 
 NO_GAME = "NICHTS"
-"""The mode that means that a player, or everybody, passes."""
+"""The mode of a pass."""
 
 _MODE = re.compile(r"([A-Z]+?)(eichel|gras|herz|schellen)?(du|DU)?")
 
 
 def card_words(card: Any) -> str:
-    """Return a card as it is called: `Eichel-Ober`."""
+    """Return the name of a card: `Eichel-Ober`."""
     if not isinstance(card, str):
         return UNKNOWN
     farbe, _, wert = card.partition(" ")
@@ -31,7 +31,7 @@ cards_words = each(card_words)
 
 
 def mode_words(name: Any) -> str:
-    """Return a mode as it is said: `SOLOherzDU` is `Solo Herz du`."""
+    """Return the name of a mode: `Solo Herz du` for `SOLOherzDU`."""
     if not isinstance(name, str):
         return UNKNOWN
     found = _MODE.fullmatch(name)

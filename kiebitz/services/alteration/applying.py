@@ -7,7 +7,7 @@ from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import AssignmentError
-from kiebitz.dissectors.editing.message_encoding import edited, made
+from kiebitz.dissectors.editing.message_encoding import edit_message, encode_new
 from kiebitz.dissectors.filters import FilterError, Predicate, Row
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.inspection import memo as remembered
@@ -213,7 +213,7 @@ class Applying:
     def _change(self, rule: Change, passage: Passage, copy: Copy) -> None:
         dissector = speaks(passage)
         try:
-            data = edited(dissector, copy.data, copy.direction, rule.assignments)
+            data = edit_message(dissector, copy.data, copy.direction, rule.assignments)
         except AssignmentError:
             if not rule.is_forced:
                 raise
@@ -226,7 +226,7 @@ class Applying:
         known_as = number, dissector.protocol, copy.direction
         try:
             if known_as not in self._made:
-                self._made[known_as] = made(dissector, rule.name, directions, rule.assignments)
+                self._made[known_as] = encode_new(dissector, rule.name, directions, rule.assignments)
             direction, data = self._made[known_as]
         except AssignmentError:
             if not rule.is_forced:

@@ -11,7 +11,7 @@ import msgspec
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.dissectors.editing.field_assignment import Target
-from kiebitz.dissectors.editing.message_encoding import made, rewritten, target_of
+from kiebitz.dissectors.editing.message_encoding import encode_new, rewrite_message, target_of
 from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.filters.fields import written
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
@@ -124,7 +124,7 @@ def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is
 def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
     wanted = _assignments(message.fields)
     try:
-        return made(dissector, message.name, (message.direction,), wanted)[1]
+        return encode_new(dissector, message.name, (message.direction,), wanted)[1]
     except AssignmentError:
         if is_forced:
             target = target_of(dissector, message.name, message.direction, {})
@@ -149,7 +149,7 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
     kept = {name: value for name, value in before.items() if name in message.fields}
     target: Target = target_of(dissector, decoded.row.name, message.direction, kept)
     try:
-        return rewritten(dissector, message.data, message.direction, target, wanted)
+        return rewrite_message(dissector, message.data, message.direction, target, wanted)
     except AssignmentError:
         if is_forced:
             for values in target.readings(wanted):

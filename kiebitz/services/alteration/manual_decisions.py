@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_assignments, split_name
-from kiebitz.dissectors.editing.message_encoding import edited, made
+from kiebitz.dissectors.editing.message_encoding import edit_message, encode_new
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.services.alteration.applying import speaks
@@ -40,7 +40,7 @@ class ManualDecisions:
             case "change":
                 ticket = self._asking.ticket(number)
                 dissector, copy = speaks(ticket.passage), ticket.copy
-                data = edited(dissector, copy.data, copy.direction, parse_assignments(text))
+                data = edit_message(dissector, copy.data, copy.direction, parse_assignments(text))
                 self._asking.replace(number, data)
             case "answer":
                 self._answer(self._asking.ticket(number), text)
@@ -55,7 +55,7 @@ class ManualDecisions:
         if not name:
             raise AssignmentError("write the answer's name first: NAME FIELD=VALUE …")
         back = OPPOSITE[ticket.copy.direction]
-        direction, data = made(speaks(ticket.passage), name, (back,), parse_assignments(rest))
+        direction, data = encode_new(speaks(ticket.passage), name, (back,), parse_assignments(rest))
         self._engine.put_in(ticket.passage, direction, data, ticket.rule.text)
 
     def _changed(self) -> None:

@@ -18,7 +18,7 @@ from kiebitz.dissectors.editing.assignment_parser import (
     parse_assignments,
     split_name,
 )
-from kiebitz.dissectors.editing.message_encoding import direction_of, made, target_of
+from kiebitz.dissectors.editing.message_encoding import direction_of, encode_new, target_of
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import Filter, compile_filter
 from kiebitz.dissectors.filters.fields import COLUMNS
@@ -137,9 +137,9 @@ def drop(text: str) -> Drop:
 
 
 def double(text: str) -> Double:
-    """`--double FILTER`."""
-    wanted, pick = _chosen("--double", text)
-    return Double(text=written("--double", text), wanted=wanted, pick=pick)
+    """`--duplicate FILTER`."""
+    wanted, pick = _chosen("--duplicate", text)
+    return Double(text=written("--duplicate", text), wanted=wanted, pick=pick)
 
 
 def hold(text: str) -> Hold:
@@ -264,7 +264,7 @@ def _check_insert(
             if is_forced:
                 direction_of(kind.dissector, name, directions)
             else:
-                made(kind.dissector, name, directions, assignments)
+                encode_new(kind.dissector, name, directions, assignments)
         except AssignmentError as error:
             is_known = any(kind.dissector.grammar.rows_named(way, name) for way in directions)
             objections.setdefault(is_known, str(error))

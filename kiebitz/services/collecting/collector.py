@@ -21,9 +21,9 @@ from kiebitz.services.recording.stop_conditions import Ending
 from kiebitz.services.recording.task import View
 from kiebitz.services.standard_streams import tell
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
-from kiebitz.storage.recording.tap_progress import Collection
+from kiebitz.storage.recording.tap_progress import CollectedSession
 
 _AHEAD = 2
 """At most so many batches of messages are read ahead."""
@@ -42,7 +42,7 @@ class Collector:
         self,
         place: NatsUrl,
         credentials: Path | None,
-        collection: Collection,
+        collection: CollectedSession,
         view: View,
         is_full: Callable[[Recorder], bool],
         end: Ending,
@@ -120,7 +120,7 @@ class Collector:
         failed = False
         while True:
             try:
-                spare(self._recorder.path)
+                check_reserve(self._recorder.path)
                 self._recorder.write()
             except StorageError as error:
                 if self._end.has_come:

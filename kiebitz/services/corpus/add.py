@@ -14,7 +14,7 @@ from kiebitz.services.progress import counting
 from kiebitz.services.standard_streams import tell, warn
 from kiebitz.services.wording import counted
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, make
-from kiebitz.storage.corpus.runs import Run, Wanted, sweep_abandoned
+from kiebitz.storage.corpus.runs import RequestedCapture, Run, sweep_abandoned
 
 
 def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bool:
@@ -41,7 +41,7 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
     return not came["failed"]
 
 
-def _tasks(corpus: Corpus, run: Run, wanted: Iterable[Wanted]) -> Iterator[Task]:
+def _tasks(corpus: Corpus, run: Run, wanted: Iterable[RequestedCapture]) -> Iterator[Task]:
     folder, here = os.path.abspath(corpus.path), kiebitz_version()
     return (Task(one.path, one.source, folder, corpus.id, run.name, here) for one in wanted)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.corpus.runs import Wanted
+from kiebitz.storage.corpus.runs import RequestedCapture
 
 _ENDINGS = ("pcap", "pcapng", "cap", "dmp")
 _PACKED = ("", ".gz", ".zst")
@@ -15,15 +15,15 @@ _NAMES = tuple(f".{ending}{packed}" for ending in _ENDINGS for packed in _PACKED
 """The endings of captures in a folder; a file that is named itself may be called anything."""
 
 
-def captures(given: Iterable[str]) -> list[Wanted]:
+def captures(given: Iterable[str]) -> list[RequestedCapture]:
     """Return each capture once, in order; also a file that is not there, which fails when it is added."""
-    found: dict[str, Wanted] = {}
+    found: dict[str, RequestedCapture] = {}
     for one in given:
         names = [one] if os.path.exists(one) else _matching(one) or [one]
         for name in names:
             for source in _in_folder(name) if os.path.isdir(name) else (name,):
                 path = os.path.abspath(source)
-                found.setdefault(path, Wanted(path, source))
+                found.setdefault(path, RequestedCapture(path, source))
     return [*found.values()]
 
 

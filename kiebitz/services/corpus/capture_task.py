@@ -22,10 +22,10 @@ from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.services.faults import fault
 from kiebitz.services.sessions import session_of
-from kiebitz.storage.corpus.layout import Corpus, CorpusError, opened, sentence
-from kiebitz.storage.corpus.writing import Place, Source, write_capture
+from kiebitz.storage.corpus.capture_writer import CaptureInfo, DiagnosticLocation, write_capture
+from kiebitz.storage.corpus.layout import Corpus, CorpusError, open_corpus, sentence
 from kiebitz.storage.database.schema import MEMORY
-from kiebitz.storage.recording.disk_space import DiskLow, spare
+from kiebitz.storage.recording.disk_space import DiskNearlyFullError, check_reserve
 from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def add(task: Task) -> Outcome:
     """Add a capture, whole or not at all."""
     try:
         return _added(_corpus(task), task)
-    except (_Stopped, DiskLow) as error:
+    except (_Stopped, DiskNearlyFullError) as error:
         return Outcome(stops=str(error))
     except KiebitzError as error:
         told = str(error).replace(task.path, task.source)
@@ -92,7 +92,7 @@ def _corpus(task: Task) -> Corpus:
     if kiebitz_version() != task.version:
         raise _Stopped(f"{here} has Kiebitz {kiebitz_version()}, not {task.version}: install the same there")
     try:
-        corpus = opened(task.folder)
+        corpus = open_corpus(task.folder)
     except CorpusError as error:
         raise _Stopped(f"{here} does not see the corpus; all need the same disk: {error}") from error
     try:
@@ -101,7 +101,7 @@ def _corpus(task: Task) -> Corpus:
         raise _Stopped(f"{here} does not add to this corpus: {error}") from error
     if corpus.id != task.corpus:
         raise _Stopped(f"{task.folder} is another folder for {here}: put it on a disk that all see")
-    spare(os.path.join(corpus.path, task.run))
+    check_reserve(os.path.join(corpus.path, task.run))
     return corpus
 
 
@@ -124,7 +124,7 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
         with connection:
             connection.execute("UPDATE sessions SET source = ?", (encodable(task.source),))
         session = Session(session_of(connection, task.path, None)[0])
-        source = Source(recording.packets, before.size, lacks)
+        source = CaptureInfo(recording.packets, before.size, lacks)
         try:
             is_new = _put(corpus, task, digest, before, session, source)
         except OSError as error:
@@ -133,7 +133,7 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
 
 
 def _put(
-    corpus: Corpus, task: Task, digest: str, before: _Identity, session: Session, source: Source
+    corpus: Corpus, task: Task, digest: str, before: _Identity, session: Session, source: CaptureInfo
 ) -> bool:
     """Write a capture's files and let them appear; False if others have done so. Raises OSError, _Failed."""
     staged = corpus.stage(task.run, digest)
@@ -149,8 +149,10 @@ def _put(
         raise
 
 
-def _place(evidence: Evidence, flaw: StoredDiagnostic) -> Place:
-    return Place(evidence.marked(flaw), json_text(evidence.lines(flaw)), *evidence.resumption(flaw))
+def _place(evidence: Evidence, flaw: StoredDiagnostic) -> DiagnosticLocation:
+    return DiagnosticLocation(
+        evidence.marked(flaw), json_text(evidence.lines(flaw)), *evidence.resumption(flaw)
+    )
 
 
 def _is_full(recorder: Recorder) -> bool:

@@ -6,11 +6,11 @@ from typing import Any
 
 from kiebitz.services.evidence.excerpt import ROOM, Line, datagram_excerpt, looked_at, stream_excerpt
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
-from kiebitz.storage.read.message_queries import ReadingOn, StoredDiagnostic
+from kiebitz.storage.read.message_queries import ResumptionFinder, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
-from kiebitz.storage.read.recorded_bytes import Bytes, Stretch
+from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.session.listed import ListedDiagnostic
+from kiebitz.storage.session.listing_records import ListedDiagnostic
 from kiebitz.storage.session.session import diagnostic_numbers, project
 
 _MARKED = 256
@@ -22,8 +22,8 @@ class Evidence:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self._bytes = Bytes(timeline.connection)
-        self._reading_on = ReadingOn(timeline)
+        self._bytes = RecordedBytes(timeline.connection)
+        self._reading_on = ResumptionFinder(timeline)
         self._name_of = name_of_stream(timeline)
         self._altered = AlteredMessages(timeline)
 
@@ -61,7 +61,7 @@ class Evidence:
         if self.is_in_datagram(flaw):
             found = self._bytes.datagram(flaw)
             return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
-        stretches: list[Stretch] = []
+        stretches: list[ByteRange] = []
         for start, end in looked_at(flaw.offset, flaw.length):
             near = self._bytes.between(flaw.stream.id, flaw.direction, start, end)
             stretches += [stretch for stretch in near if stretch not in stretches]

@@ -12,9 +12,9 @@ from io import BytesIO
 
 import msgspec
 
-from kiebitz.dissectors.escaping import escaped, judged
+from kiebitz.dissectors.escaping import classify_characters, escaped
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.read.recorded_bytes import Stretch
+from kiebitz.storage.read.recorded_bytes import ByteRange
 
 ROOM = 90
 """Cells that the bytes of a long line get, if there is room: two fifths of them before the place."""
@@ -123,7 +123,7 @@ def looked_at(offset: int, length: int) -> list[tuple[int, int]]:
 
 
 def stream_excerpt(
-    stretches: Sequence[Stretch], offset: int, length: int, message: int | None = None, room: int = ROOM
+    stretches: Sequence[ByteRange], offset: int, length: int, message: int | None = None, room: int = ROOM
 ) -> list[Line]:
     """Shows the lines of a stream around the bytes `offset` to `offset + length`, with carets as above.
 
@@ -170,7 +170,7 @@ def shown_bytes(data: bytes) -> str:
     return "".join(unit.text for unit in _units(data, 0, len(data)))
 
 
-def _lines(stretches: Sequence[Stretch], windows: Sequence[tuple[int, int]]) -> list[_Sent]:
+def _lines(stretches: Sequence[ByteRange], windows: Sequence[tuple[int, int]]) -> list[_Sent]:
     starts = {start for start, _ in windows if start > 0}
     ends = {end for _, end in windows}
     lines = []
@@ -272,7 +272,7 @@ def _units(data: bytes, start: int, end: int) -> list[_Unit]:
     units = []
     at = start
     text = data[start:end].decode("utf-8", "surrogateescape")
-    for character, is_hidden in judged(text):
+    for character, is_hidden in classify_characters(text):
         code = ord(character)
         if 0xDC80 <= code <= 0xDCFF:
             shown, size, is_escape = f"\\x{code - 0xDC00:02x}", 1, True

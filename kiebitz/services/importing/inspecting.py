@@ -21,8 +21,8 @@ from kiebitz.services.faults import telling_faults
 from kiebitz.services.gc_tuning import collecting_seldom
 from kiebitz.services.importing.ipc_encoding import packed_items, packed_rows, unpacked_items, unpacked_rows
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.recording.inspection import InspectionHere
-from kiebitz.storage.recording.rows import Columns, Rows, no_rows
+from kiebitz.storage.recording.inspection import LocalInspection
+from kiebitz.storage.recording.rows import Columns, Rows, empty_rows
 
 _AHEAD = 4
 """Batches that may be on their way, there or back; so much is in memory."""
@@ -118,7 +118,9 @@ class InspectionElsewhere:
     def _send(self, items: list[Item] | None) -> None:
         # If it cannot be sent, nothing is answered, either.
         self._speaker.submit(self._connection.send_bytes, b"" if items is None else packed_items(items))
-        self._batches.append(_Batch(no_rows()["chunks"], self._listener.submit(self._connection.recv_bytes)))
+        self._batches.append(
+            _Batch(empty_rows()["chunks"], self._listener.submit(self._connection.recv_bytes))
+        )
 
 
 def _death() -> StorageError:
@@ -143,7 +145,7 @@ def _inspect(connection: Connection, theirs: Connection) -> None:
             server: dissectors[protocol] if protocol is not None else None
             for server, protocol in ports.items()
         }
-        inspection = InspectionHere(session_id, ids, decode_as)
+        inspection = LocalInspection(session_id, ids, decode_as)
         while True:
             batch = connection.recv_bytes()
             if not batch:
@@ -153,6 +155,6 @@ def _inspect(connection: Connection, theirs: Connection) -> None:
                     inspection.feed(item)
                     if isinstance(item, End):
                         del streams[item.stream.id]
-            rows = no_rows()
+            rows = empty_rows()
             inspection.gather(rows)
             connection.send_bytes(packed_rows(rows))

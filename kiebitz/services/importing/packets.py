@@ -28,7 +28,7 @@ from kiebitz.services.gc_tuning import collecting_seldom
 from kiebitz.services.importing.losses import losses
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.storage.database.schema import MEMORY
-from kiebitz.storage.recording.inspection import Inspect, InspectionHere
+from kiebitz.storage.recording.inspection import InspectionFactory, LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def import_capture(
         capture = stack.enter_context(open_capture(source))
         interrupts = stack.enter_context(_Interrupts())
         is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
-        inspect = stack.enter_context(_elsewhere()) if is_large and takes_second_core else InspectionHere
+        inspect = stack.enter_context(_elsewhere()) if is_large and takes_second_core else LocalInspection
         recorder = Recorder(
             database,
             "import",
@@ -217,7 +217,7 @@ def import_capture(
 
 
 @contextmanager
-def _elsewhere() -> Iterator[Inspect]:
+def _elsewhere() -> Iterator[InspectionFactory]:
     # It loads what small captures, and a sniff, do without.
     from kiebitz.services.importing.inspecting import InspectionElsewhere
 

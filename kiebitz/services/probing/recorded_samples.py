@@ -53,7 +53,7 @@ def sample_of(protocol: str) -> Iterator[str]:
     packed = _packed(protocol)
     if packed is None:
         raise StorageError(
-            f"no recorded game comes with {protocol}: name a capture of one with --like CAPTURE"
+            f"no recorded game comes with {protocol}: name a capture of one with --via-session CAPTURE"
         )
     with as_file(packed) as path:
         yield str(path)

@@ -14,7 +14,7 @@ from kiebitz.dissectors.probing.case import Case
 from kiebitz.storage.read.message_queries import messages, streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.session.message_detail import InFull, MessageInFull
+from kiebitz.storage.session.message_detail import MessageDetail, MessageDetails
 
 # Listing cases needs nothing that runs them.
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def stated_expectation(case: Case) -> StatedExpectation:
     return StatedExpectation(demand.level, tuple(demand.right), demand.clause, demand.quote)
 
 
-Renderer = Callable[[MessageInFull], str]
+Renderer = Callable[[MessageDetail], str]
 """Renders a message for the report; the markup is kept in the result."""
 
 
@@ -156,7 +156,7 @@ def result_of(
         sent = _sent(timeline, outcome)
     # For a case in play, only the violations are reported, not the whole game.
     numbers = outcome.wrong if case.is_in_play else [row.id for row in rows]
-    in_full = InFull(timeline)
+    in_full = MessageDetails(timeline)
     shown = [in_full.message(number) for number in numbers[:MAX_MESSAGES]]
     unread = unread_bytes(
         ((chunk.stream_id, chunk.offset, chunk.data or b"") for chunk in sent),
@@ -197,7 +197,7 @@ def untried_result(case: Case, why: str, command: str) -> Result:
     )
 
 
-def _message(shown: MessageInFull, place: int, render: Renderer) -> ReportedMessage:
+def _message(shown: MessageDetail, place: int, render: Renderer) -> ReportedMessage:
     message = shown.message
     is_drawn = place < _MAX_RENDERED or bool(shown.flaws)
     return ReportedMessage(

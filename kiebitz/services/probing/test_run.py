@@ -37,7 +37,7 @@ from kiebitz.services.wording import counted
 from kiebitz.storage.database.schema import MEMORY, StorageError
 from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.disk_space import Room
+from kiebitz.storage.recording.disk_space import SpaceLimit
 from kiebitz.storage.recording.recorder import Recorder
 
 MAX_GAME_S = 10.0
@@ -92,7 +92,7 @@ class TestRun:
         if keep is not None and os.path.lexists(keep):
             # Fail before cases run, not at the first that fails.
             make_folder(keep)
-        self._room = Room(None)
+        self._room = SpaceLimit(None)
         self._was_responsive = False
         self._unreachable: dict[_Key, str] = {}
         """The reason why a message never came up, by route and message."""
@@ -117,7 +117,9 @@ class TestRun:
                 time.sleep(max(begun + number / self._limits.rate - time.monotonic(), 0.0))
                 left_s = self._limits.seconds - (time.monotonic() - begun)
                 if left_s <= 0:
-                    self._leave_out(len(cases) - number, f"the {self._limits.seconds:g} s of --time are over")
+                    self._leave_out(
+                        len(cases) - number, f"the {self._limits.seconds:g} s of --max-time are over"
+                    )
                     return
                 try:
                     result = self._try_case(case, left_s)
@@ -133,7 +135,7 @@ class TestRun:
                     self._leave_out(len(cases) - number - 1, why)
                     return
             self._leave_out(
-                len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--most)"
+                len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--max-cases)"
             )
         finally:
             if self._program is not None:
@@ -270,7 +272,7 @@ class TestRun:
             recorder.write()
 
     def _timeline(self, recorder: Recorder) -> Timeline:
-        reason = self._room.why_full(recorder)
+        reason = self._room.stop_reason(recorder)
         if reason is not None:
             raise StorageError(f"{reason}; no more cases are tried")
         return Timeline(recorder.connection, sessions(recorder.connection)[-1])

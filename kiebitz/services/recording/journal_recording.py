@@ -22,7 +22,7 @@ from kiebitz.services.recording.unfinished import recovering_command
 from kiebitz.services.standard_streams import has_output_failed
 from kiebitz.services.supervision.journal_folder import remove_recorded
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.recording.disk_space import Room, spare
+from kiebitz.storage.recording.disk_space import SpaceLimit, check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S
 from kiebitz.storage.recording.rotation import RotatingRecorder
 
@@ -59,7 +59,7 @@ class Recording:
         self._relay = relay
         self._tell = tell
         self._rotation = rotation
-        self._room = Room(task.max_size, [str(task.journal), *task.databases[:-1]])
+        self._room = SpaceLimit(task.max_size, [str(task.journal), *task.databases[:-1]])
 
     def run(self, source: Iterable[list[Item]], tables: Sequence[TableInfo] = ()) -> None:
         """Record what `source` yields of the journal; `tables` are in the database already.
@@ -136,7 +136,7 @@ class Recording:
             # Noted first: a recovery that does not find the session there goes by the one before.
             self._note.add(path, recorder.session_id + 1)
             try:
-                recorder.go_on_in(path)
+                recorder.continue_in(path)
             except StorageError:
                 self._note.take_back()
                 raise
@@ -156,7 +156,7 @@ class Recording:
         failed_since: float | None = None
         while True:
             try:
-                spare(self._recorder.path, str(self._task.journal))
+                check_reserve(self._recorder.path, str(self._task.journal))
                 self._recorder.write()
             except StorageError as error:
                 now = time.monotonic()

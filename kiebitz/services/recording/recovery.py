@@ -28,7 +28,7 @@ from kiebitz.services.recording.worker import is_ended, resume
 from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing, open_to_change
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.database.write_access import changing
+from kiebitz.storage.database.write_access import exclusive_connection
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.rotation import RotatingRecorder
 
@@ -108,7 +108,7 @@ def _end(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
     """End those sessions that are open, the first of which began at `started_ns`."""
     for place, (database, number) in enumerate(recorded):
         if is_ended(database, number, None if place else started_ns) is False:
-            with suppress(StorageError), changing(database) as connection, connection:
+            with suppress(StorageError), exclusive_connection(database) as connection, connection:
                 connection.execute(_END, (number,))
 
 

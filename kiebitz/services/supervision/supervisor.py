@@ -18,7 +18,7 @@ from kiebitz.proxy.journal.follower import start_child
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.recording.disk_space import may_wait_beside
+from kiebitz.storage.recording.disk_space import has_journal_space
 
 _LOOK_EVERY_S = 0.1
 """Interval between two looks at the child, in seconds."""
@@ -81,7 +81,7 @@ class Supervisor(ABC):
             if note is not None:
                 self._folder.note(note)
             self.journal = make_journal(
-                self._folder.journal, on_trouble=on_trouble, has_room=lambda: may_wait_beside(database)
+                self._folder.journal, on_trouble=on_trouble, has_room=lambda: has_journal_space(database)
             )
         except BaseException:
             self._folder.discard()

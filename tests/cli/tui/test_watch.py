@@ -92,7 +92,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
     "errors": (
         ODD,
         [
-            Step("n", ["error[empty-datagram]: an empty datagram says nothing"]),
+            Step("n", ["error[empty-datagram]: an empty datagram has no message"]),
             Step("n", ['error[unknown-message]: "\\x00" is no message']),
             Step("tab tab", ["#2 unreadable", "error[unknown-message]", "blame: client"]),
             Step("N", ["error[empty-datagram]"]),

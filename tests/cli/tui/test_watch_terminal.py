@@ -203,7 +203,7 @@ def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_p
             watch.until("carl is registered")
             # Whoever deletes it is told of, and what is there can be seen.
             database.rename(tmp_path / "elsewhere.db")
-            watch.until(lambda screen: "is gone: nothing more comes" in " ".join(screen.split()))
+            watch.until(lambda screen: "was deleted or moved; no more events" in " ".join(screen.split()))
             watch.type(b"\x1b[D")
             watch.until("#2 of 3")
             watch.type(b"q")
@@ -237,7 +237,9 @@ def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> 
         with Filled("watch", str(database)) as watch:
             watch.until(ALICE)
             os.killpg(relay.pid, signal.SIGKILL)
-            watch.until(lambda screen: "nobody records this session any more" in " ".join(screen.split()))
+            watch.until(
+                lambda screen: "the recording stopped without ending the session" in " ".join(screen.split())
+            )
             assert ALICE in watch.screen
             watch.type(b"q")
             assert watch.ended() == 0
@@ -257,7 +259,7 @@ def test_a_database_that_is_locked_is_told_of_and_asked_again(capture: str, tmp_
         with closing(sqlite3.connect(database, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             watch.type(b"\x1b[C")
-            watch.until(lambda screen: "is tried again: database is locked" in " ".join(screen.split()))
+            watch.until(lambda screen: "retrying: database is locked" in " ".join(screen.split()))
             # The picture stays, and keys go on to be heard.
             assert before.splitlines()[0][:10] in watch.screen
             watch.type(b"?")
@@ -317,7 +319,7 @@ def test_a_picture_that_is_killed_is_told_of_and_the_relay_goes_on(lesson: Class
     with relayed(lesson, tmp_path / "game.db") as relay:
         (picture,) = children(relay.process.pid, "watch")
         os.kill(picture, signal.SIGKILL)
-        relay.read_until(lambda written: b"was killed by signal 9; the recording goes on" in written)
+        relay.read_until(lambda written: b"was killed by signal 9; still recording" in written)
         assert relay.is_as_it_was()
         lesson.register("bob")
         relay.signal(signal.SIGINT)

@@ -23,7 +23,7 @@ import kiebitz as library
 from kiebitz.cli.web import records
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.routes import ENDPOINTS
-from kiebitz.storage.session.message_detail import MessageInFull
+from kiebitz.storage.session.message_detail import MessageDetail
 
 RECORDED = {
     "maexchen": ("maexchen-head-tiny.pcap", "bob"),
@@ -186,14 +186,14 @@ def test_a_player_s_messages_are_those_of_their_own_streams(protocol: str, serve
 
 @pytest.mark.parametrize("protocol", a_few(PROTOCOLS, ["maexchen", "cgml"]))
 def test_messages_in_full(protocol: str, server: Serving, paths: dict[str, Path]) -> None:
-    from kiebitz.storage.session.message_detail import InFull
+    from kiebitz.storage.session.message_detail import MessageDetails
 
     with library.open(str(paths[protocol])) as session:
         for message in [*session.messages()][::9]:
             found = exactly(
-                server.get(f"api/messages/{message.id}", session=NUMBERS[protocol]), MessageInFull
+                server.get(f"api/messages/{message.id}", session=NUMBERS[protocol]), MessageDetail
             )
-            expected = InFull(session.timeline).message(message.id)
+            expected = MessageDetails(session.timeline).message(message.id)
             assert found == json.loads(msgspec.json.encode(expected))
 
 

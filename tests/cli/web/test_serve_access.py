@@ -270,10 +270,10 @@ def test_players_with_strange_names_have_links_that_open(tmp_path: Path) -> None
 # What a player's link shows.
 
 
-def hidden_values(events: list[Any], player: str, hearers: Visibility) -> Iterator[tuple[str, Any]]:
+def hidden_values(events: list[Any], player: str, visibility: Visibility) -> Iterator[tuple[str, Any]]:
     """Names and values that only others were told."""
     for event in events:
-        if hearers.seen(event, player) is None:
+        if visibility.seen(event, player) is None:
             for name, value in event.data.items():
                 if isinstance(value, (str, int)) and re.fullmatch(r"\w+", name):
                     yield name, value
@@ -289,9 +289,9 @@ def test_no_address_shows_what_only_others_were_told(protocol: str, tmp_path: Pa
     shutil.copy(first, second)
     with_secrets(second, player)
     with library.open(str(first)) as session, closing(session.timeline.connection):
-        hearers = Visibility(session.timeline)
+        visibility = Visibility(session.timeline)
         events = [*session.timeline.events()]
-        values = dict(hidden_values(events, player, hearers))
+        values = dict(hidden_values(events, player, visibility))
         messages = [message.id for message in session.messages()]
         tables = {table.id: 0 for table in session.timeline.tables()} | {
             event.table_id: event.seq for event in events

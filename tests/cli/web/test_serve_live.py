@@ -307,7 +307,7 @@ def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:
             assert stream.of_kind("status", 15) == {
                 "live": False,
                 "trouble": None,
-                "ending": "nobody records this session any more; it was never ended",
+                "ending": "the recording stopped without ending the session",
             }
             assert page.well("api/sessions")["sessions"][0]["live"] is False
             assert page.well("api/tables/1/state")["state"]["players"].keys() == {"alice"}
@@ -474,7 +474,7 @@ def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
             assert stream.is_over
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 1)
-        assert "not served any more" not in relay.said
+        assert "kiebitz serve exited" not in relay.said
 
 
 @pytest.mark.full
@@ -507,7 +507,7 @@ def test_a_relay_goes_on_without_its_page(tmp_path: Path) -> None:
         relaying("udp", server.port, path, "--serve", f"127.0.0.1:{taken.getsockname()[1]}") as relay,
     ):
         relay.wait_for("another program has this port")
-        relay.wait_for("the page is not served any more (status 1); the recording goes on")
+        relay.wait_for("kiebitz serve exited with status 1; still recording")
         playing(server, relay.port).join(PATIENCE_S)
         assert relay.stop() == 0
     assert rows(path, "SELECT count(*) FROM events")[0][0] > 5

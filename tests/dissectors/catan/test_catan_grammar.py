@@ -27,16 +27,16 @@ from kiebitz.dissectors.protocols.catan.grammar import (
 )
 from kiebitz.dissectors.protocols.catan.objects import BoughtCard, Building, Version
 from kiebitz.dissectors.protocols.catan.values import (
-    Between,
+    AdjacentFields,
+    Boolean,
+    Coordinates,
     Counts,
+    Integer,
     ListOf,
     Object,
-    Place,
+    OneOf,
     Text,
-    Truth,
     Value,
-    Whole,
-    Word,
 )
 from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
@@ -88,18 +88,18 @@ def values(kind: Value) -> st.SearchStrategy[Any]:
             return objects(*kind.fields)
         case Text():
             return TEXTS
-        case Truth():
+        case Boolean():
             return st.booleans()
-        case Whole():
+        case Integer():
             return st.integers(kind.least, kind.most)
-        case Word():
+        case OneOf():
             return st.sampled_from(kind.words)
-        case Place():
+        case Coordinates():
             places = st.fixed_dictionaries({"x": st.integers(-1000, 1000), "y": st.integers(-9, 9)})
             return st.one_of(places, st.sampled_from(["a", "Zz"])) if kind.may_be_letter else places
-        case Between():
+        case AdjacentFields():
             return st.sampled_from(kind.counts).flatmap(
-                lambda count: st.lists(values(Place()), min_size=count, max_size=count)
+                lambda count: st.lists(values(Coordinates()), min_size=count, max_size=count)
             )
         case ListOf():
             return st.lists(values(kind.part), min_size=kind.least, max_size=min(kind.most, 4))

@@ -6,8 +6,8 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Message, Stream
-from kiebitz.dissectors.protocols.catan import hearing
-from kiebitz.dissectors.protocols.catan.hearing import Versions
+from kiebitz.dissectors.protocols.catan import broadcast_copies as hearing
+from kiebitz.dissectors.protocols.catan.broadcast_copies import PartialViews
 
 STREAM = Stream(1, "tcp", "10.0.0.1:1", "10.0.0.2:3000", 0)
 
@@ -17,7 +17,7 @@ def told(name: str, fields: dict[str, Any]) -> Message:
 
 
 def test_the_same_words_of_two_messages_are_two_versions() -> None:
-    versions = Versions()
+    versions = PartialViews()
     fields = {"Spieler": 1, "Rohstoffe": {"Holz": 1}}
     gain, cost = (versions.of(told(name, fields)) for name in ("Ertrag", "Kosten"))
     assert gain != cost
@@ -25,7 +25,7 @@ def test_the_same_words_of_two_messages_are_two_versions() -> None:
 
 
 def test_so_many_are_remembered_and_none_that_is_long() -> None:
-    versions = Versions()
+    versions = PartialViews()
     for number in range(3 * hearing._MAX_VERSIONS):
         versions.of(told("Ertrag", {"Spieler": number, "Rohstoffe": 1}))
         assert len(versions._lately) <= hearing._MAX_VERSIONS

@@ -270,7 +270,7 @@ def test_a_road_must_not_lie(at: Spot, mirrored: bool) -> None:
     "error",
     "Bauvorgang",
     '[{"x":0,"y":0},{"x":1,"y":-1},{"x":1,"y":0}]',
-    "a place where it may stand",
+    "an allowed place",
 )
 def a_city_on_anothers_village(make: Maker) -> Server:
     return fund(make.game(), 2, COSTS["Stadt"]).build(2, "Stadt", ANNA[0])
@@ -281,7 +281,7 @@ def a_city_on_anothers_village(make: Maker) -> Server:
     "error",
     "Bauvorgang",
     '[{"x":-1,"y":0},{"x":0,"y":-1},{"x":0,"y":0}]',
-    "a place where it may stand",
+    "an allowed place",
 )
 def a_city_on_anothers_city(make: Maker) -> Server:
     return fund(make.game(), 2, COSTS["Stadt"]).build(2, "Stadt", BERT[0]).built(1, "Stadt", BERT[0])
@@ -292,7 +292,7 @@ def a_city_on_anothers_city(make: Maker) -> Server:
     "error",
     "Bauvorgang",
     '[{"x":0,"y":0},{"x":0,"y":1},{"x":1,"y":0}]',
-    "a place where it may stand",
+    "an allowed place",
 )
 def a_first_village_beside_another(make: Maker) -> Server:
     return (
@@ -422,7 +422,7 @@ def an_older_card_of_the_kind_that_was_just_bought(make: Maker) -> Server:
     return fund(knights(make, 1), 1, COSTS["Karte"]).buy(1, "Ritter").knight(1, (1, 0))
 
 
-@breaks("card-not-allowed", "warning", "Monopol", "", "a card of his own")
+@breaks("card-not-allowed", "warning", "Monopol", "", "one of the player's cards")
 def a_card_that_one_has_not_got(make: Maker) -> Server:
     server = knights(make, 1)
     server.truth.cards[1]["Monopol"] += 1

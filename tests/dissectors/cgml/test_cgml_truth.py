@@ -284,4 +284,4 @@ HARMLESS = {
 """What is read, with a note."""
 
 MAY_BE_HARMLESS = ("invalid-utf8", "cut-off")
-"""What is no UTF-8 may be ISO-8859-2, and behind a whole element the empty line alone may be missing."""
+"""What is not UTF-8 may be ISO-8859-2, and behind a whole element the empty line alone may be missing."""

@@ -54,7 +54,7 @@ def facts(made: View) -> dict[str, str]:
         ),
         ({}, [event(1, "renonc", player=None, card=None, should=None)], ["? revokes"]),
         ({}, [event(1, "cancelled", why="pass")], ["cancelled: pass"]),
-        ({}, [event(1, "aborted", player=3, why="gone")], ["broken off because of Cyril: gone"]),
+        ({}, [event(1, "aborted", player=3, why="gone")], ["aborted because of Cyril: gone"]),
         (
             {},
             [event(1, "result", game="7", winners=[1, 3], losers=[2], money={"1": 4, "2": -8, "3": 4})],

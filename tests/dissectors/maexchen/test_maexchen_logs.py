@@ -76,7 +76,7 @@ def test_a_server_that_is_started_anew_is_not_to_blame() -> None:
     assert wrong(connection, "error") == []
     assert {code for code, _ in wrong(connection, "warning")} == {"late"}
     assert [text for code, text in wrong(connection, "note") if code == "restarted"] == [
-        "the server was started anew: its rounds and points begin again"
+        "the server was restarted: its rounds and points begin again"
     ]
 
 

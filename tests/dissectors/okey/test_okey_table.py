@@ -355,7 +355,7 @@ def test_a_tile_is_put_too_many_where_it_is_not_known_whose_turn_it_is() -> None
         """
     )
     [flaw] = flaws(found)
-    assert (flaw.code, flaw.expected, flaw.blame) == ("must-draw", "DRAW, if it is his turn", "client")
+    assert (flaw.code, flaw.expected, flaw.blame) == ("must-draw", "DRAW, in this player's turn", "client")
 
 
 # Bounds.

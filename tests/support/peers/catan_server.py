@@ -160,9 +160,9 @@ class CatanServer(Server):
 
     def _chat(self, player: int, body: Mapping[str, Any]) -> None:
         text = self._text(body, "Nachricht")
-        hearers = [player] if self.has("answers-only-who-asks") else None
+        visibility = [player] if self.has("answers-only-who-asks") else None
         with self._told.asked(player, "Chatnachricht senden", body):
-            self._told.tell("Chatnachricht", {"Absender": player, "Nachricht": text}, told_to=hearers)
+            self._told.tell("Chatnachricht", {"Absender": player, "Nachricht": text}, told_to=visibility)
         self.breathe()
 
     def _configure(self, player: int, body: Mapping[str, Any]) -> None:

@@ -170,19 +170,19 @@ class OkeyServer(Server):
         others = [other for other in self._names if other is not link]
         match kind:
             case "b":
-                hearers = others
+                visibility = others
             case "l" if link in self._at:
-                hearers = [other for other in others if self._at.get(other) is self._at[link]]
+                visibility = [other for other in others if self._at.get(other) is self._at[link]]
             case "w" if whom:
-                hearers = [other for other in others if self._names[other] == whom]
+                visibility = [other for other in others if self._names[other] == whom]
                 if self.has("whispers-to-all"):
-                    hearers = others
+                    visibility = others
             case _:
                 return
-        for other in hearers:
+        for other in visibility:
             self.say(other, "CATS", kind, text, sender)
         self.breathe()
-        whisper = (whom, "t" if hearers else "f") if kind == "w" else ()
+        whisper = (whom, "t" if visibility else "f") if kind == "w" else ()
         self.say(link, "+CATC", kind, text, *whisper)
 
     def _play(self, link: Link, name: str, arguments: list[str]) -> None:

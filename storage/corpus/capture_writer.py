@@ -1,4 +1,4 @@
-"""A session as the Parquet files of one capture, written row by row."""
+"""Writer of a session as the Parquet files of one capture, row by row."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
-from kiebitz.storage.database.schema import OF_SESSION, TABLES
-from kiebitz.storage.read.message_queries import SHOWN, StoredDiagnostic, diagnostics_by_id, streams
-from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, TABLES
+from kiebitz.storage.read.message_queries import MAX_SHOWN_BYTES, StoredDiagnostic, diagnostics_by_id, streams
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
 from kiebitz.storage.read.results import named_result
 from kiebitz.storage.session.session import Session
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from kiebitz.storage.read.timeline import Timeline
 
 ROW_GROUP = 20_000
-"""Rows that are in memory at once."""
+"""Rows held in memory at once."""
 
 _NO_PROTOCOL = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for NULL in the name of a folder."""
+"""The name that stands for NULL in a folder's name."""
 
 _Row = tuple[Any, ...]
 _Rows = Iterator[tuple[str | None, _Row]]
-"""Each row with its protocol."""
+"""Rows, each with its protocol."""
 
 
-class Place(NamedTuple):
-    """What a diagnostic points at: the bytes, the lines around them as JSON, and where reading went on."""
+class DiagnosticLocation(NamedTuple):
+    """The location of a diagnostic: bytes, surrounding lines as JSON, and next readable position."""
 
     marked: bytes | None
     lines: str
@@ -42,8 +42,8 @@ class Place(NamedTuple):
     resumed_message: str | None
 
 
-class Source(NamedTuple):
-    """What is known of a capture beside its session: its packets, its size in bytes, what it lacks."""
+class CaptureInfo(NamedTuple):
+    """Facts of a capture that are not in its session: packet count, size in bytes, and unreadable parts."""
 
     packets: int
     bytes: int
@@ -51,12 +51,15 @@ class Source(NamedTuple):
 
 
 def write_capture(
-    session: Session, source: Source, place_of: Callable[[StoredDiagnostic], Place], folder: str
+    session: Session,
+    source: CaptureInfo,
+    place_of: Callable[[StoredDiagnostic], DiagnosticLocation],
+    folder: str,
 ) -> None:
     """Write the files of a session into a folder. Raises OSError."""
     timeline = session.timeline
     _, own = next(_stored(timeline, BY_CAPTURE))
-    with _Parts(BY_CAPTURE, folder) as parts:
+    with _PartitionWriter(BY_CAPTURE, folder) as parts:
         parts.add(None, (*own, *source))
     rows: dict[str, _Rows] = {
         "streams": _streams(timeline),
@@ -67,13 +70,13 @@ def write_capture(
         "diagnostics": _diagnostics(timeline, place_of),
     }
     for table, of_table in rows.items():
-        with _Parts(table, folder) as parts:
+        with _PartitionWriter(table, folder) as parts:
             for protocol, row in of_table:
                 parts.add(protocol, row)
 
 
-class _Parts:
-    """The files of one table, one for each protocol, as a context. Raises OSError."""
+class _PartitionWriter:
+    """A context manager that writes the files of one table, one for each protocol. Raises OSError."""
 
     def __init__(self, table: str, folder: str) -> None:
         import pyarrow as pa
@@ -85,7 +88,7 @@ class _Parts:
         self._waiting: dict[str | None, list[_Row]] = {}
         self._writers: dict[str | None, ParquetWriter] = {}
 
-    def __enter__(self) -> _Parts:
+    def __enter__(self) -> _PartitionWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
@@ -98,7 +101,6 @@ class _Parts:
                 writer.close()
 
     def add(self, protocol: str | None, row: _Row) -> None:
-        """One more row."""
         waiting = self._waiting.setdefault(protocol, [])
         waiting.append(row)
         if len(waiting) == ROW_GROUP:
@@ -120,7 +122,7 @@ class _Parts:
         if self._table != BY_CAPTURE:
             name = _NO_PROTOCOL if protocol is None else quote(protocol, safe="")
             folder = os.path.join(folder, f"{PROTOCOL}={name}")
-            # Its parents are not made: when they are gone, so is what was written before.
+            # Its parents are not made: if they are gone, so are the files written before.
             with suppress(FileExistsError):
                 os.mkdir(folder)
         path = os.path.join(folder, file_name(self._table))
@@ -129,11 +131,11 @@ class _Parts:
 
 
 _PARENTS = {"events": "tables", "messages": "streams", "diagnostics": "streams"}
-"""Tables whose rows have the protocol of another table's row."""
+"""Child table -> parent table that has the protocol of its rows."""
 
 
 def _stored(timeline: Timeline, table: str) -> _Rows:
-    """The rows of a table as they are, without those columns of which the files have none."""
+    """Yield the stored rows of a table, without the columns that the files lack."""
     parent, protocol = "", "t.protocol" if PROTOCOL in TABLES[table] else "NULL"
     if table in _PARENTS:
         protocol = "p.protocol"
@@ -141,7 +143,7 @@ def _stored(timeline: Timeline, table: str) -> _Rows:
     columns = ", ".join(f't."{column}"' for column in TABLES[table] if column != PROTOCOL)
     rows = timeline.connection.execute(
         f"SELECT {protocol}, {columns} FROM {table} AS t{parent}"
-        f" WHERE +t.{OF_SESSION.get(table, 'id = ?')} ORDER BY t.id",
+        f" WHERE +t.{SESSION_CONDITIONS.get(table, 'id = ?')} ORDER BY t.id",
         (timeline.session.id,),
     )
     for of_protocol, *row in rows:
@@ -165,7 +167,7 @@ def _events(session: Session) -> _Rows:
     place = [*COLUMNS["events"]].index("sentence")
     stored = _stored(session.timeline, "events")
     for (protocol, row), event in zip(stored, session.events(), strict=True):
-        # As listings tell it, which know to whom it was said.
+        # Use the sentence of the listings, which depends on visibility.
         yield protocol, (*row[:place], event.sentence, *row[place + 1 :])
 
 
@@ -176,17 +178,17 @@ def _messages(timeline: Timeline) -> _Rows:
             "SELECT message_id FROM diagnostics WHERE message_id IS NOT NULL AND severity != 'note'"
         )
     }
-    recorded = Bytes(timeline.connection)
+    recorded = RecordedBytes(timeline.connection)
     for protocol, row in _stored(timeline, "messages"):
         number, stream, direction, _, _, fields, offset, length, *_ = row
         sent = None
         if fields == "{}" and number in flawed:
-            stretches = recorded.between(stream, direction, offset, offset + min(length, SHOWN))
+            stretches = recorded.between(stream, direction, offset, offset + min(length, MAX_SHOWN_BYTES))
             sent = b"".join(stretch.data or b"" for stretch in stretches)
         yield protocol, (*row, sent)
 
 
-def _diagnostics(timeline: Timeline, place_of: Callable[[StoredDiagnostic], Place]) -> _Rows:
+def _diagnostics(timeline: Timeline, place_of: Callable[[StoredDiagnostic], DiagnosticLocation]) -> _Rows:
     stored = _stored(timeline, "diagnostics")
     for (protocol, row), flaw in zip(stored, diagnostics_by_id(timeline), strict=True):
         yield protocol, (*row, *place_of(flaw))

@@ -1,4 +1,4 @@
-"""A message with other values in the places of those before: markup, blanks and charset stay as they are."""
+"""Replacement of values in a message; markup, blanks and charset stay the same."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Text
 from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
-from kiebitz.dissectors.protocols.cgml.layout import characters
+from kiebitz.dissectors.protocols.cgml.layout_checks import characters
+from kiebitz.dissectors.protocols.cgml.locations import ElementLocation, attribute_place, elements
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, tags
-from kiebitz.dissectors.protocols.cgml.places import Standing, attribute_place, elements
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape, as_xml
 
 
-def patched(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
-    """The message with other values; see `Dissector.patch`.
+def patch_frame(
+    frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]
+) -> bytes:
+    """Return the message with other values; see `Codec.patch`.
 
-    Raises ValueError, too, where there are other elements than before, or another version.
+    Raises:
+        ValueError: If the elements, or the version, differ from before.
     """
     standing = {each.path: each for each in elements(frame)}
     charset = "utf-8" if characters(frame)[1] is None else "iso-8859-2"
@@ -48,7 +51,7 @@ _NAMED = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 
 
 def _spelt_alike(before: bytes, new: str, charset: str) -> bytes | None:
-    """A text with each character spelt as the one in its place was; None where that cannot be."""
+    """Return a text with each character spelt like the one in its place before; None if impossible."""
     with suppress(ValueError, OverflowError):
         text = spelt_alike(before.decode(charset), new, _CHARACTER, _unescaped, _escaped_alike)
         return None if text is None else text.encode(charset)
@@ -63,7 +66,7 @@ def _unescaped(character: str) -> str:
 
 
 def _escaped_alike(before: str, character: str) -> str:
-    """A character as a number where the one before was one, with zeros before it if that had more digits."""
+    """Return a character as a number if the previous one was, with as many digits."""
     if len(before) == 1 or before in _NAMED:
         return as_xml(character)
     if before[2] in "xX":
@@ -72,11 +75,13 @@ def _escaped_alike(before: str, character: str) -> str:
 
 
 def _found(
-    standing: Mapping[tuple[int, ...], Standing], shape: Shape, path: Path
-) -> tuple[Standing, str | None, FieldType]:
-    """The element in which a field stands, the field's name if it is an attribute, and its type.
+    standing: Mapping[tuple[int, ...], ElementLocation], shape: Shape, path: Path
+) -> tuple[ElementLocation, str | None, FieldType]:
+    """Return the element of a field, the field's name if it is an attribute, and its type.
 
-    Raises ValueError and LookupError where the path leads to no single text.
+    Raises:
+        ValueError: If the path leads to no single text.
+        LookupError: If there is no such element.
     """
     place: tuple[int, ...] = ()
     steps = [*path]
@@ -99,9 +104,8 @@ def _found(
 
 
 def _child(
-    standing: Mapping[tuple[int, ...], Standing], around: tuple[int, ...], name: str, number: str | int
+    standing: Mapping[tuple[int, ...], ElementLocation], around: tuple[int, ...], name: str, number: str | int
 ) -> tuple[int, ...]:
-    """The path of the `number`th of the elements of a name that stand in another. Raises LookupError."""
     place = 0
     same: list[tuple[int, ...]] = []
     while (inner := standing.get((*around, place))) is not None:
@@ -112,11 +116,12 @@ def _child(
 
 
 def field_place(frame: bytes, row: ElementType, name: str, whole: bool) -> Place | None:
-    """Where the text of a message's field stands, or all of it if `whole`: the attribute with the blank
-    before it, or the element. Of several elements it is the first; one with parts is always whole. None if
-    the field is not there."""
+    """Return the location of a field's text; if `whole`, of the attribute with its blank, or the element.
+
+    Of several elements it is the first; one with parts is always whole. None if the field does not exist.
+    """
     if name == VERSION.name:
-        # It is the envelope's, or the element's where there is none.
+        # It is the envelope's, or the element's if there is no envelope.
         tag = next((each for each in tags(frame) if each.kind in ("start", "empty")), None)
         place = None if tag is None else attribute_place(frame, tag, name, of_value=not whole)
         return (place[0] - 1, place[1] + 1) if whole and place is not None else place
@@ -141,8 +146,8 @@ def field_place(frame: bytes, row: ElementType, name: str, whole: bool) -> Place
     return None if element.tag.kind == "empty" else (element.tag.end, element.end - element.tag.end)
 
 
-def _inside(frame: bytes, element: Standing, kind: FieldType, text: bytes) -> tuple[Place, bytes]:
-    """Where an element's text is to be written, and with what around it."""
+def _inside(frame: bytes, element: ElementLocation, kind: FieldType, text: bytes) -> tuple[Place, bytes]:
+    """Return the location at which to write an element's text, and the text with any markup it needs."""
     tag = element.tag
     if tag.kind == "empty":
         start = frame[tag.start : tag.end].removesuffix(b"/>").rstrip(BLANKS)
@@ -151,5 +156,5 @@ def _inside(frame: bytes, element: Standing, kind: FieldType, text: bytes) -> tu
     inside = frame[tag.end : element.end]
     if isinstance(kind, Text):
         return (tag.end, len(inside)), text
-    # Blanks around anything else say nothing.
+    # Blanks around other types have no meaning.
     return (element.end - len(inside.lstrip(BLANKS)), len(inside.strip(BLANKS))), text

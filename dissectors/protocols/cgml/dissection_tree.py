@@ -1,7 +1,6 @@
-"""Which elements, attributes and texts of the grammar took which bytes of a message.
+"""The dissection tree of a message: elements, attributes and texts with the bytes they match.
 
-An element with nothing but a text in it is one piece, and so is each attribute; the blanks behind them, which
-say nothing, belong to them.
+An element with only a text in it is one piece, and so is each attribute; both include the blanks after them.
 """
 
 from __future__ import annotations
@@ -12,40 +11,45 @@ from itertools import islice
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded, Field
 from kiebitz.dissectors.grammar.patching import Path
-from kiebitz.dissectors.protocols.cgml.flaws import DEPTH_LIMIT
+from kiebitz.dissectors.protocols.cgml.diagnostics import DEPTH_LIMIT
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
+from kiebitz.dissectors.protocols.cgml.locations import attribute_place, attributes
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
-from kiebitz.dissectors.protocols.cgml.places import attribute_place, attributes
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape
 
 _ENVELOPE = Shape((VERSION,))
 _OF_SEVERAL = ("missing-attribute", "missing-element", "too-many", "twice")
-"""The codes of flaws where each part for itself is as it should be."""
+"""The codes of diagnostics in which each part by itself is valid."""
 _UNKNOWN = "no such {} belongs here"
-_WHICH = "not read: which message it is cannot be told"
+_WHICH = "not read: the kind of message is unknown"
 _TAGS_LOOKED_AT = 4 * MAX_PIECES
-"""No more are needed: an element is a piece, if not several."""
+"""Maximum number of tags to examine; an element is one or several pieces."""
 
 
-def anatomy(
+def build_tree(
     frame: bytes, markup: bytes, decoded: Decoded, row: ElementType | None, upto: int
 ) -> tuple[Piece, ...]:
-    """The pieces of a frame that is XML up to an offset; `row` is what it is, or was probably meant to be.
+    """Return the pieces of a frame that is XML up to an offset.
 
-    `markup` is the frame with its misprints repaired.
+    Args:
+        frame: The bytes.
+        markup: The bytes with misprints repaired.
+        decoded: The decoded message.
+        row: The row that the frame fits, or was probably intended to fit.
+        upto: Offset up to which the frame is XML.
     """
     pieces = Pieces(frame)
     if row is None:
         pieces.take_any(len(frame.rstrip(BLANKS)) or len(frame), *not_understood(decoded))
     else:
-        _Walk(markup, decoded, row, upto, pieces).take()
+        _TreeBuilder(markup, decoded, row, upto, pieces).take()
     if not frame[pieces.at :].strip(BLANKS):
         pieces.take_any(len(frame), "markup", "empty line")
     return pieces.finish(decoded)
 
 
 def is_marked(frame: bytes, tag: Tag, row: ElementType) -> bool:
-    """Whether a start tag has the attribute that tells a message from others of its name."""
+    """Return True if a start tag has the attribute that distinguishes a message from others of its name."""
     if row.mark is None:
         return True
     name, word = row.mark
@@ -53,8 +57,8 @@ def is_marked(frame: bytes, tag: Tag, row: ElementType) -> bool:
     return place is not None and frame[place[0] : place[0] + place[1]] == word.encode()
 
 
-class _Walk:
-    """Goes through the tags of a message, and takes what they make up."""
+class _TreeBuilder:
+    """Builder of the pieces from the tags of a message."""
 
     def __init__(self, frame: bytes, decoded: Decoded, row: ElementType, upto: int, pieces: Pieces) -> None:
         self._frame, self._row, self._pieces = frame, row, pieces
@@ -62,18 +66,16 @@ class _Walk:
         self._number = 0
         self._unknown = _UNKNOWN
         self._flaw: int | None = None
-        """Where something stands that cannot stand there, in a message that is XML."""
+        """Offset of the invalid part in a message that is XML."""
         if not decoded.valid and decoded.row is not None:
             wrong = decoded.flaws[-1]
             self._flaw = None if wrong.code in _OF_SEVERAL else wrong.place(frame)[0]
 
     @property
     def _tag(self) -> Tag | None:
-        """The next tag."""
         return self._tags[self._number] if self._number < len(self._tags) else None
 
     def take(self) -> None:
-        """Take all that can be read."""
         row = self._row
         root = Shape((*row.shape.attributes, VERSION), row.shape.text, row.shape.children)
         is_rooted = False
@@ -82,7 +84,7 @@ class _Walk:
             before = self._frame[self._pieces.at : tag.start].strip(BLANKS)
             if tag.kind in ("text", "cdata") or (is_rooted and (is_element or before)):
                 return
-            self._pieces.take_any(tag.start, "ignored", "stands before the message")
+            self._pieces.take_any(tag.start, "ignored", "before the message")
             if is_element:
                 is_rooted = True
                 mark = "" if row.mark is None else ' {}="{}"'.format(*row.mark)
@@ -95,7 +97,6 @@ class _Walk:
                 self._one_tag(tag, "ignored" if tag.kind != "end" else "markup", _words_of(tag))
 
     def _element(self, tag: Tag, shape: Shape, path: Path, kind: Kind, production: str) -> None:
-        """Take an element of a shape, from its start tag to its end tag."""
         self._tag_with_attributes(tag, shape, path, kind, production)
         if tag.kind == "start":
             self._inside(shape, path)
@@ -104,7 +105,6 @@ class _Walk:
                 self._one_tag(end, "markup", _words_of(end))
 
     def _inside(self, shape: Shape, path: Path) -> None:
-        """Take what stands between an element's tags."""
         children = {child.field.name: child for child in shape.children}
         count: Counter[str] = Counter()
         while (tag := self._tag) is not None and tag.kind != "text" and not self._pieces.is_full:
@@ -125,7 +125,6 @@ class _Walk:
                 self._child(tag, child.field, (*path, *steps))
 
     def _child(self, tag: Tag, field: Field, path: Path) -> None:
-        """Take an element that stands inside another."""
         if not isinstance(field.type, Compound):
             self._whole_element("field", field.type.title, path)
         elif len(path) < DEPTH_LIMIT:
@@ -133,7 +132,7 @@ class _Walk:
                 self._element(tag, field.type.shape, path, "markup", f"<{field.name}>")
 
     def _whole_element(self, kind: Kind, production: str, path: Path = ()) -> None:
-        """Take the element that begins with the next tag at once, if its end is there, too."""
+        """Add the element that begins with the next tag as one piece, if it has an end."""
         depth = 0
         for number in range(self._number, len(self._tags)):
             tag = self._tags[number]
@@ -145,17 +144,13 @@ class _Walk:
         self._number = len(self._tags)
 
     def _text(self, end: int, shape: Shape, path: Path) -> None:
-        """Take the text up to an offset, if there is any."""
         if self._frame[self._pieces.at : end].strip(BLANKS):
             if shape.text is None:
                 self._take(end, "unread", "no text belongs here")
             else:
                 self._take(end, "field", shape.text.type.title, (*path, shape.text.name))
 
-    # Tags.
-
     def _tag_with_attributes(self, tag: Tag, shape: Shape, path: Path, kind: Kind, production: str) -> None:
-        """Take a start tag and each of its attributes."""
         fields = {field.name: field for field in shape.attributes}
         standing = [(name, *whole) for name, whole, _ in attributes(self._frame[tag.start : tag.end])]
         for number, (name, start, end) in enumerate(standing):
@@ -173,7 +168,7 @@ class _Walk:
             self._one_tag(tag, kind, production)
 
     def _one_tag(self, tag: Tag, kind: Kind, production: str, path: Path = ()) -> None:
-        """Take all up to the end of a tag, and the blanks behind it, and go on to the next tag."""
+        """Add everything up to the end of a tag and the blanks after it; continue with the next tag."""
         self._number += 1
         following = self._tag
         end = tag.end
@@ -182,11 +177,10 @@ class _Walk:
         self._take(end, kind, production, path)
 
     def _take(self, end: int, kind: Kind, production: str, path: Path = ()) -> None:
-        """Take a piece; a field in which the flaw stands is unread."""
+        """Add a piece; an invalid field becomes `unread`."""
         is_wrong = kind == "field" and self._flaw is not None and self._pieces.at <= self._flaw < end
         self._pieces.take(end, "unread" if is_wrong else kind, production, path)
 
 
 def _words_of(tag: Tag) -> str:
-    """What a tag is called that is none of the grammar's."""
     return f"</{tag.name}>" if tag.kind == "end" else tag.kind

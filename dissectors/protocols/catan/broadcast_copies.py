@@ -1,4 +1,4 @@
-"""What makes Catan's messages copies of each other: each player's version hides the others' cards."""
+"""Recognition of broadcast copies in Catan, in which each player's copy hides the others' cards."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.hand import plain, total
 from kiebitz.dissectors.protocols.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
 
-OVERTAKEN_NS = 250_000_000
-"""Some servers tell each client in a thread of its own, not always in the same order."""
+MAX_COPY_DELAY_NS = 250_000_000
+"""Maximum delay between copies: some servers use a thread per client, which may reorder them."""
 
 _COMPARED = 200
-"""Texts that are the same for so many characters are taken for the same."""
+"""Number of characters compared of a text."""
 
 
-class Refusal:
-    """A refusal, and on which stream was asked; None if that is not known. Equal if both can be the same."""
+class RefusalKey:
+    """The key of a refusal: its text and the stream of the request, None if unknown.
+
+    Two are equal if they may be copies of each other.
+    """
 
     __slots__ = ("asker", "text")
 
@@ -29,7 +32,7 @@ class Refusal:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Refusal)
+            isinstance(other, RefusalKey)
             and self.text == other.text
             and (self.asker is None or other.asker is None or self.asker == other.asker)
         )
@@ -40,11 +43,11 @@ class Refusal:
 
 _MAX_VERSIONS = 256
 _MAX_REMEMBERED_LENGTH = 500
-"""So many versions are remembered, of messages with so many characters at the most."""
+"""Maximum number of cached views, and maximum length of their messages in characters."""
 
 
-class Versions:
-    """The versions of the messages that came lately: most of what is told was told to another before."""
+class PartialViews:
+    """A cache of the recent messages' partial views, as most messages are copies of earlier ones."""
 
     def __init__(self) -> None:
         self._lately: BoundedCache[tuple[str, str], PartialView] = BoundedCache(
@@ -52,18 +55,18 @@ class Versions:
         )
 
     def of(self, message: Message) -> PartialView:
-        """What a copy of a broadcast says."""
+        """Return the partial view that a copy of a broadcast shows."""
         key = (message.name, message.fields_json)
         found = self._lately.get(key)
         if found is None:
-            found = _version_of(message)
-            # One that hides something will be told what that is, and belongs to one observation.
+            found = _partial_view(message)
+            # A view that hides something is completed by other copies, so it belongs to one observation.
             if found.open is not None:
                 self._lately.keep(key, found, len(message.fields_json))
         return found
 
 
-def _version_of(message: Message) -> PartialView:
+def _partial_view(message: Message) -> PartialView:
     name, fields = message.name, message.fields
     if name == "Statusupdate":
         player = fields["Spieler"]
@@ -79,7 +82,7 @@ def _version_of(message: Message) -> PartialView:
             player.get(GRÖSSTE_RITTERMACHT),
             None if resources is None else total(resources),
         )
-        # His own points have the cards that others are not shown, and so have, with some servers, his cards.
+        # A player's own points include hidden cards; on some servers, so do the player's own cards.
         hides = isinstance(resources, int) or isinstance(cards, int)
         return PartialView(public, None if hides else (_comparable(resources), _comparable(cards)))
     resources = fields.get("Rohstoffe")
@@ -91,9 +94,9 @@ def _version_of(message: Message) -> PartialView:
     if name == "Entwicklungskarte gekauft":
         card = fields.get("Entwicklungskarte", 1)
         return PartialView((name, fields["Spieler"]), None if card == 1 else card)
-    # Some servers chat with each player about what he alone has got, again and again in the same words.
+    # Some servers send each player chat messages about their own cards, often with the same words.
     to_one = name == "Chatnachricht" and "Absender" not in fields
-    # Its text has its names in order, and the same words for the same thing.
+    # Its JSON has the names in a fixed order and spelling.
     return PartialView((name, text_key(message.fields_json)), (), to_one)
 
 

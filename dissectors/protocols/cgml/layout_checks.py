@@ -1,4 +1,4 @@
-"""What is unusual around a message's element: characters, line ends, comments, envelopes and versions."""
+"""Notes and errors on what surrounds an element: charset, line ends, comments, envelope, version."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterator
 
 from kiebitz.dissectors.grammar.grammar import Flaw
 from kiebitz.dissectors.protocols.cgml.grammar import VERSIONS, ElementType
+from kiebitz.dissectors.protocols.cgml.locations import error_at, note_at
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_LINE, BLANKS, ENVELOPE, tags
-from kiebitz.dissectors.protocols.cgml.places import unusual, wrong
 
 _NO_LATIN2 = re.compile("[\x80-\x9f]")
 _BLANK_LINE = re.compile(BLANK_LINE)
 _VERSION = re.compile(rb"""<[^<>]*?\sversion\s*=\s*["']([^"'<>]*)""")
 _MAX_QUOTED = 40
 FOLLOWED = ("no-empty-line", "same-line")
-"""The codes for a message that another one follows at once."""
+"""The codes for a message that is directly followed by another one."""
 _EXTRAS = {
     "comment": ("comment", "a comment", 4),
     "cdata": ("cdata", "a CDATA section", 9),
     "declaration": ("xml-declaration", "an XML declaration", 5),
 }
-"""By kind of tag: the code, the words, and how many bytes of it are shown."""
+"""By kind of tag: code, description, and length in bytes of the marked part."""
 
 
 def characters(frame: bytes) -> tuple[str, Flaw | None]:
-    """A frame's text; the flaw is a note where it is no UTF-8, an error where it is nothing at all.
+    """Return a frame's text, with a note if it is not UTF-8, or an error if it cannot be decoded.
 
     The specification names no charset; Czech peers use UTF-8 or ISO-8859-2.
     """
@@ -36,27 +36,27 @@ def characters(frame: bytes) -> tuple[str, Flaw | None]:
         text = frame.decode("iso-8859-2")
         at = error.start
         if frame.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return text, wrong("charset", "this looks like UTF-16", (0, 2), expected)
+            return text, error_at("charset", "this looks like UTF-16", (0, 2), expected)
         if _NO_LATIN2.search(text):
-            problem = f"{frame[at : error.end].hex(' ')} is no UTF-8, and the message no ISO-8859-2"
-            return text, wrong("charset", problem, (at, error.end - at), expected)
+            problem = f"{frame[at : error.end].hex(' ')} is not UTF-8, and the message is not ISO-8859-2"
+            return text, error_at("charset", problem, (at, error.end - at), expected)
         said = "this is ISO-8859-2; the specification names no charset"
-        return text, unusual("iso-8859-2", said, (at, 1), None)
+        return text, note_at("iso-8859-2", said, (at, 1), None)
 
 
 def extras(frame: bytes) -> list[Flaw]:
-    """What XML has and the specification does not: it is read, and noted."""
+    """Return notes on constructs of XML that the specification does not mention; they are accepted."""
     notes: dict[str, Flaw] = {}
     for tag in tags(frame):
         if tag.kind in _EXTRAS:
             code, what, length = _EXTRAS[tag.kind]
             place = tag.start, min(length, tag.end - tag.start)
-            notes.setdefault(code, unusual(code, f"{what} is not in the specification", place, None))
+            notes.setdefault(code, note_at(code, f"{what} is not in the specification", place, None))
     return list(notes.values())
 
 
 def empty_lines(frame: bytes) -> Iterator[Flaw]:
-    """What is unusual about the line ends of a message, and the empty line behind it."""
+    """Yield notes on unusual line ends of a message, and on the empty line after it."""
     body = frame.strip(BLANKS)
     start = len(frame) - len(frame.lstrip(BLANKS))
     end = start + len(body)
@@ -85,44 +85,44 @@ def empty_lines(frame: bytes) -> Iterator[Flaw]:
 
 
 def _line_ends(code: str, text: str, offset: int, length: int) -> Flaw:
-    expected = "CR LF at the end of each line, and one empty line behind the message"
-    return unusual(code, text, (offset, length), expected)
+    expected = "CR LF at the end of each line, and one empty line after the message"
+    return note_at(code, text, (offset, length), expected)
 
 
-def of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
-    """What is wrong, or unusual, about the empty lines of a message."""
+def check_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
+    """Return an error or note on the empty lines of a message."""
     end = len(frame.rstrip(BLANKS))
     start = len(frame) - len(frame.lstrip(BLANKS))
     inside = _BLANK_LINE.search(frame, start, end)
     if inside is not None:
-        text = "an empty line stands inside the message"
+        text = "there is an empty line inside the message"
         place = inside.start(), len(inside[0])
-        return wrong("empty-line-inside", text, place, "no empty line before the end")
+        return error_at("empty-line-inside", text, place, "no empty line before the end")
     if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
         if opened and not closed:
             tag = next(tag for tag in tags(frame) if tag.name == ENVELOPE)
             text = f"<{ENVELOPE}> is not closed"
-            return wrong("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{ENVELOPE}>")
+            return error_at("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{ENVELOPE}>")
     elif not opened and not closed and row.name != "dial":
-        text = "another element follows without an empty line; only <dial> is said to repeat"
-        return unusual(FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
+        text = "another element follows without an empty line; only <dial> may repeat"
+        return note_at(FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
     return None
 
 
-def of_envelopes(frame: bytes) -> Flaw:
-    """An envelope with nothing in it, or with another one."""
+def envelope_error(frame: bytes) -> Flaw:
+    """Return the error for an envelope that is empty or contains another one."""
     outer, *inner = (tag for tag in tags(frame) if tag.name == ENVELOPE)
     second = inner[0] if inner else outer
     place = second.start, second.end - second.start
     if second.kind == "start" and second is not outer:
-        return wrong("envelope-twice", "an envelope stands in an envelope", place, "a message")
-    return wrong("empty-envelope", "there is no message in this envelope", place, "a message")
+        return error_at("envelope-twice", "an envelope is inside another one", place, "a message")
+    return error_at("empty-envelope", "this envelope contains no message", place, "a message")
 
 
 def unknown_version(frame: bytes, version: str) -> Flaw:
-    """A note on a version that is not one of the specification's."""
-    # It stands in the first tag that has one: the envelope's, or the message's own.
+    """Return a note on a version that is not one of the specification's."""
+    # It is in the first tag that has one: the envelope's, or the message's own.
     found = _VERSION.search(frame)
     place = (found.start(1), len(found[1])) if found is not None else (0, len(frame))
     text = f"version {version[:_MAX_QUOTED]} is not known"
-    return unusual("unknown-version", text, place, f"{VERSIONS[0]} to {VERSIONS[-1]}")
+    return note_at("unknown-version", text, place, f"{VERSIONS[0]} to {VERSIONS[-1]}")

@@ -1,4 +1,4 @@
-"""Flaws at their places, and where something stands in a message: looked up only when a flaw is told."""
+"""Diagnostics with locations, and the location of parts of a message in its bytes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from kiebitz.dissectors.grammar.grammar import Flaw
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
 
 STRUCTURE = "1 Základní struktura datové zprávy"
-"""The clause of all that is about elements as such."""
+"""The clause for everything about elements as such."""
 
 _ATTRIBUTE = re.compile(rb"""([^\s<>"'=/]++)(\s*+=\s*+)("[^"<>]*+"|'[^'<>]*+'|[^\s<>"'/]++)""")
 
 
-def wrong(code: str, text: str, place: tuple[int, int], expected: str, clause: str = STRUCTURE) -> Flaw:
-    """An error at a place."""
+def error_at(code: str, text: str, place: tuple[int, int], expected: str, clause: str = STRUCTURE) -> Flaw:
+    """Return an error at a location."""
     return Flaw("error", "malformed", code, text, *place, expected, clause)
 
 
-def unusual(code: str, text: str, place: tuple[int, int], expected: str | None) -> Flaw:
-    """A note on what is harmless, told once in a direction."""
+def note_at(code: str, text: str, place: tuple[int, int], expected: str | None) -> Flaw:
+    """Return a note on something harmless, reported once per direction."""
     return Flaw("note", "malformed", code, text, *place, expected, STRUCTURE, habit=True)
 
 
-def place_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tuple[int, int]:
-    """Where in the bytes a part of an element stands, named as in `Unfit`: offset and length."""
+def location_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tuple[int, int]:
+    """Return the offset and length in bytes of a part of an element, named as in `Unfit`."""
     element = _element_at(frame, path)
     if element is None:
         return 0, len(frame)
@@ -57,21 +57,23 @@ def place_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tup
 
 
 def _element_at(frame: bytes, path: tuple[int, ...]) -> tuple[Tag, int] | None:
-    """The start tag of an element, and where its end tag begins."""
     return next(((each.tag, each.end) for each in elements(frame) if each.path == path), None)
 
 
-class Standing(NamedTuple):
-    """Where an element stands: its place among its siblings, after those of the elements around it from the
-    root on; its start tag, and where its end tag begins, which is the tag's own end if it has no other."""
+class ElementLocation(NamedTuple):
+    """The location of an element.
+
+    `path` has its index among its siblings, after those of the enclosing elements from the root on. `end` is
+    the offset of its end tag, or the end of an empty tag.
+    """
 
     path: tuple[int, ...]
     tag: Tag
     end: int
 
 
-def elements(frame: bytes) -> Iterator[Standing]:
-    """All elements of a message, but for its envelope; one that has no end goes on to the frame's."""
+def elements(frame: bytes) -> Iterator[ElementLocation]:
+    """Yield all elements of a message except its envelope; an unclosed one extends to the frame's end."""
     opened: list[tuple[tuple[int, ...], Tag]] = []
     next_place = 0
     for tag in tags(frame):
@@ -80,21 +82,21 @@ def elements(frame: bytes) -> Iterator[Standing]:
         if tag.kind in ("start", "empty"):
             path = (*opened[-1][0], next_place) if opened else ()
             if tag.kind == "empty":
-                yield Standing(path, tag, tag.end)
+                yield ElementLocation(path, tag, tag.end)
                 next_place += 1
             else:
                 opened.append((path, tag))
                 next_place = 0
         elif tag.kind == "end" and opened:
             path, begun = opened.pop()
-            yield Standing(path, begun, tag.start)
+            yield ElementLocation(path, begun, tag.start)
             next_place = path[-1] + 1 if path else 0
     for path, begun in opened:
-        yield Standing(path, begun, len(frame))
+        yield ElementLocation(path, begun, len(frame))
 
 
 def attribute_place(frame: bytes, tag: Tag, name: str, of_value: bool) -> tuple[int, int] | None:
-    """Where in the bytes an attribute of a tag stands, or its value without quotes; None if it has none."""
+    """Return the offset and length of a tag's attribute, or of its value without quotes."""
     for found, whole, value in attributes(frame[tag.start : tag.end]):
         if found.lower() == name.lower():
             first, last = value if of_value else whole
@@ -103,7 +105,7 @@ def attribute_place(frame: bytes, tag: Tag, name: str, of_value: bool) -> tuple[
 
 
 def attributes(tag: bytes) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
-    """Of each attribute in a tag: its name, the place of the whole and that of its value without quotes."""
+    """Yield the attributes of a tag: name, offsets of the whole, and of the value without quotes."""
     for found in _ATTRIBUTE.finditer(tag, 1):
         start, end = found.span(3)
         if tag[start] in b"\"'":

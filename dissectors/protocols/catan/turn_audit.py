@@ -1,31 +1,31 @@
-"""What a turn owes when it is over: what was due and did not come, and what came and was not due."""
+"""Checks at the end of a turn: gains and payments that were due but missing, or that no rule explains."""
 
 from __future__ import annotations
 
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CatanGame
 from kiebitz.dissectors.protocols.catan.hand import total
 from kiebitz.dissectors.protocols.catan.ledger import ROLL, START, Claim, Entry
-from kiebitz.dissectors.protocols.catan.phrases import words
+from kiebitz.dissectors.protocols.catan.phrases import counts_text
 
 
-class Verdicts:
-    """Gives the verdicts on what is left in the ledger."""
+class TurnAudit:
+    """Reports what is left in the ledger at the end of a turn."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: CatanContext) -> None:
         self._play = play
 
     def close(self, game: CatanGame) -> None:
-        """A turn is over."""
+        """Check the ledger at the end of a turn."""
         unmet, loose = game.ledger.close()
         self._compare_cards(game)
         if not game.whole:
             return
         for claim in unmet:
             if not self._play.is_heard(claim.player):
-                # Some servers tell nobody else what he pays.
+                # Some servers do not send this payment to other players.
                 continue
-            other = next((entry for entry in loose if _meant(claim, entry)), None)
+            other = next((entry for entry in loose if _is_probable_match(claim, entry)), None)
             if other is not None:
                 loose.remove(other)
             elif claim.why == START:
@@ -37,43 +37,42 @@ class Verdicts:
                 game.ledger.keep(entry)
                 continue
             key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
-            name, counts = self._play.name(entry.player), words(entry.counts)
+            name, counts = self._play.name(entry.player), counts_text(entry.counts)
             self._play.flaw_of(entry.observation, key, "Rohstoffe", player=name, counts=counts)
 
     def _may_be_early(self, entry: Entry) -> bool:
-        """Whether the dice that it came of were told on its stream, too, but are missing there."""
+        """Return True if the dice that explain an entry may be missing from its stream."""
         talk = self._play.conversations.get(entry.observation.messages[0].stream.id)
         return talk is not None and not talk.whole and not entry.early
 
     def _no_start(self, claim: Claim) -> None:
-        """Some servers give nothing for the second village."""
+        """Report that the second village yielded nothing, as on some servers."""
         assert claim.counts is not None
-        name, counts = self._play.name(claim.player), words(claim.counts)
+        name, counts = self._play.name(claim.player), counts_text(claim.counts)
         self._play.flaw_of(claim.observation, "no-start-yield", player=name, counts=counts)
 
     def _compare_cards(self, game: CatanGame) -> None:
-        """What the server says of development cards is right in the end."""
         for player in game.players.values():
             told, player.cards_told = player.cards_told, None
             ours = player.cards.total
-            # Some show a player fewer than he has bought: the victory points are left out.
+            # Some servers omit the victory points from a player's own cards.
             if told is not None and (ours is None or ours < total(told) or not game.whole):
                 player.cards.tell(told)
                 self._play.put_cards(player)
 
     def _wrong(self, claim: Claim, entry: Entry | None) -> None:
         play = self._play
-        name, due = play.name(claim.player), words(claim.due)
+        name, due = play.name(claim.player), counts_text(claim.due)
         of = "yield" if claim.sign > 0 else "cost"
         if entry is None:
             play.flaw_of(claim.observation, f"missing-{of}", player=name, due=due, why=claim.why)
             return
-        key, counts = f"wrong-{of}", words(entry.counts)
+        key, counts = f"wrong-{of}", counts_text(entry.counts)
         play.flaw_of(entry.observation, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
 
 
-def _meant(claim: Claim, entry: Entry) -> bool:
-    """Whether an entry is what was told in place of what is claimed: of the same resources, or as many."""
+def _is_probable_match(claim: Claim, entry: Entry) -> bool:
+    """Return True if an entry was probably sent in place of the claim: the same kinds, or the same total."""
     if (entry.player, entry.sign) != (claim.player, claim.sign) or claim.counts is None:
         return False
     if claim.why == ROLL and not entry.of_roll:

@@ -1,4 +1,4 @@
-"""Where a road, a village or a city may stand, clause 7.2 and the rules of the game."""
+"""Placement rules for roads, villages and cities: clause 7.2 and the rules of the game."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from kiebitz.dissectors.protocols.catan.board import Board, Spot
 from kiebitz.dissectors.protocols.catan.game import Building
 from kiebitz.dissectors.protocols.catan.words import DORF, STADT, STRASSE
 
-THROUGH = "it goes on behind another player's building"
+ROAD_INTERRUPTED = "it continues past another player's building"
 
 
-class Built(Protocol):
-    """What is built; `in_setup` while the first villages and roads are."""
+class Buildings(Protocol):
+    """The buildings of a game; `in_setup` is True while the first villages and roads are built."""
 
     buildings: dict[Spot, Building]
     in_setup: bool
 
 
-def objection(game: Built, board: Board, owner: int, typ: str, where: Spot) -> str | None:
-    """Why a building must not stand there; None if it may."""
+def placement_problem(game: Buildings, board: Board, owner: int, typ: str, where: Spot) -> str | None:
+    """Return why a building must not be placed there; None if it may."""
     there = game.buildings.get(where)
     if not (board.is_edge(where) if typ == STRASSE else board.is_corner(where)):
-        return "there is no edge of a field" if typ == STRASSE else "there is no corner of a field"
+        return "this is not an edge of a field" if typ == STRASSE else "this is not a corner of a field"
     if typ == STADT:
-        stands_for = "a city takes the place of a village of one's own"
+        stands_for = "a city must replace the player's own village"
         return None if there == Building(owner, DORF) else stands_for
     if there is not None:
-        return f"there stands {there.typ} already"
+        return f"a {there.typ} is there already"
     road = Building(owner, STRASSE)
     if typ == DORF:
         if any(corner in game.buildings for corner in board.next_corners(where)):
-            return "the next corner is built on"
+            return "an adjacent corner has a building"
         if game.in_setup or any(game.buildings.get(edge) == road for edge in board.edges_at(where)):
             return None
-        return "no road of one's own leads there"
+        return "none of the player's roads leads there"
     through = False
     for corner in board.ends(where):
         town = game.buildings.get(corner)
@@ -44,4 +44,4 @@ def objection(game: Built, board: Board, owner: int, typ: str, where: Spot) -> s
             if town is None:
                 return None
             through = True
-    return THROUGH if through else "it joins nothing of one's own"
+    return ROAD_INTERRUPTED if through else "it is not connected to the player's roads or buildings"

@@ -1,23 +1,50 @@
-"""The views of a database, for people who ask it with other programs: in words what tables have in numbers.
+"""Write `storage/database/schema.sql` from these definitions: `python tests/support/make_schema.py`.
 
-Times are ISO 8601 UTC with microseconds in `time`, and seconds since the session began in `seconds`. Streams,
-games, messages and events stand by their numbers within the session, and who sent something by name. Kiebitz
-itself never reads a view: a file may come from anybody.
+sqlite-utils makes the tables and views of an empty database; the file has their statements, as loading the
+library takes longer than a command may.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from sqlite_utils import Database
+from sqlite_utils.db import Table
+
+from kiebitz.storage.database.schema import MEMORY, SCHEMA, TABLES
+
+_TO_STREAM = {"stream_id": "streams"}
+_TO_SESSION = {"session_id": "sessions"}
+
+REFERENCES: Mapping[str, Mapping[str, str]] = {
+    "streams": _TO_SESSION,
+    "chunks": _TO_STREAM,
+    "alterations": _TO_STREAM,
+    "tables": _TO_SESSION,
+    "games": {"table_id": "tables", **_TO_SESSION},
+    "events": {"table_id": "tables", "game_id": "games", **_TO_SESSION},
+    "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
+    "diagnostics": {**_TO_STREAM, "message_id": "messages"},
+    "snapshots": {"table_id": "tables"},
+    "taps": _TO_SESSION,
+    "tapped": {"id": "streams", "tap_id": "taps"},
+}
+"""Table -> column -> the table whose `id` it refers to. Foreign keys document the schema for other programs
+and are not enforced, as rows are written in batches, in no order among tables.
+"""
 
 
 def _moment(ns: str) -> str:
-    """A moment, of which a column has nanoseconds since 1970 UTC, as ISO 8601."""
+    """Return SQL that converts nanoseconds since 1970 UTC to ISO 8601."""
     second = f"strftime('%Y-%m-%dT%H:%M:%S', {ns} / 1000000000, 'unixepoch')"
     return f"{second} || printf('.%06dZ', {ns} / 1000 % 1000000)"
 
 
 def _seconds(ns: str) -> str:
-    """The same as seconds since the session began."""
+    """Return SQL that converts nanoseconds since 1970 UTC to seconds since the start of the session."""
     return f"({ns} - x.started_ns) / 1e9"
 
 
@@ -51,14 +78,22 @@ VIEWS = {
         FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id
         JOIN sessions AS x ON x.id = s.session_id LEFT JOIN messages AS m ON m.id = d.message_id""",
 }
-"""View -> the statement that it stands for."""
+"""View -> its SELECT statement."""
 
 
-def make_views(connection: sqlite3.Connection) -> None:
-    """Make the views as part of what is going on. Raises sqlite3.Error."""
-    # Imported where something is made: see `storage.database.schema`.
-    from sqlite_utils import Database
+def schema_sql() -> str:
+    """Return the statements that make the tables and views of a database."""
+    with closing(sqlite3.connect(MEMORY)) as connection:
+        db = Database(connection)
+        for name, columns in TABLES.items():
+            key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
+            foreign = [(column, other, "id") for column, other in REFERENCES.get(name, {}).items()]
+            Table(db, name).create({**columns}, pk=key, foreign_keys=foreign)
+        for name, query in VIEWS.items():
+            db.create_view(name, " ".join(query.split()))
+        made = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+    return ";\n".join(sql for (sql,) in made) + "\n"
 
-    db = Database(connection)
-    for name, query in VIEWS.items():
-        db.create_view(name, " ".join(query.split()))
+
+if __name__ == "__main__":
+    Path(SCHEMA).write_text(schema_sql())

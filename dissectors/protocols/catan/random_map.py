@@ -1,4 +1,4 @@
-"""A map made by chance: the island of 19 fields, with the sea around it and nine harbours."""
+"""A random map: the island of 19 fields, with the sea around it and nine harbours."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TERRAINS = (
 )
 _NUMBERS = (2, 3, 3, 4, 4, 5, 5, 6, 6, 8, 8, 9, 9, 10, 10, 11, 11, 12)
 _SHORE = 3
-"""So far from the middle is the sea."""
+"""Distance of the sea from the middle."""
 
 _STEPS = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
-"""From a field to its neighbours, in a circle."""
+"""Steps from a field to its neighbours, in a circle."""
 
 
-def made_map(chance: random.Random) -> dict[str, Any]:
-    """A `Karte`, clause 7.4; the robber stands in the desert."""
+def random_map(chance: random.Random) -> dict[str, Any]:
+    """Return a `Karte`, clause 7.4; the robber is in the desert."""
     places = [(x, y) for x in range(-_SHORE, _SHORE + 1) for y in range(-_SHORE, _SHORE + 1)]
     land = [place for place in places if _distance(*place) < _SHORE]
     chance.shuffle(land)
@@ -43,7 +43,6 @@ def made_map(chance: random.Random) -> dict[str, Any]:
 
 
 def _distance(x: int, y: int) -> int:
-    """From the middle, in steps."""
     return max(abs(x), abs(y), abs(x + y))
 
 
@@ -52,7 +51,7 @@ def _around(x: int, y: int) -> list[tuple[int, int]]:
 
 
 def _sea() -> list[tuple[int, int]]:
-    """The 18 fields of the sea that touch the land, in a circle."""
+    """Return the 18 sea fields at the coast, in a circle."""
     found: list[tuple[int, int]] = []
     x, y = 0, -_SHORE
     for dx, dy in _STEPS:

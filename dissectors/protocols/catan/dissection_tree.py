@@ -1,7 +1,7 @@
-"""Which types of the grammar took which members of a message's JSON.
+"""The dissection tree of a message: the types of the grammar with the JSON members that they match.
 
-A member is one piece: its name, its value, and the comma and the blanks behind it. One whose value is an
-object or a list has its parts inside.
+A member is one piece: its name, its value, and the comma and blanks after it. If the value is an object or a
+list, the piece contains its parts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.scanner import DEPTH_LIMIT, name_at, tokens
-from kiebitz.dissectors.protocols.catan.values import Member, Only, Place, Value
+from kiebitz.dissectors.protocols.catan.values import Coordinates, Member, SingleValue, Value
 
 _BRACKETS = {ord("{"): "object", ord("["): "list"}
 _CLOSING = b"]}"
@@ -20,21 +20,28 @@ _UNKNOWN = "not specified here: readers ignore it"
 _BLANKS = b" \t\r\n"
 
 
-def anatomy(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) -> tuple[Piece, ...]:
-    """The pieces of a frame that is JSON up to an offset; `row` is what it is, or was meant to be."""
+def build_tree(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) -> tuple[Piece, ...]:
+    """Return the pieces of a frame that is JSON up to an offset.
+
+    Args:
+        frame: The bytes.
+        decoded: The decoded message.
+        row: The row that the frame fits, or was probably intended to fit.
+        upto: Offset up to which the frame is JSON.
+    """
     pieces = Pieces(frame)
     if row is None:
         body = len(frame.rstrip(_BLANKS)) or len(frame)
         pieces.take_any(body, *not_understood(decoded))
     else:
-        _Walk(frame, decoded, row, upto, pieces).take()
+        _TreeBuilder(frame, decoded, row, upto, pieces).take()
     if not frame[pieces.at :].strip(_BLANKS):
         pieces.take_any(len(frame), "markup", "line feed")
     return pieces.finish(decoded)
 
 
-def begun(frame: bytes, direction: Direction, upto: int) -> str | None:
-    """The name of the message that begins a frame, which is JSON up to an offset; None if there is none."""
+def begun_message(frame: bytes, direction: Direction, upto: int) -> str | None:
+    """Return the name of the message that begins a frame, which is JSON up to an offset."""
     walk = tokens(frame, upto)
     opening, key = next(walk, None), next(walk, None)
     if opening is None or key is None or frame[opening[0]] != ord("{") or frame[key[0]] != ord('"'):
@@ -42,8 +49,8 @@ def begun(frame: bytes, direction: Direction, upto: int) -> str | None:
     return NAMES[direction].get(name_at(frame, key))
 
 
-class _Walk:
-    """Goes through the tokens of an object, and takes what they make up."""
+class _TreeBuilder:
+    """Builder of the pieces from the tokens of an object."""
 
     def __init__(self, frame: bytes, decoded: Decoded, row: Nachricht, upto: int, pieces: Pieces) -> None:
         self._frame, self._row, self._pieces = frame, row, pieces
@@ -51,14 +58,13 @@ class _Walk:
         self._tokens = tokens(frame, upto)
         self._next = next(self._tokens, None)
         self._end = 0
-        """Where the last token ends that was passed."""
+        """End of the last consumed token."""
         self._flaw: int | None = None
-        """Where a value or a name begins that cannot stand where it stands."""
+        """Offset of the value or name that is invalid."""
         if not decoded.valid and upto == len(frame) and decoded.flaws[0].code != "missing-attribute":
             self._flaw = decoded.flaws[0].place(frame)[0]
 
     def take(self) -> None:
-        """Take all that is JSON."""
         pieces, row = self._pieces, self._row
         pieces.take_any(self._begin, "ignored", "blanks")
         self._pass()
@@ -73,12 +79,11 @@ class _Walk:
         self._close("object")
 
     def _body(self, kind: Value, key: int) -> None:
-        """Take what stands behind the message's name, and the name with it."""
         is_wrong = self._flaw in (key, self._begin)
         brackets = _BRACKETS.get(self._byte)
-        if brackets is None or is_wrong or isinstance(kind, Only):
+        if brackets is None or is_wrong or isinstance(kind, SingleValue):
             self._pieces.take(self._begin, "name", self._row.name)
-            member = kind.whole if isinstance(kind, Only) else Member(self._row.name, kind)
+            member = kind.whole if isinstance(kind, SingleValue) else Member(self._row.name, kind)
             self._part(member, (), key, 1)
             return
         self._pass()
@@ -90,7 +95,7 @@ class _Walk:
                 self._pieces.take(self._after_comma(), "markup", f"end of the {brackets}")
 
     def _members(self, kind: Value, path: Path, brackets: str, depth: int) -> None:
-        """Take the members of an object, or the items of a list, that has begun."""
+        """Add the members of an object, or the items of a list, whose opening bracket is consumed."""
         number = 0
         while self._goes_on:
             begin = self._begin
@@ -101,15 +106,15 @@ class _Walk:
             number += 1
 
     def _part(self, member: Member | None, path: Path, begin: int, depth: int) -> None:
-        """Take a member or an item that begins there, and whose value comes next; None if nobody knows it."""
+        """Add a member or item that begins at `begin` and whose value comes next; None if it is unknown."""
         kind: Kind = "field" if member is not None else "ignored"
         if self._flaw in (begin, self._begin):
             kind = "unread"
         path = (*path, member.step) if member is not None else ()
         production = member.kind.title if member is not None else _UNKNOWN
         brackets = _BRACKETS.get(self._byte)
-        # A place is short enough to be read at once, unless something is wrong in it.
-        is_whole = member is None or (self._is_valid and type(member.kind) is Place)
+        # Coordinates are short enough for one piece, unless they contain an error.
+        is_whole = member is None or (self._is_valid and type(member.kind) is Coordinates)
         if member is not None and brackets and kind == "field" and not is_whole and depth < DEPTH_LIMIT:
             with self._pieces.inside(kind, production, path):
                 self._pass()
@@ -120,37 +125,34 @@ class _Walk:
             self._pieces.take(self._after_comma(), kind, production, path)
 
     def _close(self, brackets: str) -> None:
-        """Take the bracket that closes, if it is there."""
         if self._byte:
             self._pass()
             self._pieces.take(self._after_comma(), "markup", f"end of the {brackets}")
 
-    # Tokens.
-
     @property
     def _begin(self) -> int:
-        """Where the next token begins; if there is none, where the last one ended."""
+        """Offset of the next token; without one, the end of the last token."""
         return self._end if self._next is None else self._next[0]
 
     @property
     def _goes_on(self) -> bool:
-        """Whether the object or list has more in it that is to be taken."""
+        """True if the object or list has more parts to add."""
         return self._byte not in (0, *_CLOSING) and not self._pieces.is_full
 
     @property
     def _byte(self) -> int:
-        """The first byte of the next token; 0 if there is none."""
+        """First byte of the next token; 0 if there is none."""
         return 0 if self._next is None else self._frame[self._next[0]]
 
     def _pass(self) -> tuple[int, int]:
-        """Pass the next token, which is there, and say where it stands: its offset and length."""
+        """Consume the next token, and return its offset and length."""
         assert self._next is not None
         token, self._next = self._next, next(self._tokens, None)
         self._end = token[0] + token[1]
         return token
 
     def _pass_value(self) -> bool:
-        """Pass the value that comes next, and say whether it is all there."""
+        """Consume the next value, and return True if it is complete."""
         depth = 0
         while self._next is not None:
             byte = self._byte
@@ -161,7 +163,7 @@ class _Walk:
         return False
 
     def _after_comma(self) -> int:
-        """Where a part ends with the comma behind it, and the blanks up to what comes next."""
+        """Consume a comma, if there is one; return the offset of the next token."""
         if self._byte == ord(","):
             self._pass()
         return self._begin

@@ -1,4 +1,4 @@
-"""The cards of a hand: who plays which, whether he may, who takes the trick; and how a hand ends."""
+"""The play of a hand's cards, their checks, the winners of tricks, and the end of a hand."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import Groups, private, short
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private, short
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick, level_of
 from kiebitz.dissectors.protocols.cgml.words import SUIT_WORDS
 
 _MAX_PAUSES = 16
 
 
-class Play:
-    """What messages from the first card on mean. Each method takes one observation and its hand."""
+class CardPlay:
+    """Handlers for messages from the first card on; each takes one observation and its hand."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: CgmlContext) -> None:
         self._groups = groups
 
-    # Cards.
-
     def plays(self, observation: Observation, hand: Hand, player: int) -> None:
-        """A client plays a card, or lays down all that he has left."""
+        """Process a client's card, or all remaining cards laid down together."""
         cards: list[str] = observation.fields["card"]
         if self._groups.foretold(hand, ("played", player, *cards), observation):
             return
@@ -34,7 +32,7 @@ class Play:
         self._played(observation, hand, player, cards)
 
     def _objection(self, observation: Observation, hand: Hand, player: int, cards: list[str]) -> bool:
-        """Tell what is wrong with a client's card; whether it is not played, for all that is known."""
+        """Report the error in a client's card; return True if the card does not count, as far as known."""
         held = hand.cards_of(player)
         if not hand.whole or held is None:
             return False
@@ -76,7 +74,7 @@ class Play:
         return True
 
     def shown(self, observation: Observation, hand: Hand) -> None:
-        """The server shows the others what a player has played."""
+        """Process the server's announcement of a played card."""
         cards: list[str | None] = observation.fields["card"]
         self._played(
             observation, hand, observation.fields["playerid"], [card for card in cards if card is not None]
@@ -88,7 +86,7 @@ class Play:
         for place, card in enumerate(cards):
             whose = hand.played.get(card)
             if whose == player:
-                # The trick was told before the card.
+                # The trick was announced before the card.
                 return
             if whose is not None and hand.whole:
                 self._groups.flaw_of(
@@ -120,7 +118,6 @@ class Play:
         self._groups.put_in(hand, table or None, "table")
 
     def _next_turn(self, hand: Hand, player: int, laid: bool) -> None:
-        """Whose turn it must be: the next one's, until the trick is complete."""
         following = hand.order_from(player)
         if laid or len(hand.table) >= SEATS or len(following) < SEATS:
             self._infer_turn(hand, None)
@@ -132,12 +129,10 @@ class Play:
         self._groups.put_in(hand, None if player is None else ["turn"], "inferred")
 
     def turn(self, observation: Observation, hand: Hand, player: int) -> None:
-        """The server asks a player to bid, to name trumps, to double or to play."""
+        """Process the server's request to bid, name trumps, double or play."""
         self._groups.put_in(hand, player, "turn")
         self._groups.put_in(hand, None, "inferred")
         self._groups.tell(observation, "turn", player, {"player": player}, hand)
-
-    # Tricks.
 
     def trick(self, observation: Observation, hand: Hand) -> None:
         number: int = observation.fields["number"]
@@ -157,7 +152,7 @@ class Play:
                 continue
             refused = hand.refused.get(player)
             if refused is not None and refused[0] == card:
-                # He has been let off: the card counts after all.
+                # The card was accepted after all.
                 del hand.refused[player]
                 data = {"player": player, "cards": [card]}
                 self._groups.emit("played", observation.ts_ns, str(player), data, hand.game)
@@ -183,7 +178,6 @@ class Play:
         table: list[tuple[int, str]],
         cards: list[str],
     ) -> bool:
-        """Whether what the server tells of a trick is what was played."""
         known = [card for _, card in table]
         expected = len(hand.tricks) + 1
         if len(known) == SEATS and not hand.laid and known != cards:
@@ -212,7 +206,7 @@ class Play:
         return False
 
     def _players(self, hand: Hand, table: list[tuple[int, str]], cards: list[str]) -> list[int | None]:
-        """Who has played the cards of a trick: whoever was seen to, or else by the seats, if known."""
+        """Return the players of a trick's cards: those recorded, or else by the seats, if known."""
         seen = {card: player for player, card in table} | hand.laid
         leader = seen.get(cards[0], hand.leader)
         order = hand.order_from(leader) if leader is not None else []
@@ -240,8 +234,6 @@ class Play:
         self._groups.flaw_of(
             observation, "wrong-winner", part="=playerid", winner=winner, card=card, player=player
         )
-
-    # The end of a hand.
 
     def result(self, observation: Observation, hand: Hand, group: Group) -> None:
         if self._groups.told_before(hand, "result", observation):
@@ -278,7 +270,6 @@ class Play:
             self._groups.flaw_of(observation, "money", path=(first,), won=won, lost=lost)
 
     def _check_result(self, observation: Observation, hand: Hand) -> None:
-        """What the result sums up must be what was told."""
         fields = observation.fields
         trumf = fields.get("trumf")
         told = (hand.trump or "").lower() + (f":{hand.second.lower()}" if hand.second else "")
@@ -307,14 +298,14 @@ class Play:
             )
 
     def renonc(self, observation: Observation, hand: Hand) -> None:
-        """The server says that somebody has broken the rule of play."""
+        """Process the server's report that a player has broken the rule of play."""
         player: int | None = observation.fields.get("player", {}).get("id")
         if self._groups.told_before(hand, ("renonc", player), observation):
             return
         card, should = hand.refused.get(player, (None, None)) if player is not None else (None, None)
         data: dict[str, Any] = {"player": player, "card": card, "should": should}
         if player is not None and card is not None:
-            # The others are not shown the card, and do not know what else he has.
+            # The others do not see the card, and do not know the player's other cards.
             data |= private(player, card=None, should=None)
         hand.told["renonc", player] = self._groups.tell(observation, "renonc", player, data, hand)
 
@@ -340,7 +331,7 @@ class Play:
         player: int | None,
     ) -> None:
         if hand is None or (hand.ended and kind not in hand.told):
-            # Between two hands: the group itself is given up.
+            # Between two hands, the group itself ends.
             self._groups.tell(observation, kind, player, data, None)
             return
         if self._groups.told_before(hand, kind, observation):
@@ -348,14 +339,12 @@ class Play:
         self._groups.close_hand(group, result, observation.ts_ns)
         hand.told[kind] = self._groups.tell(observation, kind, player, data, hand)
 
-    # Pauses.
-
     def pauses(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
-        """A player wants a pause, which the server then tells the others."""
+        """Process a player's pause, or the server's announcement of it to the others."""
         message = short(observation.fields["message"]) if "message" in observation.fields else None
         if player is None:
             untold = (pause for pause in group.pauses if not pause.told and pause.message == message)
-            known = next((pause for pause in untold if _may_echo(observation, pause, pause.event)), None)
+            known = next((pause for pause in untold if _may_announce(observation, pause, pause.event)), None)
             if known is not None:
                 known.told = True
                 observation.event, observation.game_id = known.event, known.event.game_id
@@ -369,7 +358,7 @@ class Play:
         del group.pauses[:-_MAX_PAUSES]
 
     def resumes(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
-        """A player ends his pause; what the server tells of it may be the end of another one."""
+        """Process the end of a player's pause; the server may announce the end of another one."""
         on = [pause for pause in group.pauses if pause.over is None and pause.player == player]
         if player is None:
             over = (
@@ -377,7 +366,7 @@ class Play:
                 for pause in group.pauses
                 if pause.over is not None
                 and (not on or pause.stream_id != observation.message.stream.id)
-                and _may_echo(observation, pause, pause.over)
+                and _may_announce(observation, pause, pause.over)
             )
             ended = next(over, None)
             if ended is not None and ended.over is not None:
@@ -393,8 +382,8 @@ class Play:
             group.pauses.remove(on[0])
 
 
-def _may_echo(observation: Observation, pause: Pause, event: Event) -> bool:
-    """Whether the server may tell of an event here: to the others, or to whoever wants the pause at once."""
+def _may_announce(observation: Observation, pause: Pause, event: Event) -> bool:
+    """Return True if the server may announce an event here: to the others, or to the player at once."""
     is_his_own = pause.stream_id == observation.message.stream.id
     return not is_his_own or (
         pause.over in (None, event) and observation.ts_ns - event.ts_ns < LATEST_COPY_NS

@@ -1,7 +1,7 @@
-"""What is wrong in a Paket: at which line, what the EBNF has there, and what was probably meant.
+"""Violations of the grammar in a Paket: the line, the EBNF's expectation, and a suggestion.
 
-Of what is wrong in a Paket the first is told, in the order of its bytes: what follows is often only its
-consequence.
+Only the first violation of a Paket is reported, in the order of its bytes: further ones are often only its
+consequences.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     production,
     terminals,
 )
-from kiebitz.dissectors.protocols.schafkopf.paket import Wrong, first_wrong, place_of, sound_fields
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.protocols.schafkopf.paket import WrongLines, first_wrong, place_of, valid_fields
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _MAX_QUOTED = 40
 
@@ -43,11 +43,11 @@ _FLAGS = {direction: tuple(f"!{name}" for name in GRAMMAR.names(direction)) for 
 # Between two Pakete.
 
 
-def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decoded:
-    """Lines that begin with no known flag, and what that may have been meant to be."""
+def unknown_lines(frame: bytes, lines: Sequence[str], direction: Direction) -> Decoded:
+    """Decode lines without a known flag, with a suggestion."""
     line = lines[0]
     if line == END and len(lines) == 1:
-        return _ignored(frame, "stray-end", f"{END} stands here without a message before it; it is ignored")
+        return _ignored(frame, "stray-end", f"{END} without a message before it is ignored")
     if line == "" and len(lines) == 1:
         return _ignored(frame, "empty-line", "an empty line between two messages is ignored")
     expected = any_flag(direction)
@@ -67,17 +67,17 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
     elif line in MODEL_FLAG.words:
         problem = f'"{line}" is the flag of a MODEL, but there is no !MODEL before it'
     elif near is not None:
-        problem = suggesting(f'"{line[:_MAX_QUOTED]}" is no flag', near)
+        problem = with_suggestion(f'"{line[:_MAX_QUOTED]}" is no flag', near)
     elif merged is not None:
         problem = f'in "{line[-_MAX_QUOTED:]}" {merged} begins without a line of its own'
     elif line.startswith("!"):
-        # Real peers pass over what they do not know, and a later release may know more.
+        # Real peers ignore unknown flags, and a later release may have more of them.
         severity = "note"
         sender = sender_of(direction)
         problem = f'"{line[:_MAX_QUOTED]}" is no flag that {sender} sends; it is ignored up to its {END}'
     else:
         code = "stray-lines"
-        problem = f'"{line[:_MAX_QUOTED]}" stands where a message begins, and is no flag'
+        problem = f'"{line[:_MAX_QUOTED]}" is where a message should begin, but is no flag'
     return unreadable(Flaw(severity, "malformed", code, problem, 0, length, expected, "Paket"))
 
 
@@ -88,9 +88,9 @@ def _ignored(frame: bytes, code: str, problem: str) -> Decoded:
 # In a Paket.
 
 
-def flawed(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Decoded:
-    """The first thing that is wrong with a Paket of this row; `ended` says that it has its end."""
-    fields = sound_fields(row, body)
+def invalid_paket(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Decoded:
+    """Decode an invalid Paket of this row; `ended` is True if it has its end."""
+    fields = valid_fields(row, body)
     flaw = _first_flaw(frame, row, body, ended)
     return Decoded(row, fields, to_json(fields), False, (flaw,))
 
@@ -103,11 +103,11 @@ def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) ->
         offset, length = place_of(frame, wrong.first + 1, wrong.last + 1)
     elif len(body) < count:
         code, expected = "missing-field", terminals(row)[len(body)].title
-        problem = f"{row.name} ends after {_there(row, body)}"
+        problem = f"{row.name} ends after {_count_words(row, body)}"
         offset, length = place_of(frame, len(body) + 1)
     elif row.name == "MODEL":
         code, expected = "stray-lines", "the next message"
-        problem = f"MODEL goes on after its {MODEL_LINES} lines of cards"
+        problem = f"MODEL continues after its {MODEL_LINES} lines of cards"
         offset, length = place_of(frame, count + 1, len(body))
     elif ended:
         return surplus(frame, row, body)
@@ -116,10 +116,10 @@ def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) ->
     return Flaw("error", "malformed", code, problem, offset, length, expected, row.clause)
 
 
-def _of_wrong_line(row: MessageType, body: list[str], wrong: Wrong) -> tuple[str, str, str]:
-    """Code, problem and expectation where a line cannot stand."""
+def _of_wrong_line(row: MessageType, body: list[str], wrong: WrongLines) -> tuple[str, str, str]:
+    """Return code, problem and expectation of a wrong line."""
     mismatch = wrong.mismatch
-    # What any row of this flag has there: its words are all that may have been meant.
+    # The words of all rows with this flag may have been meant.
     others = [
         terminals(other)[wrong.first]
         for other in GRAMMAR.rows_named(row.direction, row.name)
@@ -134,17 +134,17 @@ def _of_wrong_line(row: MessageType, body: list[str], wrong: Wrong) -> tuple[str
     return mismatch.code, problem, mismatch.expected
 
 
-def _there(row: MessageType, body: Sequence[str]) -> str:
+def _count_words(row: MessageType, body: Sequence[str]) -> str:
     if row.name != "MODEL":
         return f"{len(body)} of its {count_of_fields(line_count(row))}"
     return f"{len(body) - 1} of its {MODEL_LINES} lines of cards" if body else "its flag"
 
 
 def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
-    """What is to be said of lines behind the last field: real peers ignore them."""
+    """Return the note on lines after the last field, which real peers ignore."""
     count = line_count(row)
     if body[count].endswith(_FLAGS[row.direction]):
-        # The next message has begun, and has given this one its end.
+        # The next message has begun, and its !END ends both.
         return missing_end(frame, row, body)
     offset, length = place_of(frame, count + 1, len(body))
     problem = f"{row.name} has {count_of_fields(count)}; what follows is ignored"
@@ -152,23 +152,23 @@ def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
 
 
 def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
-    """Where the end should be of a Paket that has all its fields."""
+    """Return the violation of a Paket with all its fields, but without its end."""
     count = line_count(row)
-    slip = slip_of_end(row, body)
+    slip = misspelled_end(row, body)
     if slip is not None:
         offset, length = place_of(frame, slip + 1)
-        problem = suggesting(f'{row.name}: "{body[slip][-_MAX_QUOTED:]}" does not end it', END)
+        problem = with_suggestion(f'{row.name}: "{body[slip][-_MAX_QUOTED:]}" does not end it', END)
     elif len(body) > count:
         offset, length = place_of(frame, count + 1)
-        problem = f'{row.name} has no end: here stands "{body[count][:_MAX_QUOTED]}"'
+        problem = f'{row.name} has no end: here is "{body[count][:_MAX_QUOTED]}"'
     else:
         offset, length = len(frame), 0
         problem = f"{row.name} has no end: here the next message begins"
     return Flaw("error", "malformed", "missing-end", problem, offset, length, f'"{END}"', row.clause)
 
 
-def slip_of_end(row: MessageType, body: Sequence[str]) -> int | None:
-    """Which line was probably meant to be the end, of a Paket that has all its fields but no end."""
+def misspelled_end(row: MessageType, body: Sequence[str]) -> int | None:
+    """Return the line that was probably meant to be the end of a Paket with all its fields."""
     count = line_count(row)
     for number in (count, len(body) - 1):
         if count <= number < len(body) and nearest_word(body[number], (END,)) is not None:
@@ -181,7 +181,7 @@ def slip_of_end(row: MessageType, body: Sequence[str]) -> int | None:
 
 
 def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bool) -> Decoded:
-    """A Paket that is valid as far as it goes."""
+    """Decode a Paket that is valid, but incomplete."""
     flaw = Flaw(
         "note" if harmless else "error",
         "malformed",
@@ -196,5 +196,5 @@ def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bo
 
 
 def any_flag(direction: Direction) -> str:
-    """What can stand where a Paket begins."""
+    """Return the expectation at the beginning of a Paket."""
     return production("Paket", _FLAGS[direction]) + " …"

@@ -1,4 +1,4 @@
-"""What is in a corpus, capture by capture in order of time, as the records that a session gives."""
+"""The records of a corpus, capture by capture in order of time, in the form that a session yields."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
-from kiebitz.storage.read.message_queries import FlawOfMessage
+from kiebitz.storage.read.message_queries import MessageDiagnostic
 from kiebitz.storage.read.timeline import CountedSession
-from kiebitz.storage.read.times import between
-from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.read.times import seconds_between
+from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Event, Game
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter, Target
 
 
-class Origin(NamedTuple):
-    """Which capture a record is of: what it is called in the corpus, and where its file was."""
+class CaptureOrigin(NamedTuple):
+    """The capture of a record: its id in the corpus, and the path of its file."""
 
     capture: str
     source: str
 
 
 _NOT_OURS = (msgspec.MsgspecError, TypeError, ValueError, LookupError, AttributeError, RecursionError)
-"""Values raise these where they are not of the form in which Kiebitz writes them."""
+"""Exceptions raised by values that are not in the form in which Kiebitz writes them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def told_if_damaged(
+def report_damage(
     read: Callable[Concatenate[Engine, P], Iterator[T]],
 ) -> Callable[Concatenate[Engine, P], Iterator[T]]:
-    """Let a function that reads a corpus raise CorpusError where a row is none that Kiebitz has written."""
+    """Make a function that reads a corpus raise CorpusError for rows that Kiebitz cannot have written."""
 
     @wraps(read)
     def reading(engine: Engine, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -51,7 +51,7 @@ def told_if_damaged(
             if isinstance(error, KiebitzError):
                 raise
             raise CorpusError(
-                f"{engine.corpus.path}: this corpus is damaged: a row in it is none of Kiebitz's ({error})"
+                f"{engine.corpus.path}: this corpus is damaged: Kiebitz never writes such a row ({error})"
             ) from error
 
     return reading
@@ -63,11 +63,11 @@ _OF_SESSION = "JOIN sessions AS x ON x.capture = {0}.capture"
 _IN_ORDER = "ORDER BY x.started_ns, x.capture"
 
 
-@told_if_damaged
-def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
-    """The sessions, one of each capture, with how many streams, messages, games and errors each has.
+@report_damage
+def sessions(engine: Engine) -> Iterator[tuple[CaptureOrigin, CountedSession]]:
+    """Yield the session of each capture with its numbers of streams, messages, games and errors.
 
-    Raises CorpusError, as all here.
+    Raises CorpusError, as all functions of this module.
     """
     counted = [
         f"(SELECT count(*) FROM {table} AS c WHERE c.capture = x.capture{also})"
@@ -84,14 +84,14 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
     )
     for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
         yield (
-            Origin(capture, source),
+            CaptureOrigin(capture, source),
             CountedSession(number, name, kind, source, started, ended, version, False, note, {}, *counts),
         )
 
 
-@told_if_damaged
-def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
-    """The games."""
+@report_damage
+def games(engine: Engine) -> Iterator[tuple[CaptureOrigin, Game]]:
+    """Yield the games."""
     rows = engine.rows(
         f"SELECT {_ORIGIN}, x.started_ns, g.id, g.protocol, t.server, g.label, g.started_ns, g.ended_ns,"
         " g.result, g.named_result FROM games AS g"
@@ -100,7 +100,7 @@ def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
     )
     for capture, source, began, number, protocol, server, label, started, ended, result, named in rows:
         yield (
-            Origin(capture, source),
+            CaptureOrigin(capture, source),
             Game(
                 number,
                 number,
@@ -109,16 +109,16 @@ def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
                 label,
                 (started - began) / 1e9,
                 None if ended is None else (ended - began) / 1e9,
-                between(started, ended),
+                seconds_between(started, ended),
                 _decoded(result),
                 _decoded(named),
             ),
         )
 
 
-@told_if_damaged
-def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Event]]:
-    """The events that a filter lets through."""
+@report_damage
+def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOrigin, Event]]:
+    """Yield the events that pass a filter."""
     condition, parameters = sql_condition(wanted, "events")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, e.data, e.seq, e.id, e.id, (e.ts_ns - x.started_ns) / 1e9, e.ts_ns, e.table_id,"
@@ -129,12 +129,12 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
     )
     for capture, source, data, seq, *row in rows:
         fields = msgspec.json.decode(data, type=dict[str, Any])
-        yield Origin(capture, source), Event(*[*row, fields, seq, None])
+        yield CaptureOrigin(capture, source), Event(*[*row, fields, seq, None])
 
 
-@told_if_damaged
-def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedMessage]]:
-    """The messages that a filter lets through."""
+@report_damage
+def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOrigin, ListedMessage]]:
+    """Yield the messages that pass a filter."""
     condition, parameters = sql_condition(wanted, "messages")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, m.id,"
@@ -146,20 +146,20 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Li
         f" ON f.capture = m.capture AND f.message_id = m.id WHERE {condition} {_IN_ORDER}, m.id",
         parameters,
     )
-    for capture, source, protocol, told, sent, flaws, *row in rows:
+    for capture, source, protocol, told, sent, diagnostics, *row in rows:
         *head, direction, client, player, server, name, offset, length, game, event = row
         fields = msgspec.json.decode(told, type=dict[str, Any])
         dissector = dissector_of(protocol)
         gloss = None if dissector is None else dissector.presentation.gloss(name, direction, fields)
-        known = [FlawOfMessage(**flaw) for flaw in flaws or ()]
+        known = [MessageDiagnostic(**flaw) for flaw in diagnostics or ()]
         said = [name, gloss, fields, offset, length, game, event]
         message = ListedMessage(*[*head, direction, client, player, server, *said, None, known, sent])
-        yield Origin(capture, source), message
+        yield CaptureOrigin(capture, source), message
 
 
-@told_if_damaged
-def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedDiagnostic]]:
-    """The diagnostics that a filter lets through."""
+@report_damage
+def diagnostics(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOrigin, ListedDiagnostic]]:
+    """Yield the diagnostics that pass a filter."""
     condition, parameters = sql_condition(wanted, "diagnostics")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, d.lines, d.resumed_offset, d.resumed_message, d.id,"
@@ -173,11 +173,11 @@ def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Liste
     )
     for capture, source, lines, offset, message, *row in rows:
         told = msgspec.json.decode(lines, type=list[dict[str, Any]])
-        yield Origin(capture, source), ListedDiagnostic(*[*row, told, offset, message, None])
+        yield CaptureOrigin(capture, source), ListedDiagnostic(*[*row, told, offset, message, None])
 
 
-class FlawsOfCode(NamedTuple):
-    """How often something is wrong in a corpus, in how many captures, and the first place of it."""
+class CodeSummary(NamedTuple):
+    """Summary of one diagnostic code in a corpus: count, captures, and first occurrence."""
 
     times: int
     severity: Severity
@@ -189,12 +189,12 @@ class FlawsOfCode(NamedTuple):
     message: int | None
 
 
-def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode]:
-    """The diagnostics that a filter lets through, summed up: the gravest first, then the most frequent."""
+def diagnostics_by_code(engine: Engine, wanted: Filter | None) -> Iterator[CodeSummary]:
+    """Yield a summary of the diagnostics that pass a filter: most severe first, then most frequent."""
     condition, parameters = sql_condition(wanted, "diagnostics")
     first = "arg_min({}, (x.started_ns, x.capture, d.ts_ns, d.id))"
     rows = engine.rows(
-        # As in the listings a note blames nobody.
+        # As in the listings, a note blames no side.
         "SELECT count(*) AS times, d.severity, d.code, d.protocol,"
         " CASE WHEN d.severity != 'note' THEN d.blame END AS blamed, count(DISTINCT d.capture),"
         f" {first.format('x.source')}, nullif({first.format('coalesce(d.message_id, 0)')}, 0)"
@@ -204,11 +204,11 @@ def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode
         " blamed",
         parameters,
     )
-    return map(FlawsOfCode._make, rows)
+    return map(CodeSummary._make, rows)
 
 
 def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]]:
-    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
+    """Return a filter as an SQL condition with parameters; without a filter, an always true one."""
     if wanted is None:
         return "TRUE", []
     from kiebitz.storage.filters.dialects import DUCKDB

@@ -1,4 +1,4 @@
-"""What is wrong in a frame that no parser takes: the first flaw, to the byte."""
+"""The first error in a frame that the parser rejects, with its location in bytes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from xml.parsers import expat
 
 from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.protocols.cgml.locations import error_at
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
-from kiebitz.dissectors.protocols.cgml.places import wrong
 
 DEPTH_LIMIT = 32
-"""No message of the specification has elements more than four deep."""
+"""Maximum nesting depth; no message of the specification has elements more than four deep."""
 
 _MAX_QUOTED = 40
 _EXTERNAL = re.compile(rb"\b(?:SYSTEM|PUBLIC)\b")
@@ -23,8 +23,11 @@ _ATTRIBUTE = re.compile(rb"""(\s++)([^\s<>"'=/]++)\s*+(?:(=)\s*+("[^"<]*+"|'[^'<
 _UNTIL_BLANK = re.compile(rb"[^\s>]*+")
 
 
-def declared(frame: bytes) -> Flaw | None:
-    """A document type, which no message has and which is never followed: it may stand for anything."""
+def document_type_error(frame: bytes) -> Flaw | None:
+    """Return the diagnostic for a document type declaration.
+
+    No message needs one, and it is never processed, as it can define arbitrary entities.
+    """
     start = frame.find(b"<!DOCTYPE")
     if start < 0:
         start = frame.find(b"<!ENTITY")
@@ -33,34 +36,33 @@ def declared(frame: bytes) -> Flaw | None:
     external = _EXTERNAL.search(frame, start)
     if external is not None:
         text = "an external entity is declared; it is not looked up"
-        return wrong("external-entity", text, (external.start(), len(external[0])), "no document type")
+        return error_at("external-entity", text, (external.start(), len(external[0])), "no document type")
     text = "a document type is declared; it is not followed, and no entity is expanded"
-    return wrong("document-type", text, (start, min(9, len(frame) - start)), "no document type")
+    return error_at("document-type", text, (start, min(9, len(frame) - start)), "no document type")
 
 
-def first_flaw(frame: bytes) -> Flaw:
-    """What is wrong in a frame with no readable element in it."""
-    flaw = _in_the_tags(frame)
+def first_error(frame: bytes) -> Flaw:
+    """Return the first error in a frame with no readable element."""
+    flaw = _tag_error(frame)
     before = len(frame) if flaw is None else flaw.offset + max(flaw.length, 1)
-    return control(frame, before) or flaw or _no_xml(frame)
+    return control_character_error(frame, before) or flaw or _parser_error(frame)
 
 
-def control(frame: bytes, before: int) -> Flaw | None:
-    """The first control characters, if they stand before an offset."""
+def control_character_error(frame: bytes, before: int) -> Flaw | None:
+    """Return the diagnostic for the first control characters, if they are before an offset."""
     found = _CONTROLS.search(frame)
     if found is None or found.start() >= before:
         return None
     text = f"there is a control character ({found[0][:4].hex(' ')})"
-    return wrong("control-character", text, (found.start(), len(found[0])), "text")
+    return error_at("control-character", text, (found.start(), len(found[0])), "text")
 
 
-def _in_the_tags(frame: bytes) -> Flaw | None:
-    """The first flaw that can be told from the tags, the attributes in them and the text between them."""
+def _tag_error(frame: bytes) -> Flaw | None:
     opened: list[Tag] = []
     rooted = False
     at = 0
     for tag in [*tags(frame), Tag("text", "", len(frame), len(frame))]:
-        flaw = _in_text(frame, at, tag.start, bool(opened) and opened[-1].name != ENVELOPE, rooted)
+        flaw = _text_error(frame, at, tag.start, bool(opened) and opened[-1].name != ENVELOPE, rooted)
         if flaw is not None:
             return flaw
         at = tag.end
@@ -68,14 +70,16 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
             break
         if tag.kind == "text":
             if _looks_like_tag(frame, tag):
-                return wrong("unclosed-tag", "this tag has no end", (tag.start, tag.end - tag.start), '">"')
+                return error_at(
+                    "unclosed-tag", "this tag has no end", (tag.start, tag.end - tag.start), '">"'
+                )
             place = tag.start, max(1, min(3, tag.end - tag.start))
-            return wrong("bare-less-than", '"<" stands here, and begins no tag', place, '"&lt;"')
+            return error_at("bare-less-than", '"<" does not begin a tag', place, '"&lt;"')
         if tag.kind in ("start", "empty"):
-            flaw = _in_start_tag(frame, tag)
+            flaw = _start_tag_error(frame, tag)
             if flaw is None and rooted and not opened:
-                text = f"<{tag.name[:_MAX_QUOTED]}> stands behind the message's element"
-                flaw = wrong("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
+                text = f"<{tag.name[:_MAX_QUOTED]}> follows the message's element"
+                flaw = error_at("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
             if flaw is not None:
                 return flaw
             rooted = rooted or tag.name != ENVELOPE
@@ -84,35 +88,35 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
                 if len(opened) > DEPTH_LIMIT:
                     return too_deep(opened[0])
         elif tag.kind == "end":
-            flaw = _ends(frame, tag, opened)
+            flaw = _end_tag_error(frame, tag, opened)
             if flaw is not None:
                 return flaw
         elif tag.kind == "comment" and not frame.endswith(b"-->", tag.start + 4, tag.end):
-            return wrong("unclosed-comment", "this comment has no end", (tag.start, 4), '"-->"')
+            return error_at("unclosed-comment", "this comment has no end", (tag.start, 4), '"-->"')
     if opened and opened[-1].name != ENVELOPE:
-        return _unclosed(frame, opened[-1], len(frame))
+        return _unclosed_error(frame, opened[-1], len(frame))
     if not rooted:
         start = len(frame) - len(frame.lstrip(BLANKS))
-        text = "there is no element in this message"
-        return wrong("no-element", text, (start, len(frame.strip(BLANKS))), "an element")
+        text = "this message contains no element"
+        return error_at("no-element", text, (start, len(frame.strip(BLANKS))), "an element")
     return None
 
 
 def too_deep(outermost: Tag) -> Flaw:
-    """Elements in elements in elements."""
-    text = f"more than {DEPTH_LIMIT} elements stand in each other"
-    return wrong("too-deep", text, (outermost.start, outermost.end - outermost.start), "a message")
+    """Return the error for elements nested too deeply."""
+    text = f"elements are nested more than {DEPTH_LIMIT} deep"
+    return error_at("too-deep", text, (outermost.start, outermost.end - outermost.start), "a message")
 
 
 def _looks_like_tag(frame: bytes, tag: Tag) -> bool:
     return re.match(rb"</?[A-Za-z]", frame[tag.start : tag.start + 3]) is not None
 
 
-def _in_text(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> Flaw | None:
+def _text_error(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> Flaw | None:
     text = frame[start:end]
     if inside:
         for found in _REFERENCE.finditer(text):
-            flaw = _reference(found, start)
+            flaw = _reference_error(found, start)
             if flaw is not None:
                 return flaw
         return None
@@ -122,28 +126,28 @@ def _in_text(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> 
     place = start + len(text) - len(text.lstrip(BLANKS)), len(stripped)
     shown = stripped[:_MAX_QUOTED].decode("utf-8", "replace")
     if rooted:
-        return wrong("text-outside", f'"{shown}" stands behind the element', place, "an empty line")
-    return wrong("no-element", f'"{shown}" stands where a message begins', place, "an element")
+        return error_at("text-outside", f'"{shown}" follows the element', place, "an empty line")
+    return error_at("no-element", f'"{shown}" stands where a message begins', place, "an element")
 
 
-def _reference(found: re.Match[bytes], base: int) -> Flaw | None:
+def _reference_error(found: re.Match[bytes], base: int) -> Flaw | None:
     place = base + found.start(), len(found[0])
     name = found[1]
     if name is None:
-        return wrong("bare-ampersand", '"&" stands here, and begins no reference', place, '"&amp;"')
+        return error_at("bare-ampersand", '"&" does not begin a reference', place, '"&amp;"')
     if name.startswith(b"#"):
         number = int(name[2:], 16) if name.startswith(b"#x") else int(name[1:])
         if number in (9, 10, 13) or 0x20 <= number < 0xD800 or 0xE000 <= number <= 0x10FFFF:
             return None
-        text = f"{found[0].decode()} is no character of XML"
-        return wrong("bad-reference", text, place, "the number of a character")
+        text = f"{found[0].decode()} is not a character of XML"
+        return error_at("bad-reference", text, place, "the number of a character")
     if name in _PREDEFINED:
         return None
-    text = f"{found[0].decode('latin-1')} is an entity that nobody has declared"
-    return wrong("undefined-entity", text, place, "&amp; &lt; &gt; &quot; &apos; or a number")
+    text = f"{found[0].decode('latin-1')} is an undeclared entity"
+    return error_at("undefined-entity", text, place, "&amp; &lt; &gt; &quot; &apos; or a number")
 
 
-def _in_start_tag(frame: bytes, tag: Tag) -> Flaw | None:
+def _start_tag_error(frame: bytes, tag: Tag) -> Flaw | None:
     text = frame[tag.start : tag.end]
     name = _START_TAG.match(text)
     assert name is not None
@@ -158,9 +162,9 @@ def _in_start_tag(frame: bytes, tag: Tag) -> Flaw | None:
         if attribute in seen:
             first = tag.start + seen[attribute]
             problem = f"{attribute[:_MAX_QUOTED].decode('latin-1')} is given twice"
-            return wrong("attribute-twice", problem, (first, tag.start + found.end() - first), "each once")
+            return error_at("attribute-twice", problem, (first, tag.start + found.end() - first), "each once")
         for reference in _REFERENCE.finditer(found[4]):
-            flaw = _reference(reference, tag.start + found.start(4))
+            flaw = _reference_error(reference, tag.start + found.start(4))
             if flaw is not None:
                 return flaw
         seen[attribute] = start
@@ -169,59 +173,61 @@ def _in_start_tag(frame: bytes, tag: Tag) -> Flaw | None:
 
 
 def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes] | None) -> Flaw:
-    """What is wrong with an attribute, or, where none is found, with the one `before`."""
+    """Return the error in an attribute; if none is found, in the one `before`."""
     if found is not None and found[3] is not None:
-        # Everything up to the next blank was probably meant as its value.
+        # Everything up to the next blank was probably intended as the value.
         rest = _UNTIL_BLANK.match(text, found.end())
         assert rest is not None
         place = base + found.start(2), rest.end() - found.start(2)
-        return wrong("unquoted-value", "this value stands without quotes", place, 'name="value"')
+        return error_at("unquoted-value", "this value has no quotes", place, 'name="value"')
     if found is not None:
         place = base + found.start(2), found.end() - found.start(2)
-        return wrong("no-value", "this attribute has no value", place, 'name="value"')
-    # Where a quote is missing, the attribute before this is the one without an end.
+        return error_at("no-value", "this attribute has no value", place, 'name="value"')
+    # If a quote is missing, the attribute before this one is unterminated.
     place = base + before, len(text) - before - text.endswith(b">")
-    return wrong("unterminated-value", "a quote is missing here", place, 'name="value"')
+    return error_at("unterminated-value", "a quote is missing here", place, 'name="value"')
 
 
-def _ends(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
+def _end_tag_error(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
     place = tag.start, tag.end - tag.start
     if not opened:
         if tag.name == ENVELOPE:
             return None
-        return wrong("stray-end-tag", f"</{tag.name[:_MAX_QUOTED]}> ends nothing", place, "a start tag")
+        return error_at(
+            "stray-end-tag", f"</{tag.name[:_MAX_QUOTED]}> has no start tag", place, "a start tag"
+        )
     if opened[-1].name == tag.name:
         begin = opened.pop()
         name = frame[begin.start + 1 : begin.start + 1 + len(tag.name)]
         if frame.startswith(name, tag.start + 2):
             return None
         text = f"</{tag.name[:_MAX_QUOTED]}> is not written like its start tag"
-        return wrong("stray-end-tag", text, place, f"</{name[:_MAX_QUOTED].decode('latin-1')}>")
+        return error_at("stray-end-tag", text, place, f"</{name[:_MAX_QUOTED].decode('latin-1')}>")
     if all(start.name != tag.name for start in opened):
-        text = f"</{tag.name[:_MAX_QUOTED]}> ends nothing"
-        return wrong("stray-end-tag", text, place, f"</{opened[-1].name[:_MAX_QUOTED]}>")
+        text = f"</{tag.name[:_MAX_QUOTED]}> has no start tag"
+        return error_at("stray-end-tag", text, place, f"</{opened[-1].name[:_MAX_QUOTED]}>")
     unclosed = opened[-1]
     later = f"</{unclosed.name}>".encode("latin-1")
     if frame[tag.end :].lstrip(BLANKS).lower().startswith(later):
-        text = f"</{tag.name[:_MAX_QUOTED]}> stands before </{unclosed.name[:_MAX_QUOTED]}>"
-        return wrong("crossed-tags", text, place, f"</{unclosed.name[:_MAX_QUOTED]}>")
-    return _unclosed(frame, unclosed, tag.start)
+        text = f"</{tag.name[:_MAX_QUOTED]}> precedes </{unclosed.name[:_MAX_QUOTED]}>"
+        return error_at("crossed-tags", text, place, f"</{unclosed.name[:_MAX_QUOTED]}>")
+    return _unclosed_error(frame, unclosed, tag.start)
 
 
-def _unclosed(frame: bytes, tag: Tag, end: int) -> Flaw:
+def _unclosed_error(frame: bytes, tag: Tag, end: int) -> Flaw:
     upto = min((at for at in (frame.find(b"<", tag.end, end), end) if at >= 0), default=end)
     length = len(frame[tag.start : upto].rstrip(BLANKS))
     text = f"<{tag.name[:_MAX_QUOTED]}> is not closed"
-    return wrong("unclosed-element", text, (tag.start, length), f"</{tag.name[:_MAX_QUOTED]}>")
+    return error_at("unclosed-element", text, (tag.start, length), f"</{tag.name[:_MAX_QUOTED]}>")
 
 
-def _no_xml(frame: bytes) -> Flaw:
-    """What only the parser takes exception to."""
+def _parser_error(frame: bytes) -> Flaw:
+    """Return the diagnostic for an error that only the parser finds."""
     parser = expat.ParserCreate("iso-8859-1")
     try:
         parser.Parse(frame, True)
     except expat.ExpatError as error:
         at = min(max(parser.ErrorByteIndex, 0), len(frame))
-        text = f"this is no XML: {expat.ErrorString(error.code)}"
-        return wrong("no-xml", text, (at, min(1, len(frame) - at)), "well-formed XML")
-    return wrong("no-xml", "this is no XML", (0, len(frame)), "well-formed XML")
+        text = f"this is not XML: {expat.ErrorString(error.code)}"
+        return error_at("no-xml", text, (at, min(1, len(frame) - at)), "well-formed XML")
+    return error_at("no-xml", "this is not XML", (0, len(frame)), "well-formed XML")

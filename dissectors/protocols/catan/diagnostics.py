@@ -1,6 +1,6 @@
-"""What is wrong in a frame: where it stands, by its JSON path, what belongs there, and what was meant.
+"""Diagnostics for frames that are not valid messages: location by JSON path, expectation, suggestion.
 
-Where in the bytes that is, is worked out when it is told: most remarks are told only once.
+The location in bytes is computed only when a diagnostic is reported, as most notes are reported only once.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
 from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.scanner import first_error, key_place_of, place_of
-from kiebitz.dissectors.protocols.catan.values import Remark, Unfit, shown
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.protocols.catan.values import InvalidValue, Remark, quoted
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _FRAMING = "4 Hinweise zu JSON"
 _GROUNDS = "2 Grundlagen"
 _MESSAGE = '{"…":{…}} and a line feed'
 _MAX_QUOTED = 40
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
-"""Each escape; the half of a character that stands alone is the group."""
+"""Every escape; the group is a surrogate without its other half."""
 _NUMBERS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9][-+.0-9eE]*+)')
 
 
-def where(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:
-    """Offset and length in bytes of the value at a path, or of the key that is the path's last step."""
+def location(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:
+    """Return offset and length in bytes of the value at a path, or of the key as its last step."""
     return key_place_of(frame, path) if of_key else place_of(frame, path)
 
 
-def spoken(path: Path) -> str:
-    """A path as it is written in a sentence: `$.Bauen.Ort[1].x`."""
+def format_path(path: Path) -> str:
+    """Return a path as it is written in a sentence: `$.Bauen.Ort[1].x`."""
     return "$" + "".join(map(_step, path))
 
 
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if step.isidentifier() and len(step) <= _MAX_QUOTED else f"[{shown(step)}]"
+    return f".{step}" if step.isidentifier() and len(step) <= _MAX_QUOTED else f"[{quoted(step)}]"
 
 
-def broken(frame: bytes, ended: bool = False) -> Decoded:
-    """Bytes that are no JSON, or are not all of it."""
+def undecodable(frame: bytes, ended: bool = False) -> Decoded:
+    """Return the diagnostic for bytes that are not JSON, or not complete."""
     if not frame.strip():
-        text = "an empty line between two messages is ignored; some peers close the connection then"
+        text = "an empty line between two messages is ignored, but some peers close the connection"
         return unreadable(Flaw("note", "malformed", "empty-line", text, 0, len(frame), None, _GROUNDS))
-    # What is missing at the end is missing before the line feed.
+    # Characters missing at the end are missing before the line feed.
     body = frame.rstrip(b"\r\n")
     start = len(frame) - len(frame.lstrip())
     flaw = (
-        _of_the_charset(frame, body)
+        _charset_error(frame, body)
         or (_no_message(frame, None) if not frame.startswith(b"{", start) else None)
-        or _of_the_structure(body, ended)
-        or _beyond_limits(body)
+        or _syntax_error(body, ended)
+        or _limit_error(body)
     )
     return unreadable(flaw)
 
@@ -65,9 +65,9 @@ def _malformed(code: str, text: str, place: Place, expected: str, clause: str) -
     return Flaw("error", "malformed", code, text, *place, expected, clause)
 
 
-def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
+def _charset_error(frame: bytes, body: bytes) -> Flaw | None:
     if body.startswith(b"\xef\xbb\xbf"):
-        text = "a byte order mark stands before the message"
+        text = "a byte order mark precedes the message"
         return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", _GROUNDS)
     if body.startswith((b"\xff\xfe", b"\xfe\xff")) or 1 < body.count(b"\0") >= len(body) / 3:
         return _malformed("utf-16", "this looks like UTF-16", (0, len(frame)), "UTF-8", _GROUNDS)
@@ -75,31 +75,31 @@ def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
         body.decode()
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
-            # It breaks off in a character.
+            # The message ends within a character.
             return None
         wrong = body[error.start : error.end]
         place = error.start, len(wrong)
-        return _malformed("charset", f"{wrong.hex(' ')} is no UTF-8", place, "UTF-8", _GROUNDS)
+        return _malformed("charset", f"{wrong.hex(' ')} is not UTF-8", place, "UTF-8", _GROUNDS)
     return None
 
 
-def _of_the_structure(body: bytes, ended: bool) -> Flaw | None:
+def _syntax_error(body: bytes, ended: bool) -> Flaw | None:
     error = first_error(body)
     if error is None:
         return None
-    code, text = "broken-json", f"{error.found} stands here"
+    code, text = "broken-json", f"{error.found} is unexpected here"
     if error.offset == len(body):
-        text = "the message breaks off here"
+        text = "the message ends too early"
         if ended:
             code, text = "truncated", "the stream ends in the middle of a message"
     return _malformed(code, text, (error.offset, error.length), error.expected, _FRAMING)
 
 
-def _beyond_limits(body: bytes) -> Flaw:
-    """What is JSON by its structure, and is not taken all the same."""
+def _limit_error(body: bytes) -> Flaw:
+    """Return the diagnostic for well-formed JSON that the decoder rejects."""
     found = next((half for half in _ESCAPES.finditer(body) if half[1]), None)
     if found is not None:
-        text, expected = f"{found[1].decode()} is half a character", "the escapes of both halves"
+        text, expected = f"{found[1].decode()} is half of a surrogate pair", "the escapes of both halves"
     else:
         text, expected = "a number is too large", "a smaller number"
         found = next((number for number in _NUMBERS.finditer(body) if _is_too_large(number[1])), None)
@@ -115,43 +115,43 @@ def _is_too_large(number: bytes | None) -> bool:
     return False
 
 
-def no_message(frame: bytes, value: Any) -> Decoded:
-    """Something else than an object."""
-    return unreadable(_no_message(frame, shown(value)))
+def not_an_object(frame: bytes, value: Any) -> Decoded:
+    """Return the diagnostic for a JSON value that is not an object."""
+    return unreadable(_no_message(frame, quoted(value)))
 
 
 def _no_message(frame: bytes, value: str | None) -> Flaw:
     start = len(frame) - len(frame.lstrip())
     found = value or f'"{frame.strip()[:_MAX_QUOTED].decode(errors="replace")}"'
-    text = f"{found} stands where a message begins"
+    text = f"{found} is not the beginning of a message"
     return _malformed("no-object", text, (start, len(frame.strip())), _MESSAGE, _GROUNDS)
 
 
 def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:
-    """An object with no message in it, or with several: clause 2 has one."""
+    """Return the diagnostic for an object with no message or with several (clause 2 requires one)."""
     if value:
-        # The first that is no message; of several messages, the second.
+        # Report the first key that is no message; if all are, the second.
         wrong = next((key for key in value if key not in NAMES[direction]), [*value][1])
         beside = next(key for key in value if key != wrong)
         path: Path = (wrong,)
-        text = f'"{wrong[:_MAX_QUOTED]}" stands beside "{beside[:_MAX_QUOTED]}"'
+        text = f'"{wrong[:_MAX_QUOTED]}" is in the same object as "{beside[:_MAX_QUOTED]}"'
     else:
-        path, text = (), "there is no message in this object"
+        path, text = (), "this object contains no message"
     flaw = Flaw("error", "malformed", "not-one-message", text, 0, 0, "one message in an object", _GROUNDS)
     return unreadable(_placed(flaw, path, of_key=bool(path)))
 
 
 def unknown_message(key: str, direction: Direction) -> Decoded:
-    """An object whose one key is no message of this direction."""
+    """Return the diagnostic for an object whose only key is no message of this direction."""
     names = NAMES[direction]
     near = nearest_word(key, names)
-    text = f'"{key[:_MAX_QUOTED]}" is no message that {sender_of(direction)} sends'
-    # Clause 3 allows extensions, but no slips.
+    text = f'"{key[:_MAX_QUOTED]}" is not a message that {sender_of(direction)} sends'
+    # Clause 3 allows extensions, but not misspelt names.
     severity: Severity = "error"
     if key in NAMES[OPPOSITE[direction]]:
         text += f", but {sender_of(OPPOSITE[direction])}"
     elif near is not None:
-        text = suggesting(text, f'"{names[near]}"')
+        text = with_suggestion(text, f'"{names[near]}"')
     else:
         severity = "warning"
     expected = "one of " + ", ".join(dict.fromkeys(names.values()))
@@ -159,26 +159,26 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     return unreadable(_placed(flaw, (key,), of_key=True))
 
 
-def unfit_row(row: Nachricht, error: Unfit) -> Decoded:
-    """A message with something in it that its row does not allow."""
-    text = f"{spoken(error.path)}: {error.problem}"
+def unfit_row(row: Nachricht, error: InvalidValue) -> Decoded:
+    """Return the diagnostic for a message with a value that its row does not allow."""
+    text = f"{format_path(error.path)}: {error.problem}"
     flaw = Flaw("error", "malformed", error.code, text, 0, 0, error.expected, row.clause)
     return Decoded(row, {}, "{}", False, (_placed(flaw, error.path, error.of_key),))
 
 
-def harmless(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
-    """Notes on what is unusual in a message that is valid."""
+def habit_notes(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
+    """Return notes on unusual parts of a valid message."""
     notes: dict[str, Flaw] = {}
     for remark in remarks:
-        text = f"{spoken(remark.path)}: {remark.text}"
+        text = f"{format_path(remark.path)}: {remark.text}"
         flaw = Flaw("note", "malformed", remark.code, text, 0, 0, None, row.clause, habit=True)
-        # One of each kind will do: the others are told no more, either.
+        # One of each kind is enough: habits are reported only once.
         notes.setdefault(remark.code, _placed(flaw, remark.path, remark.of_key))
     return tuple(notes.values())
 
 
 def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
-    """What is unusual around and between the parts of an object."""
+    """Return notes on unusual blanks and line feeds around and within an object."""
     notes = []
     body = frame.strip()
     start = len(frame) - len(frame.lstrip())
@@ -187,7 +187,9 @@ def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
         notes.append(("blanks", "there are blanks before the message", 0, start))
     inside = re.search(rb"[\r\n]", body)
     if inside is not None:
-        notes.append(("line-feed-inside", "a line feed stands inside the message", start + inside.start(), 1))
+        notes.append(
+            ("line-feed-inside", "there is a line feed inside the message", start + inside.start(), 1)
+        )
     after = frame[end:]
     if after == b"\r\n":
         notes.append(("crlf", "the line ends in CR LF", end, 2))
@@ -203,7 +205,7 @@ def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
 
 
 def _placed(flaw: Flaw, path: Path, of_key: bool) -> Flaw:
-    """The same flaw at a path; its place in the bytes follows from that."""
+    """Return the diagnostic with its path; the location in bytes follows from that."""
     return Flaw(
         flaw.severity,
         flaw.group,
@@ -214,5 +216,5 @@ def _placed(flaw: Flaw, path: Path, of_key: bool) -> Flaw:
         flaw.expected,
         flaw.clause,
         flaw.habit,
-        lambda frame: where(frame, path, of_key),
+        lambda frame: location(frame, path, of_key),
     )

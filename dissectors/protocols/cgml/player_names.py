@@ -1,4 +1,4 @@
-"""What the players of a CGML server are called, who are told of by their ids."""
+"""The names of the players of a CGML server, in which messages refer to them by id."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from kiebitz.dissectors.game.state import State
 
 
 def player_names(state: State) -> dict[str, str]:
-    """By id what the players are called; who has another's name has his id behind it."""
+    """Return the players' names by id, with texts such as `player 7` for unknown ones."""
     unnamed = {player: f"player {player}" for player in state.get("players", {})}
     return unnamed | known_names(state)
 
 
 def known_names(state: State) -> dict[str, str]:
-    """Return the names of the players who have one, by id; who shares a name has the id behind it."""
+    """Return the known names of players by id; a name used twice is followed by the id."""
     told = {player: about.get("name") for player, about in state.get("players", {}).items()}
     names = {player: name for player, name in told.items() if name}
     shared = Counter(names.values())
     return {player: f"{name} {player}" if shared[name] > 1 else name for player, name in names.items()}
 
 
-def called(player: int | None, names: dict[str, str]) -> str:
-    """What a player is called, also one of whom only the id was told."""
+def player_name(player: int | None, names: dict[str, str]) -> str:
+    """Return a player's name, or a text with the id if the name is unknown."""
     return "?" if player is None else names.get(str(player), f"player {player}")

@@ -1,7 +1,8 @@
-"""One client's connection: who he is, and what he has asked for that is not answered yet.
+"""A client's connection: its player, and the requests that are not answered yet.
 
-Answers name no request, and programs differ in whether they confirm before what follows, after it, or not at
-all. So a request counts as performed once its effect was told, and a refusal is of the first that was not.
+Answers name no request, and programs differ in whether they confirm before the consequences, after them, or
+not at all. Therefore a request counts as performed once its effect was sent, and a refusal belongs to the
+first request that is not performed.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import msgspec
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.catan.requests import Objection
+from kiebitz.dissectors.protocols.catan.requests import RequestViolation
 
 _MAX_REQUESTS = 16
-"""So many requests wait for an answer; a server may lose some."""
+"""Maximum number of pending requests; a server may fail to answer some."""
 
 _EFFECTS = {
     "Chatnachricht": ("Chatnachricht senden",),
@@ -33,44 +34,44 @@ _EFFECTS = {
     "Monopol": ("Monopol",),
     "Erfindung": ("Erfindung",),
 }
-"""Which requests have this effect."""
+"""The requests that can cause a message."""
 
 
 class Request(msgspec.Struct, eq=False):
-    """Something a client has asked for, and what speaks against it."""
+    """A client's request, and the rule that it breaks."""
 
     message: Message
     told_ns: int
-    """When the client had been told something last."""
+    """Time of the server's last message to the client before it, in nanoseconds."""
     performed: bool = False
     observation: Observation | None = None
-    objection: Objection | None = None
+    objection: RequestViolation | None = None
 
 
-class Conversation(msgspec.Struct, eq=False):
-    """One client's connection; `whole` says that nothing of it is missing, from its beginning on."""
+class ClientConnection(msgspec.Struct, eq=False):
+    """A client's connection; `whole` is True if nothing of it is missing from its beginning on."""
 
     stream_id: int
     whole: bool = True
     in_hole: bool = False
-    """Whether something is missing since he was told something last."""
+    """True if bytes are missing since the server's last message to the client."""
     told_ns: int = 0
-    """When he was told something last."""
+    """Time of the server's last message to the client, in nanoseconds."""
     hole_ns: int | None = None
-    """From when on something was missing last."""
+    """Time of the last message before the latest gap, in nanoseconds."""
     player: int | None = None
     requests: list[Request] = msgspec.field(default_factory=list)
 
     def asks(self, message: Message) -> Request:
-        """The client asks for something."""
+        """Add a request of the client."""
         request = Request(message, self.told_ns)
         self.requests.append(request)
         del self.requests[:-_MAX_REQUESTS]
         return request
 
     def hears(self, message: Message) -> None:
-        """The server tells something that may be what was asked for."""
-        if not self.requests or _acting(message) not in (None, self.player):
+        """Mark the first request that can have caused a broadcast as performed."""
+        if not self.requests or _acting_player(message) not in (None, self.player):
             return
         wanted = _EFFECTS.get(message.name, ())
         for request in self.requests:
@@ -79,29 +80,28 @@ class Conversation(msgspec.Struct, eq=False):
                 return
 
     def confirmed(self) -> None:
-        """The server says OK to the first request whose effect was told, or else to the first."""
+        """Remove the first performed request, or else the first, as the server has confirmed it."""
         if self.requests:
             done = (number for number, request in enumerate(self.requests) if request.performed)
             del self.requests[next(done, 0)]
 
     def waiting(self) -> Request | None:
-        """The first request of which no effect was told."""
+        """Return the first request without an effect."""
         return next((request for request in self.requests if not request.performed), None)
 
     def latest(self) -> int:
-        """The id of the message with the latest request."""
+        """Return the id of the latest request's message."""
         return self.requests[-1].message.id
 
     def refused(self) -> Request | None:
-        """The server says no: to which request. What was asked before it was passed over."""
+        """Remove and return the request that the server refuses, and drop earlier ones."""
         request = self.waiting()
         if request is not None:
             del self.requests[: self.requests.index(request) + 1]
         return request
 
 
-def _acting(message: Message) -> int | None:
-    """Whose doing something is that the server tells."""
+def _acting_player(message: Message) -> int | None:
     fields = message.fields
     if message.name == "Statusupdate":
         return int(fields["Spieler"]["id"])

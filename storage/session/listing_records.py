@@ -1,4 +1,4 @@
-"""Records of listings: those of a session, joined with flaws, bytes and players."""
+"""Records of listings: those of a session, joined with diagnostics, bytes and players."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kiebitz.dissectors.model import Action
-from kiebitz.dissectors.suggestions import suggested
-from kiebitz.storage.read.message_queries import FlawOfMessage, StoredDiagnostic
+from kiebitz.dissectors.suggestions import suggestion_in
+from kiebitz.storage.read.message_queries import MessageDiagnostic, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.session import Diagnostic, Message, diagnostic_numbers, project
 
 
 class ListedMessage(Message, frozen=True):
-    """A message of a listing: with its flaws, and with its first bytes if it has flaws but no fields."""
+    """A listed message with its diagnostics, and with its first bytes if it has diagnostics but no fields."""
 
-    flaws: Sequence[FlawOfMessage]
+    flaws: Sequence[MessageDiagnostic]
     sent: bytes | None
 
 
-class SummedDiagnostic(Diagnostic, frozen=True):
+class DiagnosticSummary(Diagnostic, frozen=True):
     """The first of `count` diagnostics with one culprit: a player, and a client's or a server's address."""
 
     count: int
@@ -30,7 +30,7 @@ class SummedDiagnostic(Diagnostic, frozen=True):
 
 
 class ListedDiagnostic(Diagnostic, frozen=True):
-    """A diagnostic of a listing: with its stream, its bytes, and the offset at which parsing resumed.
+    """A listed diagnostic with its stream, its bytes, and the offset at which parsing resumed.
 
     `marked` are the bytes at fault, `lines` those around them, each with its `offset` and its `text`.
     """
@@ -47,15 +47,15 @@ class ListedDiagnostic(Diagnostic, frozen=True):
 
     @property
     def suggestion(self) -> str | None:
-        """What was probably meant."""
-        return suggested(self.group, self.text)
+        """The text that was probably intended."""
+        return suggestion_in(self.group, self.text)
 
 
-def summed(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[SummedDiagnostic]:
+def summarize_diagnostics(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[DiagnosticSummary]:
     """Group diagnostics by severity, code and culprit, in the order of their first occurrence.
 
-    `flaws` are in order of time. A player with several connections is one culprit, known by name. The network
-    and Kiebitz itself are none.
+    `flaws` must be in order of time. A player with several connections is one culprit, known by name. The
+    network and Kiebitz itself are not culprits.
     """
     name_of = name_of_stream(timeline)
     first: dict[tuple[str | None, ...], tuple[StoredDiagnostic, str | None, str | None]] = {}
@@ -68,7 +68,7 @@ def summed(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[Summed
         count[same] += 1
     return [
         project(
-            SummedDiagnostic,
+            DiagnosticSummary,
             flaw,
             **diagnostic_numbers(timeline, flaw),
             count=count[same],

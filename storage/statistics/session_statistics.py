@@ -1,6 +1,6 @@
-"""One way through a session that counts what its protocols' rows say, table by table, in bounded memory.
+"""Statistics of a session by table, made in one pass over its events, in bounded memory.
 
-All events are read, so that the readers know what has led to each; a filter and a game only say which count.
+All events are read, so that readers know the history; a filter and a game only determine which of them count.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from kiebitz.dissectors.statistics.accumulators import Accumulator, count, resul
 from kiebitz.dissectors.statistics.results import Result, TableStatistics
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.statistics.message_counts import Said
+from kiebitz.storage.statistics.message_counts import MessageCounts
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 
-_TOLD_EVERY = 1000
-"""Events after which it is told how many are read."""
+_PROGRESS_INTERVAL = 1000
+"""Events between two calls of `on_progress`."""
 
 
 class _Table:
-    """What is counted at one table."""
+    """The accumulators of one table."""
 
     def __init__(self, timeline: Timeline, row: TableInfo, dissector: Dissector | None) -> None:
         self.row = row
@@ -39,7 +39,7 @@ class _Table:
         self._counted: list[tuple[Read, Accumulator]] = [(each.reads(), Accumulator(each)) for each in rows]
 
     def take(self, event: Event, counts: bool) -> None:
-        """Read an event, and count it or not."""
+        """Read an event, and count it if `counts`."""
         self.events += counts
         if not self._counted:
             return
@@ -50,19 +50,19 @@ class _Table:
         count(self._counted, event, self._state, seconds, counts)
 
     def results(self) -> list[Result]:
-        """What the rows come to, of which there is anything."""
+        """Return the results that are not empty."""
         return results_of(accumulator for _, accumulator in self._counted)
 
 
-def counted(
+def session_statistics(
     timeline: Timeline,
     wanted: Filter | None = None,
     game: Game | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> list[TableStatistics]:
-    """What there is to count of a session, of what meets a filter, of one game if one is named.
+    """Return the statistics of a session's tables, limited to a filter and to one game if given.
 
-    Tables of which nothing counts are left out. `on_progress` is told now and then how many events are read.
+    Tables without results are left out. `on_progress` is called now and then with the number of events read.
     """
     tables = {
         row.id: _Table(timeline, row, dissector_of(row.protocol))
@@ -71,11 +71,11 @@ def counted(
     }
     meets = _filtered(timeline, wanted)
     for done, event in enumerate(_events(timeline, game)):
-        if done % _TOLD_EVERY == 0:
+        if done % _PROGRESS_INTERVAL == 0:
             on_progress(done)
         is_wanted = meets(event) and (game is None or event.game_id == game.id)
         tables[event.table_id].take(event, is_wanted)
-    said = Said(timeline, wanted, game)
+    said = MessageCounts(timeline, wanted, game)
     found = []
     for number, table in tables.items():
         messages = said.count(table.row)
@@ -87,7 +87,7 @@ def counted(
 
 
 def _events(timeline: Timeline, game: Game | None) -> Iterator[Event]:
-    """The events that are read: of a game those of its table, from its first to its last."""
+    """Return the events to read: for a game those of its table, from its first to its last."""
     if game is None:
         return timeline.events()
     span = timeline.span(game.id)
@@ -98,7 +98,7 @@ def _events(timeline: Timeline, game: Game | None) -> Iterator[Event]:
 
 
 def _filtered(timeline: Timeline, wanted: Filter | None) -> Callable[[Event], bool]:
-    """Tells of one event after the other, in their order, whether it meets a filter."""
+    """Return a predicate that tests events, passed in order, for whether they pass a filter."""
     if wanted is None:
         return lambda event: True
     found = timeline.stored_events(*sql_condition(timeline, wanted, "events"))

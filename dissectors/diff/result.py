@@ -1,7 +1,7 @@
-"""What a comparison of two sessions finds.
+"""The result of a comparison of two sessions.
 
-`a` and `b` are the two sides; None is where one of them has nothing. Events, messages and streams stand here
-by their ids in the session's database. Exchanging the sessions exchanges the sides and nothing else.
+`a` and `b` are the two sides; None means that a side has nothing. Events, messages and streams are given by
+their ids in the session's database. Swapping the sessions swaps the sides and changes nothing else.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.diff.states import Called
+from kiebitz.dissectors.diff.states import Owners
 from kiebitz.dissectors.model import Direction, Game, TableInfo
 
-Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
-"""How two events differ: in fields, one side has none, they stand in another order, or they name another.
+DifferenceKind = Literal["changed", "only a", "only b", "order", "name", "game order"]
+"""How two events differ: in fields, missing on one side, in another order, or in what an identifier refers
+to.
 
-Or else they are the first of two games that were played in another order.
+"game order" marks the first events of two games that were played in another order.
 """
 
 Matching = Literal["name", "seat"]
 
-_OTHER_SORT: dict[Sort, Sort] = {"only a": "only b", "only b": "only a"}
+_OTHER_KIND: dict[DifferenceKind, DifferenceKind] = {"only a": "only b", "only b": "only a"}
 
 
 class PlayerPair(msgspec.Struct, frozen=True):
-    """A player as the one session calls him and as the other does."""
+    """A player's name in each session."""
 
     a: str | None
     b: str | None
@@ -35,9 +36,9 @@ class PlayerPair(msgspec.Struct, frozen=True):
 
 
 class TablePair(msgspec.Struct, frozen=True):
-    """Two tables that were compared, or one that the other session lacks; `events` are those of each side.
+    """Two compared tables, or one that the other session lacks; `events` are the counts of each side.
 
-    `called` tells of each side whom a value of a handle calls: a player, by a number that both sides share.
+    `owners` maps each side's identifiers to players, by a number that both sides share.
     """
 
     a: TableInfo | None
@@ -45,20 +46,20 @@ class TablePair(msgspec.Struct, frozen=True):
     matching: Matching
     players: list[PlayerPair]
     events: tuple[int, int]
-    called: tuple[Called, Called] = ({}, {})
+    owners: tuple[Owners, Owners] = ({}, {})
 
     @property
-    def is_alone(self) -> bool:
-        """Whether only one session has this table."""
+    def is_unmatched(self) -> bool:
+        """True if only one session has this table."""
         return self.a is None or self.b is None
 
     def mirrored(self) -> TablePair:
         players = [pair.mirrored() for pair in self.players]
-        return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.called[::-1])
+        return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.owners[::-1])
 
 
 class GamePair(msgspec.Struct, frozen=True):
-    """Two games that were compared, or one that the other session lacks; `events` are those of each side."""
+    """Two compared games, or one that the other session lacks; `events` are the counts of each side."""
 
     table: int
     a: Game | None
@@ -66,8 +67,8 @@ class GamePair(msgspec.Struct, frozen=True):
     events: tuple[int, int]
 
     @property
-    def is_alone(self) -> bool:
-        """Whether only one session has this game."""
+    def is_unmatched(self) -> bool:
+        """True if only one session has this game."""
         return self.a is None or self.b is None
 
     def mirrored(self) -> GamePair:
@@ -75,15 +76,15 @@ class GamePair(msgspec.Struct, frozen=True):
 
 
 class EventDifference(msgspec.Struct, frozen=True, gc=False):
-    """An event that is another one on the other side, or not there.
+    """An event that differs on the other side, or is missing there.
 
-    `table` and `game` are places in the lists of pairs; outside games `game` is None. Of a game that only one
-    side has, it is the first event. `before` are the last events before it, on each side: those of the same
-    game that both have, or else what comes before the game; None if nothing does. `place` is how many events
-    of both sessions come before.
+    `table` and `game` are indexes of the lists of pairs; outside games `game` is None. For a game that only
+    one side has, it is the first event. `before` has the last events before it on each side: the last common
+    ones of the same game, or else those before the game; None if there are none. `place` is the number of
+    events of both sessions before it.
     """
 
-    sort: Sort
+    sort: DifferenceKind
     table: int
     game: int | None
     kind: str
@@ -95,7 +96,7 @@ class EventDifference(msgspec.Struct, frozen=True, gc=False):
 
     def mirrored(self) -> EventDifference:
         return EventDifference(
-            _OTHER_SORT.get(self.sort, self.sort),
+            _OTHER_KIND.get(self.sort, self.sort),
             self.table,
             self.game,
             self.kind,
@@ -108,7 +109,7 @@ class EventDifference(msgspec.Struct, frozen=True, gc=False):
 
 
 class MessageDifference(msgspec.Struct, frozen=True):
-    """Messages of one name that made no event and differ in the same way: `count` of them.
+    """A group of `count` messages of one name, without an event, that differ in the same way.
 
     `fields` are those that differ, where both sides have such a message; `a` and `b` are the first ones.
     """
@@ -116,21 +117,21 @@ class MessageDifference(msgspec.Struct, frozen=True):
     table: int
     direction: Direction
     name: str
-    sort: Sort
+    sort: DifferenceKind
     fields: tuple[str, ...]
     count: int
     a: int | None
     b: int | None
 
     def mirrored(self) -> MessageDifference:
-        sort = _OTHER_SORT.get(self.sort, self.sort)
+        sort = _OTHER_KIND.get(self.sort, self.sort)
         return MessageDifference(
             self.table, self.direction, self.name, sort, self.fields, self.count, self.b, self.a
         )
 
 
 class Conversations(msgspec.Struct, frozen=True):
-    """Conversations with a server that one side has more of: whose, if that is known, and which streams."""
+    """Conversations with a server that one side has more of: the player, if known, and the streams."""
 
     table: int
     player: str | None
@@ -142,7 +143,7 @@ class Conversations(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """How two sessions differ. `same` events are the same on both sides; `events` stand in their order."""
+    """All differences of two sessions. `same` is the number of equal events; `events` are in their order."""
 
     tables: list[TablePair]
     games: list[GamePair]
@@ -153,14 +154,14 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def equal(self) -> bool:
-        """Whether the two sessions mean the same."""
+        """True if the two sessions have no difference."""
         pairs: list[TablePair | GamePair] = [*self.tables, *self.games]
-        alone = any(pair.is_alone for pair in pairs)
-        return not (alone or self.events or self.messages or self.conversations or self.strangers)
+        alone = any(pair.is_unmatched for pair in pairs)
+        return not (alone or self.events or self.messages or self.conversations or self.unmatched_players)
 
     @property
-    def strangers(self) -> list[tuple[int, PlayerPair]]:
-        """Players who take part on one side only, with the place of their table."""
+    def unmatched_players(self) -> list[tuple[int, PlayerPair]]:
+        """Players who take part on one side only, with the index of their table."""
         return [
             (number, pair)
             for number, table in enumerate(self.tables)
@@ -169,7 +170,7 @@ class Difference(msgspec.Struct, frozen=True):
         ]
 
     def mirrored(self) -> Difference:
-        """The same with the sides exchanged."""
+        """Return the difference with the sides swapped."""
         return Difference(
             [pair.mirrored() for pair in self.tables],
             [pair.mirrored() for pair in self.games],

@@ -1,7 +1,7 @@
-"""Values that name something (a trade, a seat) in events that are otherwise the same.
+"""Matching of identifiers (of a trade, a seat) in events that are otherwise equal.
 
-Another playing has other values, but always the same ones for the same thing. Which value of the one session
-stands for which of the other, most of the events decide.
+Another session uses other values, but always the same value for the same thing. The match that most events
+support is used.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-Named = Sequence[tuple[str, str]]
-"""The values of an event that name something, in order: what sort of thing, and the value."""
+Identifiers = Sequence[tuple[str, str]]
+"""The identifiers in an event, in order: kind and value."""
 
 
-def partners(pairs: Iterable[tuple[Named, Named, int]]) -> dict[tuple[str, str], str]:
-    """Return which value stands for which, one to one, by sort and value of the first side.
+def match_identifiers(pairs: Iterable[tuple[Identifiers, Identifiers, int]]) -> dict[tuple[str, str], str]:
+    """Return the one-to-one match of identifiers, by kind and value of the first side.
 
-    Each pair is what two events name, and how many such events there are.
+    Args:
+        pairs: The identifiers of two paired events, and the number of such pairs.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     for mine, others, count in pairs:
@@ -32,8 +33,8 @@ def partners(pairs: Iterable[tuple[Named, Named, int]]) -> dict[tuple[str, str],
     return chosen
 
 
-def agree(mine: Named, others: Named, chosen: Mapping[tuple[str, str], str]) -> bool:
-    """Return True if two events name the same things."""
+def identify_same(mine: Identifiers, others: Identifiers, chosen: Mapping[tuple[str, str], str]) -> bool:
+    """Return True if two events identify the same things."""
     return all(
         chosen.get((sort, value)) == other for (sort, value), (_, other) in zip(mine, others, strict=True)
     )

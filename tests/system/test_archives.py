@@ -1,0 +1,39 @@
+"""The source archive and the wheel: they contain every file that git has, and no other."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import PurePosixPath
+
+import pytest
+from command import ROOT
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
+
+ROOMS = ("cli", "dissectors", "proxy", "storage")
+
+
+@pytest.fixture(scope="module")
+def tracked() -> set[str]:
+    done = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("this is not a clone")
+    return {name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()}
+
+
+def test_the_source_archive_contains_what_git_does(tracked: set[str]) -> None:
+    archived = {file.distribution_path for file in SdistBuilder(str(ROOT)).recurse_included_files()}
+    # A file may be new, and not yet known to git.
+    assert tracked - archived == set()
+    assert not any("__pycache__" in name or name.startswith(("kiebitz/cli/", ".venv")) for name in archived)
+
+
+def test_the_wheel_contains_the_rooms(tracked: set[str]) -> None:
+    packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    expected = {
+        name if name.startswith("kiebitz/") else f"kiebitz/{name}"
+        for name in tracked
+        if PurePosixPath(name).parts[0] in ("kiebitz", *ROOMS)
+    }
+    assert expected - packed == set()
+    assert all(name.startswith("kiebitz/") for name in packed)
