@@ -154,8 +154,8 @@ def _write_page(timeline: Timeline, session: str, player: str | None, file: Bina
     # Slow to import.
     from kiebitz.cli.terminal.screen import counting
     from kiebitz.cli.web.html_export import write_html
-    from kiebitz.cli.web.reader import Reader, Served
+    from kiebitz.cli.web.reader import Reader, ServedSession
 
-    served = Served(1, session, timeline.session.id, os.path.basename(session))
+    served = ServedSession(1, session, timeline.session.id, os.path.basename(session))
     with counting("html", "pictures") as on_progress:
         write_html(Reader(served, timeline), player, file, on_progress)

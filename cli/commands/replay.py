@@ -19,8 +19,8 @@ from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.screen import Console, Text
-from kiebitz.cli.tui.playback_speed import Pace
-from kiebitz.cli.tui.run import run, viewer_of
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
+from kiebitz.cli.tui.run import create_navigator, run
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.replay.replay_peer import DivergencePolicy
 from kiebitz.services.output_files import opened
@@ -210,7 +210,7 @@ def _in_terminal(
     game = find_game(timeline, number) if number is not None else None
     first, last = _bounds(timeline, game, begin, end)
     if is_terminal() and has_keyboard() and speed:
-        _watched(session, timeline, number, (first, last), player, Pace(speed), step, svg)
+        _watched(session, timeline, number, (first, last), player, PlaybackSpeed(speed), step, svg)
         return
     onlooker = Onlooker(timeline, player)
     steps = Steps(timeline, onlooker.may_see, game).between(first, last)
@@ -229,13 +229,13 @@ def _watched(
     number: int | None,
     between: tuple[int, int],
     player: str | None,
-    pace: Pace,
+    pace: PlaybackSpeed,
     step: bool,
     svg: str | None,
 ) -> None:
     """Play interactively in the terminal; print the last picture on exit."""
     path, _ = split_number(session)
-    viewer = viewer_of(timeline, path, player, None, number, pace, between)
+    viewer = create_navigator(timeline, path, player, None, number, pace, between)
     if viewer.event is None:
         warn("nothing happens there")
         return

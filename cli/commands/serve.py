@@ -17,7 +17,7 @@ from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
 
 if TYPE_CHECKING:
-    from kiebitz.cli.web.reader import Served
+    from kiebitz.cli.web.reader import ServedSession
 
 
 @click.command()
@@ -56,14 +56,14 @@ def serve(
       kiebitz serve game.db --host 0.0.0.0 --player-links
     """
     # Slow to import.
-    from kiebitz.cli.web.run import listening, run
+    from kiebitz.cli.web.run import open_listener, run
 
     with ExitStack() as stack:
         # Handle SIGTERM like Ctrl-C, to remove temporary files.
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         stack.callback(signal.signal, signal.SIGTERM, before)
         # Listen before loading, to report a port in use at once.
-        listener = stack.enter_context(listening(host, port))
+        listener = stack.enter_context(open_listener(host, port))
         served = [stack.enter_context(_served(number, session)) for number, session in enumerate(sessions, 1)]
         run(
             served,
@@ -78,15 +78,15 @@ def serve(
 
 
 @contextmanager
-def _served(number: int, session: str) -> Iterator[Served]:
+def _served(number: int, session: str) -> Iterator[ServedSession]:
     """Open a session of a database; import a capture into a temporary one."""
-    from kiebitz.cli.web.reader import Served
+    from kiebitz.cli.web.reader import ServedSession
 
     path, _ = split_number(session)
     if path != "-" and is_database(path):
         timeline = open_session(session)
         name = f"{os.path.basename(path)}:{timeline.session.id}"
-        yield Served(number, path, timeline.session.id, name)
+        yield ServedSession(number, path, timeline.session.id, name)
         return
     from kiebitz.cli.terminal.screen import loading
     from kiebitz.services.importing.packets import import_capture
@@ -97,4 +97,4 @@ def _served(number: int, session: str) -> Iterator[Served]:
             recording, lacks = import_capture(path, database, {}, on_progress)
         if lacks is not None:
             warn(f"{path}: {lacks}")
-        yield Served(number, database, recording.recorder.session_id, os.path.basename(path), lacks)
+        yield ServedSession(number, database, recording.recorder.session_id, os.path.basename(path), lacks)

@@ -10,8 +10,8 @@ from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, player_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
-from kiebitz.cli.tui.playback_speed import MAX_GAP_S, Pace
-from kiebitz.cli.tui.run import check_terminal, run, viewer_of
+from kiebitz.cli.tui.playback_speed import MAX_GAP_S, PlaybackSpeed
+from kiebitz.cli.tui.run import check_terminal, create_navigator, run
 from kiebitz.services.sessions import split_number
 from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seek import find_game
@@ -70,4 +70,4 @@ def watch(
         check_player(timeline, player)
     if number is not None:
         find_game(timeline, number)
-    return run(viewer_of(timeline, path, player, wanted, number, Pace(1.0, max_gap, every)))
+    return run(create_navigator(timeline, path, player, wanted, number, PlaybackSpeed(1.0, max_gap, every)))

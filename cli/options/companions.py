@@ -24,7 +24,7 @@ import click
 import kiebitz
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.status import INTERRUPTED, OK
-from kiebitz.cli.tui.run import RECORDER_SAYS, check_terminal
+from kiebitz.cli.tui.run import RECORDER_OUTPUT, check_terminal
 from kiebitz.proxy.relay.modes import parse_endpoint
 from kiebitz.services.standard_streams import flush, print_error_line, warn
 
@@ -189,7 +189,7 @@ class _Watch(_Companion):
         # stdin may be a capture.
         stdin = None if sys.stdin.isatty() else os.open("/dev/tty", os.O_RDWR)
         words = "watch", session
-        return _start(words, RECORDER_SAYS, self._file.fileno(), stdin=stdin, stdout=stdout, stderr=stderr)
+        return _start(words, RECORDER_OUTPUT, self._file.fileno(), stdin=stdin, stdout=stdout, stderr=stderr)
 
     def _ended(self, status: int, on_quit: Callable[[], None]) -> None:
         if status in (OK, INTERRUPTED):

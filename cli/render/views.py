@@ -1,4 +1,4 @@
-"""The view of a table, as its protocol describes it."""
+"""Access to the views of protocols."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def view_of(protocol: str, scene: Scene) -> View | None:
 
 
 def is_hex_board(view: View) -> TypeGuard[CatanView]:
-    """Return whether a view has Catan's board, which has renderers of its own."""
-    # It is loaded when the first table is drawn.
+    """Return True if a view has Catan's board, which has renderers of its own."""
+    # Imported when the first table is drawn.
     from kiebitz.dissectors.protocols.catan.view import CatanView
 
     return isinstance(view, CatanView)

@@ -1,4 +1,4 @@
-"""The application: what stands where on the terminal, and what each key does. `Viewer` knows the rest."""
+"""The Textual application of `kiebitz watch`: its layout and the actions of the keys."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.screen import RenderableType, Text
 from kiebitz.cli.tui.dialogs import Choice, Help
 from kiebitz.cli.tui.filter_line import FilterLine
-from kiebitz.cli.tui.held_messages import Deed, HeldMessages
-from kiebitz.cli.tui.keys import bindings, line_of_keys, told
+from kiebitz.cli.tui.held_messages import HeldMessages, KeyAction
+from kiebitz.cli.tui.keys import bindings, help_lines, key_line
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.cli.tui.lists import BlockRows, SaidRows
-from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.lists import FixedRows, LogRows
+from kiebitz.cli.tui.log_tail import LogTail
 from kiebitz.cli.tui.message_pane import MessagePane
-from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.navigation import Navigator
 from kiebitz.cli.tui.picture import Picture
-from kiebitz.cli.tui.scheduler import Passing
+from kiebitz.cli.tui.scheduler import Scheduler
 from kiebitz.cli.tui.small_tables import SmallTables
-from kiebitz.cli.tui.status import pane_title, status
+from kiebitz.cli.tui.status import pane_title, status_line
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.style import CSS
 from kiebitz.cli.tui.timeline_bar import Bar
@@ -37,79 +37,83 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
 
 _WIDE, _HIGH = 130, 24
-"""From so many columns and rows on the panes stand beside the picture."""
+"""Smallest terminal, in columns and rows, that shows the panes to the right of the picture."""
 
 _TABLE_WIDTH, _TABLE_HEIGHT = 80, 23
-"""A picture of a whole table takes so much at the most; what is left is for the panes."""
+"""Largest size of a table's picture, in columns and rows; the panes get the rest."""
 
 _LEAST = 3
-"""So many rows the panes have in any case."""
+"""Minimum height of the panes, in rows."""
 
 _BOTH = 30
-"""In fewer rows than these no picture can be made out above a message."""
+"""Minimum height of a terminal, in rows, that shows a picture above a message."""
 
 _AROUND = 3
-"""Rows for the timeline, the status and the keys."""
+"""Rows of the timeline, the status and the keys."""
 
-PANES = ("events", "messages", "message", "flaws", "streams", "held", "said")
+PANES = ("events", "messages", "message", "diagnostics", "streams", "held", "said")
 
 
-class _Sight(Screen[None], inherit_bindings=False):
-    """All that is seen; Tab is not Textual's here."""
+class _MainScreen(Screen[None], inherit_bindings=False):
+    """The only screen. Tab is bound to the panes, not to Textual's focus."""
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
 
 class WatchApp(App[int], inherit_bindings=False):
-    """Shows a viewer's table; gives the exit status."""
+    """The application. Its return value is the exit status."""
 
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, viewer: Viewer, said: Said | None = None, hands: ControlClient | None = None) -> None:
+    def __init__(
+        self, viewer: Navigator, said: LogTail | None = None, hands: ControlClient | None = None
+    ) -> None:
         super().__init__(ansi_color=True)
         self.viewer = viewer
         self._said = said
         self._letters = has_letters("←→●┃━─")
-        self.by_hand = HeldMessages(self, self, hands, lambda: viewer.watched.player is None, self._letters)
-        self.passing = Passing(self, self, viewer, said)
+        self.held_messages = HeldMessages(
+            self, self, hands, lambda: viewer.watched.player is None, self._letters
+        )
+        self.scheduler = Scheduler(self, self, viewer, said)
         self._has_chosen = False
         self.pane = PANES[0]
         self.failure: Exception | None = None
-        """What ended it that should not have happened."""
+        """The unexpected exception that ended the application."""
 
-    def show_what_came(self) -> None:
-        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
+    def show_new_events(self) -> None:
+        """Show new events, at all tables side by side unless the user has chosen one."""
         if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
             self.show_several(True)
         if self.shows_several:
-            if self.several.lacks_some:
-                self.several.update_timeline()
-            self.several.renew_moved()
+            if self.several.has_hidden_tables:
+                self.several.refresh_tables()
+            self.several.renew_changed()
             self.show_status()
         else:
             self.show()
 
-    def show_said(self) -> None:
-        """The program that records has said something more."""
+    def show_recorder_output(self) -> None:
+        """Show new output of the recording process."""
         said = self.query_one("#said", Listing)
         said.choose(len(said.rows) - 1)
         if self.viewer.watched.player is not None:
-            self.viewer.notice = "the recorder has said something: press a and choose everybody to read it"
+            self.viewer.notice = "new output of the recorder: press a and choose everything to read it"
         self.show_status()
 
-    def show_hands(self) -> None:
-        """Others wait; or there is a pane of what is held, or none any more."""
+    def show_held(self) -> None:
+        """Show a changed list of held messages, and add or remove its pane."""
         self._keep_to_panes()
         self.show_status()
 
     def tick(self) -> None:
-        """Show how long what is held waits."""
-        self.by_hand.tick()
+        """Update the waiting times of held messages."""
+        self.held_messages.tick()
 
     def note(self, sentence: str) -> None:
-        """Say what was just done."""
+        """Show a sentence in the status line."""
         self.viewer.notice = sentence
         self.show_status()
 
@@ -118,9 +122,9 @@ class WatchApp(App[int], inherit_bindings=False):
             self._turn_to(self.panes[0])
 
     def _handle_exception(self, error: Exception) -> None:
-        # In place of Textual's page of our source and its values; a test is to see it.
+        # Textual would print our source and its values. Tests (headless) do see the exception.
         if self._exit:
-            # Keys that were typed behind the one that ends it find nothing any more.
+            # Keys typed after the one that quits find no widgets any more.
             return
         if self.is_headless:
             super()._handle_exception(error)
@@ -128,9 +132,9 @@ class WatchApp(App[int], inherit_bindings=False):
         self.exit(FAILED)
 
     def get_default_screen(self) -> Screen[None]:
-        return _Sight(id="_default")
+        return _MainScreen(id="_default")
 
-    # The parts.
+    # Layout.
 
     def compose(self) -> ComposeResult:
         with ContentSwitcher(initial="one", id="sight"):
@@ -141,13 +145,13 @@ class WatchApp(App[int], inherit_bindings=False):
                 with Vertical(id="panes"):
                     yield Static(id="pane")
                     with ContentSwitcher(initial="events", id="lists"):
-                        yield Listing(BlockRows("there is no table yet"), id="events")
+                        yield Listing(FixedRows("no table yet"), id="events")
                         yield Listing(self.viewer.messages, id="messages")
                         yield MessagePane(self.viewer.watched, id="message")
-                        yield Listing(self.viewer.flaws, id="flaws")
+                        yield Listing(self.viewer.diagnostics, id="diagnostics")
                         yield Listing(self.viewer.streams, id="streams")
-                        yield Listing(self.by_hand.rows, id="held")
-                        yield Listing(SaidRows(self._said), id="said")
+                        yield Listing(self.held_messages.rows, id="held")
+                        yield Listing(LogRows(self._said), id="said")
             yield SmallTables(self.viewer, id="several")
         yield Static(id="waiting")
         yield Static(id="status")
@@ -156,7 +160,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     @property
     def listing(self) -> Listing:
-        """The list that is seen."""
+        """The visible list."""
         return self.query_one(f"#{self.pane}", Listing)
 
     @property
@@ -166,41 +170,41 @@ class WatchApp(App[int], inherit_bindings=False):
 
     @property
     def shows_several(self) -> bool:
-        """Whether they are seen, and not one table."""
+        """True if the tables are shown side by side."""
         return self.query_one("#sight", ContentSwitcher).current == "several"
 
     @property
     def panes(self) -> tuple[str, ...]:
-        """Those that there are: what the recorder says, and what it holds, is not for a player's eyes."""
-        is_there = {
-            "held": self.by_hand.is_there,
+        """The available panes. A player's view has neither the recorder's output nor held messages."""
+        is_available = {
+            "held": self.held_messages.is_available,
             "said": self._said is not None and self.viewer.watched.player is None,
         }
-        return tuple(pane for pane in PANES if is_there.get(pane, True))
+        return tuple(pane for pane in PANES if is_available.get(pane, True))
 
     def on_mount(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
-        self.take_lists()
+        self.replace_lists()
         if self.viewer.has_several_games:
             self.show_several(True)
             if not self.viewer.follows:
                 self.viewer.begin()
-        self.run_worker(self.passing.follow())
-        self.by_hand.start()
-        self.passing.play()
+        self.run_worker(self.scheduler.follow())
+        self.held_messages.start()
+        self.scheduler.play()
         self._arrange()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        """Give each part its place, by what room there is."""
+        """Lay out the parts for the size of the terminal."""
         width, height = self.size
         body, table, panes = (self.query_one(f"#{name}") for name in ("body", "table", "panes"))
         is_wide = width >= _WIDE and height >= _HIGH
-        # Where there is little room, a pane other than the events gets all of it, but for the timeline.
+        # In a small terminal, a pane other than the events hides the picture.
         alone = not is_wide and height < _BOTH and self.pane != "events"
         self.query_one("#picture").display = not alone
         body.styles.layout = "horizontal" if is_wide else "vertical"
@@ -211,34 +215,34 @@ class WatchApp(App[int], inherit_bindings=False):
         else:
             rows = height - _AROUND
             panes.styles.height = max(_LEAST, min(rows - _TABLE_HEIGHT, rows * 2 // 5))
-        keys = line_of_keys(width, self._letters, self.pane == "held")
+        keys = key_line(width, self._letters, self.pane == "held")
         self.query_one("#keys", Static).update(Text(keys, "dim"))
         self.show()
 
-    # What is shown.
+    # Display.
 
     def _picture(self) -> RenderableType:
         try:
             picture = self.viewer.picture()
         except sqlite3.Error as error:
-            self.tell(error)
+            self.show_error(error)
             raise
-        return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
+        return picture if picture is not None else Text("no game yet")
 
-    def take_lists(self) -> None:
-        """The viewer's lists are others now."""
+    def replace_lists(self) -> None:
+        """Show the navigator's lists after they were replaced."""
         viewer = self.viewer
         if viewer.table is not None:
             self.query_one("#events", Listing).take(viewer.events)
         self.query_one("#messages", Listing).take(viewer.messages)
-        self.query_one("#flaws", Listing).take(viewer.flaws)
+        self.query_one("#diagnostics", Listing).take(viewer.diagnostics)
         self.query_one("#streams", Listing).take(viewer.streams)
 
     def show(self) -> None:
-        """Show where one is now."""
+        """Show the current position."""
         viewer = self.viewer
         course = viewer.course
-        with self.told():
+        with self.reporting_errors():
             if self.shows_several:
                 self.several.renew()
             elif course is not None:
@@ -246,7 +250,7 @@ class WatchApp(App[int], inherit_bindings=False):
                 self.query_one(Bar).show(course, viewer.marks)
                 events = self.query_one("#events", Listing)
                 if events.rows is not viewer.events:
-                    self.take_lists()
+                    self.replace_lists()
                 events.choose(course.place)
             if self.pane == "message":
                 self.query_one(MessagePane).open(viewer.message_id())
@@ -254,65 +258,65 @@ class WatchApp(App[int], inherit_bindings=False):
         self.show_status()
 
     def show_status(self) -> None:
-        """Say how it goes, and how the pane is called."""
+        """Update the status line and the title of the pane."""
         where = self.several.where() if self.shows_several else None
-        self.query_one("#status", Static).update(status(self.viewer, where, self.size.width))
+        self.query_one("#status", Static).update(status_line(self.viewer, where, self.size.width))
         pane = self.query_one("#pane", Static)
         pane.update(pane_title(self.panes, self.pane, self.listing.where(), pane.size.width))
 
-    # Troubles.
+    # Errors.
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Tell of a database that cannot be read now, and go on."""
+    def reporting_errors(self) -> Iterator[None]:
+        """Show an sqlite3.Error of the block in the status line, and continue."""
         try:
             yield
         except sqlite3.Error as error:
-            self.tell(error)
+            self.show_error(error)
 
-    def tell(self, error: Exception) -> None:
-        """Say what keeps the session from being read."""
+    def show_error(self, error: Exception) -> None:
+        """Show why the session cannot be read."""
         self.viewer.watched.fails(error)
         self.show_status()
 
     # Keys.
 
-    def action_leave(self, status: int) -> None:
-        self.exit(status)
+    def action_leave(self, code: int) -> None:
+        self.exit(code)
 
     def action_play(self) -> None:
         self.viewer.toggle()
-        self.passing.play()
+        self.scheduler.play()
         self.show()
 
     def action_step(self, by: int) -> None:
-        self._moved(lambda: self.viewer.step(by))
+        self._move(lambda: self.viewer.step(by))
 
     def action_game(self, by: int) -> None:
-        self._moved(lambda: self.viewer.game(by))
+        self._move(lambda: self.viewer.game(by))
 
     def action_begin(self) -> None:
-        self._moved(self.viewer.begin)
+        self._move(self.viewer.begin)
 
     def action_end(self) -> None:
-        self._moved(self.viewer.end)
+        self._move(self.viewer.end)
 
     def action_faster(self) -> None:
         self.viewer.pace.faster()
-        self._moved(lambda: None)
+        self._move(lambda: None)
 
     def action_slower(self) -> None:
         self.viewer.pace.slower()
-        self._moved(lambda: None)
+        self._move(lambda: None)
 
     def action_error(self, by: int) -> None:
-        self._moved(lambda: self.viewer.error(by))
+        self._move(lambda: self.viewer.error(by))
 
     def action_move(self, by: int) -> None:
         if self.shows_several:
             self._choose_table(by)
         elif self.pane == "events":
-            self._moved(lambda: self.viewer.step(by))
+            self._move(lambda: self.viewer.step(by))
         else:
             self.listing.move(by)
             self.show_status()
@@ -321,85 +325,83 @@ class WatchApp(App[int], inherit_bindings=False):
         self.query_one("#picture", Picture).scroll_lines(by)
 
     def action_pane(self, by: int) -> None:
-        """Turn to the next pane."""
+        """Switch to another pane."""
         if self.shows_several:
             self._choose_table(by)
         else:
             self._turn_to(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
 
     def _choose_table(self, by: int) -> None:
-        with self.told():
+        with self.reporting_errors():
             self.several.move(by)
         self.show_status()
 
     def action_open(self) -> None:
-        """Open the row that is chosen."""
+        """Open the selected row."""
         if self.shows_several:
             self._enlarge(self.several.table)
         elif self.pane == "held":
-            self.by_hand.do("let-go")
+            self.held_messages.do("let-go")
         elif self.viewer.steps:
             self.action_play()
         elif self.listing.place >= 0:
             self._open(self.listing, self.listing.place)
 
     def action_tables(self) -> None:
-        """All tables side by side, or one."""
+        """Toggle between all tables side by side and one table."""
         if self.shows_several:
             self._enlarge(self.several.table)
         elif len(self.viewer.tables) > 1:
             self.show_several(True)
             self.show()
         else:
-            self.viewer.notice = "there is one table only"
+            self.viewer.notice = "there is only one table"
             self.show_status()
 
     def action_player(self) -> None:
-        """Ask over whose shoulder to look."""
-        with self.told():
+        """Let the user choose the player whose view is shown."""
+        with self.reporting_errors():
             players = self.viewer.watched.players()
             now = self.viewer.watched.player
             chosen = players.index(now) + 1 if now in players else 0
 
-            def look_over(place: int | None) -> None:
+            def switch_viewer(place: int | None) -> None:
                 if place is None:
                     return
-                with self.told():
-                    self.viewer.look_over(players[place - 1] if place else None)
+                with self.reporting_errors():
+                    self.viewer.switch_viewer(players[place - 1] if place else None)
                 self._keep_to_panes()
-                self.by_hand.show()
-                self._moved(lambda: None)
+                self.held_messages.show()
+                self._move(lambda: None)
 
             self.push_screen(
-                Choice(
-                    "What could one player know?", ["everybody", *(name or '""' for name in players)], chosen
-                ),
-                look_over,
+                Choice("Whose view?", ["everything", *(name or '""' for name in players)], chosen),
+                switch_viewer,
             )
 
     def action_filter(self) -> None:
-        """Write a filter."""
+        """Open the filter line."""
         wanted = self.viewer.watched.wanted
         self.query_one(FilterLine).open(wanted.text if wanted is not None else "")
 
     def action_held(self) -> None:
-        """Turn to what is held."""
-        if not self.by_hand.is_there:
-            self.note("nothing is held here: kiebitz relay --hold does it, while it records this session")
+        """Switch to the held messages."""
+        if not self.held_messages.is_available:
+            self.note("no relay holds messages here: start one with kiebitz relay --hold")
         else:
             if self.shows_several:
                 self._enlarge(self.several.table)
             self._turn_to("held")
 
-    def action_by_hand(self, deed: Deed) -> None:
-        """Do something to what is chosen there."""
+    def action_by_hand(self, deed: KeyAction) -> None:
+        """Act on the selected held message."""
         if self.pane == "held" and not self.shows_several:
-            self.by_hand.do(deed)
-        elif self.by_hand.held:
-            self.note("h shows what is held; there it can be acted on")
+            self.held_messages.do(deed)
+        elif self.held_messages.held:
+            self.note("press h to act on held messages")
 
     def action_copy(self) -> None:
-        """Put a reference into the clipboard, as far as the terminal lets one."""
+        """Copy the number of the current message or event to the clipboard, if the terminal supports it."""
         event, numbers = self.viewer.event, self.viewer.watched.timeline.numbers
         number = None
         if self.pane in ("message", "messages"):
@@ -412,29 +414,29 @@ class WatchApp(App[int], inherit_bindings=False):
             number = numbers.number("events", event.id)
         if number is not None:
             self.copy_to_clipboard(f"#{number}")
-            self.viewer.notice = f"#{number} is in the clipboard, if the terminal allows it"
+            self.viewer.notice = f"copied #{number}, if the terminal permits it"
             self.show_status()
 
     def action_suspend_process(self) -> None:
-        """Stop until `fg`; not beside a recorder, which the shell would go on waiting for."""
+        """Suspend until `fg`, unless a recording process runs: the shell would keep waiting for it."""
         if self._said is None:
             super().action_suspend_process()
             return
-        self.viewer.notice = "Ctrl-Z is not for here: the recording would go on, and no shell would answer"
+        self.viewer.notice = "Ctrl-Z is disabled while recording: the shell would not respond"
         self.show_status()
 
     def action_help(self) -> None:
-        """Tell all keys."""
-        self.push_screen(Help(told(self._letters)))
+        """Show all keys."""
+        self.push_screen(Help(help_lines(self._letters)))
 
-    def _moved(self, move: Callable[[], object]) -> None:
-        with self.told():
+    def _move(self, move: Callable[[], object]) -> None:
+        with self.reporting_errors():
             move()
-        self.passing.play()
+        self.scheduler.play()
         self.show()
 
     def show_several(self, several: bool) -> None:
-        """Show the tables side by side, or one."""
+        """Show all tables side by side, or one."""
         self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
         self.viewer.side_by_side = several
 
@@ -442,46 +444,46 @@ class WatchApp(App[int], inherit_bindings=False):
         self._has_chosen = True
         self.show_several(False)
         if table is not None:
-            self._moved(lambda: self.viewer.look_at(table))
+            self._move(lambda: self.viewer.switch_table(table))
 
     def _turn_to(self, pane: str) -> None:
         self.pane = pane
         self.query_one("#lists", ContentSwitcher).current = pane
-        # Its size is known only after it was laid out.
+        # Its size is known only after the layout.
         self.call_after_refresh(self._arrange)
 
     def _open(self, listing: Listing, place: int) -> None:
         if listing.id == "held":
-            self.by_hand.do("let-go")
+            self.held_messages.do("let-go")
             return
         if listing.id == "streams":
             numbers = self.viewer.watched.timeline.numbers
             stream = numbers.number("streams", self.viewer.streams.ids[place])
             self.query_one(FilterLine).open(f"stream == {stream}")
             return
-        with self.told():
+        with self.reporting_errors():
             number = self.viewer.message_of(listing.id, place)
             if number is not None:
                 self.viewer.open_message(number)
-            elif listing.id == "flaws":
-                self.viewer.notice = "no message was made out there; its stream has the bytes"
+            elif listing.id == "diagnostics":
+                self.viewer.notice = "this diagnostic has no message: its stream has the bytes"
         if listing.id != "said":
             self._turn_to("message")
-        self.passing.play()
+        self.scheduler.play()
         self.show()
 
-    # What was clicked, chosen or written.
+    # Messages of the widgets.
 
     def on_listing_chosen(self, message: Listing.Chosen) -> None:
         if message.opened:
             self._open(message.listing, message.place)
         elif message.listing.id == "events":
-            self._moved(lambda: self.viewer.be_at(message.place))
+            self._move(lambda: self.viewer.move_to(message.place))
         else:
             self.show_status()
 
     def on_bar_asked(self, message: Bar.Asked) -> None:
-        self._moved(lambda: self.viewer.be_at(message.place))
+        self._move(lambda: self.viewer.move_to(message.place))
 
     def on_picture_opened(self, message: Picture.Opened) -> None:
         if self.shows_several:
@@ -490,7 +492,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def on_filter_line_written(self, message: FilterLine.Written) -> None:
         before = self.viewer.watched.wanted
         if (before.text if before else None) != (message.wanted.text if message.wanted else None):
-            self._moved(lambda: self.viewer.want(message.wanted))
+            self._move(lambda: self.viewer.set_filter(message.wanted))
 
     def on_filter_line_left(self) -> None:
         self.set_focus(None)

@@ -1,4 +1,4 @@
-"""What is asked and told over the table: whom to look over the shoulder, and the keys."""
+"""Dialogs over the table: the choice of a viewer, and the help."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from textual.widgets.option_list import Option
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 
-LEAVING = (Binding("ctrl+c", "app.leave(130)", "quit", priority=True),)
+QUIT_BINDINGS = (Binding("ctrl+c", "app.leave(130)", "quit", priority=True),)
 
 
 class Choice(ModalScreen[int | None]):
-    """Lets one of several be chosen: gives its place, None if none was."""
+    """A list of options to choose from; its result is the index of the option, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*LEAVING, Binding("escape,q", "dismiss(None)", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [*QUIT_BINDINGS, Binding("escape,q", "dismiss(None)", "back")]
 
     def __init__(self, title: str, choices: Sequence[str], chosen: int) -> None:
         super().__init__()
@@ -41,10 +41,10 @@ class Choice(ModalScreen[int | None]):
 
 
 class Help(ModalScreen[None]):
-    """All keys."""
+    """The list of all keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *LEAVING,
+        *QUIT_BINDINGS,
         Binding("escape,q,enter,space,question_mark", "dismiss(None)", "back"),
     ]
 
@@ -54,7 +54,7 @@ class Help(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         width = max(len(key) for key, _ in self._keys)
-        # The arrow keys scroll them where there are fewer rows.
+        # The arrow keys scroll if there are fewer rows.
         lines = [Text.assemble((f"{key:<{width}}  ", "bold"), said) for key, said in self._keys]
         with VerticalScroll(classes="dialog"):
             yield Static(LINE_BREAK.join(lines))

@@ -1,4 +1,4 @@
-"""The line in which a display filter is written: completed as a shell does it, a slip marked below."""
+"""Input line for a display filter, with completion; errors are marked below."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from kiebitz.storage.read.conditions import compile_optional_filter, complete_fi
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_PAUSE_S = 0.2
-"""So long after a key what is written is tried."""
+_APPLY_DELAY_S = 0.2
+"""Delay in seconds between a key and the evaluation of the filter."""
 
-_MOST = 200
-"""So many candidates are listed at the most."""
+_MAX_CANDIDATES = 200
+"""Maximum number of candidates listed."""
 
 
-class _Line(Input):
-    """Where it is written: Tab completes."""
+class _FilterInput(Input):
+    """Text input with completion by Tab."""
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "tab":
@@ -40,17 +40,17 @@ class _Line(Input):
 
 
 class FilterLine(Vertical):
-    """A filter as it is written; it is shown while it is."""
+    """The filter input, visible while the user edits."""
 
     class Written(Message):
-        """What is written is a filter, or nothing."""
+        """The text is a valid filter, or empty."""
 
         def __init__(self, wanted: Filter | None) -> None:
             super().__init__()
             self.wanted = wanted
 
     class Left(Message):
-        """It is written; or, if not `kept`, given up."""
+        """The line was closed; `kept` is False if the filter was dropped."""
 
         def __init__(self, kept: bool) -> None:
             super().__init__()
@@ -59,30 +59,32 @@ class FilterLine(Vertical):
     _timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield _Line(placeholder='a filter, as in: actor == "alice"   Tab completes, Enter keeps, Esc drops')
+        yield _FilterInput(
+            placeholder='a filter, such as actor == "alice"   Tab completes, Enter applies, Esc clears'
+        )
         yield Static(id="slip")
 
     @property
-    def _input(self) -> _Line:
-        return self.query_one(_Line)
+    def _input(self) -> _FilterInput:
+        return self.query_one(_FilterInput)
 
     def open(self, text: str) -> None:
-        """Show it with this filter in it."""
+        """Show the line with a filter."""
         self.display = True
         self._input.value = text
         self._input.cursor_position = len(text)
         self._input.focus()
-        self._tell(Text())
+        self._show_hint(Text())
 
-    def _wait_no_longer(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
 
     def complete(self) -> None:
-        """Put in what all names have in common that begin so; list them where they are several."""
-        # A word that is only begun is no slip yet.
-        self._wait_no_longer()
+        """Insert the common prefix of all matching names, or list them."""
+        # An unfinished word is not an error yet.
+        self._cancel_timer()
         line = self._input
         text = line.value[: line.cursor_position]
         before, names = complete_filter(text)
@@ -92,19 +94,19 @@ class FilterLine(Vertical):
             line.value = common + rest
             line.cursor_position = len(common)
         elif len(names) > 1:
-            self._tell(Text("  ".join(names[:_MOST])))
+            self._show_hint(Text("  ".join(names[:_MAX_CANDIDATES])))
         elif not names:
-            self._tell(Text("no name begins like this", "dim"))
+            self._show_hint(Text("no matching name", "dim"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._tell(Text())
-        self._wait_no_longer()
-        self._timer = self.set_timer(_PAUSE_S, lambda: self._try(event.value))
+        self._show_hint(Text())
+        self._cancel_timer()
+        self._timer = self.set_timer(_APPLY_DELAY_S, lambda: self._apply(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if self._try(event.value):
+        if self._apply(event.value):
             self.close(kept=True)
 
     def on_key(self, event: events.Key) -> None:
@@ -114,13 +116,13 @@ class FilterLine(Vertical):
             self.close(kept=False)
 
     def close(self, kept: bool) -> None:
-        """It is seen no more."""
-        self._wait_no_longer()
+        """Hide the line."""
+        self._cancel_timer()
         self.display = False
         self.post_message(self.Left(kept))
 
-    def _try(self, text: str) -> bool:
-        """Let what is written filter, if it still is what is written; whether it is a filter."""
+    def _apply(self, text: str) -> bool:
+        """Apply the text, unless it has changed since. Return True if it is a filter."""
         from kiebitz.dissectors.filters import FilterError
 
         if text != self._input.value:
@@ -129,10 +131,10 @@ class FilterLine(Vertical):
             wanted = compile_optional_filter(text.strip() or None)
         except FilterError as error:
             caret = " " * cell_len(text[: error.position]) + "^" * max(error.length, 1)
-            self._tell(LINE_BREAK.join([Text(caret, "bold red"), Text(error.message)]))
+            self._show_hint(LINE_BREAK.join([Text(caret, "bold red"), Text(error.message)]))
             return False
         self.post_message(self.Written(wanted))
         return True
 
-    def _tell(self, text: Text) -> None:
+    def _show_hint(self, text: Text) -> None:
         self.query_one("#slip", Static).update(text)

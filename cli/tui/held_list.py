@@ -13,14 +13,14 @@ from kiebitz.services.alteration.control_server import HeldMessage
 
 _ALARM = "bold red"
 
-_ROWS = 3
+_MAX_ROWS = 3
 """Maximum number of rows of the line above the status."""
 
 
 class HeldRows(Rows):
-    """The messages that wait, oldest first, as they were at the last `take`."""
+    """The held messages as of the last `take`, oldest first."""
 
-    nothing = "nothing waits"
+    nothing = "no held messages"
 
     def __init__(self, has_letters: bool) -> None:
         self.held = HeldSnapshot()
@@ -38,7 +38,7 @@ class HeldRows(Rows):
 
     def _line(self, message: HeldMessage) -> Text:
         is_overdue = self.held.is_overdue(message)
-        # The client's end of it, as in the list of messages.
+        # The client's name or address, as in the list of messages.
         client = sender(message) if message.direction == "c2s" else receiver(message)
         return Text.assemble(
             (f"{_waited(self.held, message):>8}", _ALARM if is_overdue else ""),
@@ -49,7 +49,7 @@ class HeldRows(Rows):
         )
 
 
-def strip(held: HeldSnapshot, width: int, key: str) -> Text:
+def held_line(held: HeldSnapshot, width: int, key: str) -> Text:
     """Return the overdue or oldest message and the number of others, in lines of a width, with the `key`."""
     message = next(filter(held.is_overdue, held.messages), held.messages[0])
     is_overdue = held.is_overdue(message)
@@ -60,9 +60,9 @@ def strip(held: HeldSnapshot, width: int, key: str) -> Text:
         (_waited(held, message), _ALARM if is_overdue else ""),
         (f": {patience(message)}" if is_overdue else "", _ALARM),
         f"; {len(held) - 1} more" if len(held) > 1 else "",
-        (f"  {key} acts on {'it' if len(held) == 1 else 'them'}" if key else "", "dim"),
+        (f"  press {key} to act" if key else "", "dim"),
     )
-    return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_ROWS])
+    return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_MAX_ROWS])
 
 
 def _waited(held: HeldSnapshot, message: HeldMessage) -> str:

@@ -10,22 +10,22 @@ from textual.app import App
 from textual.widgets import Static
 
 from kiebitz.cli.tui.held_dialogs import AnswerHeld, EditHeld
-from kiebitz.cli.tui.held_list import HeldRows, strip
+from kiebitz.cli.tui.held_list import HeldRows, held_line
 from kiebitz.cli.tui.listing import Listing
 from kiebitz.services.alteration.control_client import ControlClient, HeldSnapshot, NoAnswerError
 from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 
-Deed = Literal["let-go", "change", "drop", "answer", "let-all-go"]
+KeyAction = Literal["let-go", "change", "drop", "answer", "let-all-go"]
 """Actions of the keys."""
 
 _TICK_S = 0.1
 """Interval (seconds) between two updates of the waiting times."""
 
 
-class Sight(Protocol):
+class HeldDisplay(Protocol):
     """The application, as held messages need it."""
 
-    def show_hands(self) -> None:
+    def show_held(self) -> None:
         """Adapt to another list, or to a pane that has come or gone."""
 
     def note(self, sentence: str) -> None:
@@ -38,7 +38,7 @@ class HeldMessages:
     def __init__(
         self,
         app: App[Any],
-        sight: Sight,
+        sight: HeldDisplay,
         client: ControlClient | None,
         may_act: Callable[[], bool],
         letters: bool,
@@ -50,7 +50,7 @@ class HeldMessages:
         self.rows = HeldRows(letters)
         self._shown: object = None
         self._ticked_s = 0.0
-        self._own: int | None = None
+        self._last_acted: int | None = None
         """Number of the message that the user has just acted on."""
 
     @property
@@ -59,7 +59,7 @@ class HeldMessages:
         return self._client.held if self._client is not None and self._may_act() else None
 
     @property
-    def is_there(self) -> bool:
+    def is_available(self) -> bool:
         """True if there is a relay that can hold messages."""
         return self.held is not None
 
@@ -79,7 +79,7 @@ class HeldMessages:
         is_other, self._shown, self._ticked_s = shown != self._shown, shown, now
         if is_other:
             self._take(held or HeldSnapshot())
-            self._sight.show_hands()
+            self._sight.show_held()
         self.show()
 
     def show(self) -> None:
@@ -88,16 +88,16 @@ class HeldMessages:
         line = self._app.query_one("#waiting", Static)
         line.display = bool(held)
         if held:
-            line.update(strip(held, self._app.size.width, "" if self._listing.display else "h"))
+            line.update(held_line(held, self._app.size.width, "" if self._listing.display else "h"))
         self._listing.renew()
 
-    def do(self, deed: Deed) -> None:
+    def do(self, deed: KeyAction) -> None:
         """Carry out the action of a key."""
         message = self._message
         if deed == "let-all-go":
-            self._run(self._act("let-all-go", None, "all that waited was let go"))
+            self._run(self._act("let-all-go", None, "all held messages were forwarded"))
         elif message is None:
-            self._sight.note("choose with ↑ ↓ what it is done to" if self.rows.held else self.rows.nothing)
+            self._sight.note("select a message with ↑ ↓" if self.rows.held else self.rows.nothing)
         elif deed == "change":
             self._app.push_screen(
                 EditHeld(message, lambda text: self._ask("change", message, text)), self._back
@@ -108,7 +108,7 @@ class HeldMessages:
                 lambda was_sent: self._sight.note(f"{message.name} was answered") if was_sent else None,
             )
         else:
-            done = "let go" if deed == "let-go" else "dropped"
+            done = "forwarded" if deed == "let-go" else "dropped"
             self._run(self._act(deed, message, f"{message.name} was {done}"))
 
     @property
@@ -131,25 +131,25 @@ class HeldMessages:
             place = 0
         elif chosen is not None and chosen.number in numbers:
             place = numbers.index(chosen.number)
-        elif chosen is not None and chosen.number == self._own:
-            # The user's own action: the next message is in its place.
+        elif chosen is not None and chosen.number == self._last_acted:
+            # After the user's own action, the next message takes its position.
             place = self._listing.place
         self._listing.choose(place)
 
     def _back(self, was_done: bool | None) -> None:
         if was_done:
-            self._sight.note("it was let go with other values")
+            self._sight.note("the edited message was forwarded")
 
     async def _ask(self, do: Act, message: HeldMessage | None, text: str = "") -> str | None:
         """Return why it was refused; None if it was not."""
         assert self._client is not None
         if message is not None and do != "answer":
-            self._own = message.number
+            self._last_acted = message.number
         try:
             await self._client.ask(do, message.number if message is not None else None, text)
         except ControlError as error:
             if not isinstance(error, NoAnswerError):
-                self._own = None
+                self._last_acted = None
             return str(error)
         return None
 

@@ -1,4 +1,4 @@
-"""The keys of `kiebitz watch`: what each does, as it is bound and as it is told."""
+"""The keys of `kiebitz watch`: bindings, help and key line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from textual.binding import Binding
 
 
 class Key(NamedTuple):
-    """A key: Textual's name of it, what it is called, what it does, the word for it in the line of keys.
+    """A key and its action.
 
-    What has no word is told by `?` only. `plain` is what it is called where there are no such letters.
-    `by_hand` is the word for what it does where one acts on what is held.
+    `key` is Textual's name, `shown` the name on screen and `plain` its ASCII form. `does` is the text of the
+    help. `word` is the label in the key line, `by_hand` the label there while held messages are shown.
     """
 
     key: str
@@ -27,74 +27,74 @@ class Key(NamedTuple):
 KEYS = (
     Key("q,Q,ctrl+d", "leave(0)", "q", "quit", "quit", by_hand="quit"),
     Key("space", "play", "Space", "play or pause", "play"),
-    Key("left", "step(-1)", "←", "the event before; with Shift ten", "", "Left"),
-    Key("right", "step(1)", "→", "the next event; with Shift ten", "event", "Right"),
+    Key("left", "step(-1)", "←", "previous event; with Shift, ten back", "", "Left"),
+    Key("right", "step(1)", "→", "next event; with Shift, ten on", "event", "Right"),
     Key("shift+left", "step(-10)", "", ""),
     Key("shift+right", "step(10)", "", ""),
-    Key("pageup", "game(-1)", "PgUp", "the beginning of this game, or the game before"),
-    Key("pagedown", "game(1)", "PgDn", "the next game", "game"),
-    Key("home", "begin", "Home", "the first event"),
-    Key("end", "end", "End", "the last event; what is being recorded is followed again", "end"),
-    Key("plus,equals_sign", "faster", "+ -", "twice as fast, half as fast"),
+    Key("pageup", "game(-1)", "PgUp", "start of this or the previous game"),
+    Key("pagedown", "game(1)", "PgDn", "next game", "game"),
+    Key("home", "begin", "Home", "first event"),
+    Key("end", "end", "End", "last event; follows a live recording", "end"),
+    Key("plus,equals_sign", "faster", "+ -", "faster, slower"),
     Key("minus", "slower", "", ""),
-    Key("n", "error(1)", "n", "the next error", "error"),
-    Key("N", "error(-1)", "N", "the error before"),
+    Key("n", "error(1)", "n", "next error", "error"),
+    Key("N", "error(-1)", "N", "previous error"),
     Key("slash", "filter", "/", "filter events and messages", "filter"),
     Key("t", "tables", "t", "all tables side by side; Enter enlarges one", "tables"),
-    Key("a", "player", "a", "see what one player could know", "as"),
+    Key("a", "player", "a", "choose whose view is shown", "as"),
     Key(
         "tab",
         "pane(1)",
         "Tab",
-        "events, messages, one message in full, flaws, streams",
+        "next pane: events, messages, message, diagnostics, streams",
         "pane",
         by_hand="pane",
     ),
     Key("shift+tab", "pane(-1)", "", ""),
-    Key("up", "move(-1)", "↑ ↓", "choose a line of the pane, or a table", "", "Up Down"),
+    Key("up", "move(-1)", "↑ ↓", "select a line of the pane, or a table", "", "Up Down"),
     Key("down", "move(1)", "", ""),
     Key(
         "enter",
         "open",
         "Enter",
-        "open the line: a message in full, the flaw in its message",
+        "open the message of the line",
         "open",
-        by_hand="let go",
+        by_hand="forward",
     ),
-    Key("h", "held", "h", "held: Enter lets go, e edits, d drops, r answers, g lets all go"),
+    Key("h", "held", "h", "held: Enter forwards, e edits, d drops, r answers, g forwards all"),
     Key("e", "by_hand('change')", "e", "", by_hand="edit"),
     Key("d", "by_hand('drop')", "d", "", by_hand="drop"),
     Key("r", "by_hand('answer')", "r", "", by_hand="answer"),
-    Key("g", "by_hand('let-all-go')", "g", "", by_hand="let all go"),
+    Key("g", "by_hand('let-all-go')", "g", "", by_hand="forward all"),
     Key("shift+up", "scroll(-1)", "Shift ↑ ↓", "scroll the picture", "", "Shift Up Down"),
     Key("shift+down", "scroll(1)", "", ""),
-    Key("y", "copy", "y", "copy a reference, as in #31"),
+    Key("y", "copy", "y", "copy a reference such as #31"),
     Key("question_mark", "help", "?", "all keys", "help", by_hand="help"),
     Key("ctrl+c", "leave(130)", "Ctrl-C", "quit"),
-    Key("ctrl+z", "suspend_process", "Ctrl-Z", "give the terminal back until fg"),
+    Key("ctrl+z", "suspend_process", "Ctrl-Z", "suspend until fg"),
 )
 
-_FIRST = ["q", "?", "Space", "Right", "n", "/", "a", "Tab", "Enter", "t", "PgDn", "End"]
-_FIRST_BY_HAND = ["Enter", "e", "d", "r", "g", "?", "Tab", "q"]
-"""What the line of keys has room for goes before the others."""
+_PRIORITY = ["q", "?", "Space", "Right", "n", "/", "a", "Tab", "Enter", "t", "PgDn", "End"]
+_HELD_PRIORITY = ["Enter", "e", "d", "r", "g", "?", "Tab", "q"]
+"""Order in which keys get their place in the key line."""
 
 
 def bindings() -> list[Binding]:
-    """The keys as Textual has them."""
+    """Return the keys as Textual's bindings."""
     return [
         Binding(key.key, f"app.{key.action}", key.does, show=False, priority=key.key == "ctrl+c")
         for key in KEYS
     ]
 
 
-def told(has_letters: bool) -> list[tuple[str, str]]:
-    """Each key and what it does."""
+def help_lines(has_letters: bool) -> list[tuple[str, str]]:
+    """Return each key with its description."""
     return [(_name(key, has_letters), key.does) for key in KEYS if key.does]
 
 
-def line_of_keys(width: int, has_letters: bool, by_hand: bool = False) -> str:
-    """As many keys as there is room for in a line; with `by_hand` those that act on what is held."""
-    first = _FIRST_BY_HAND if by_hand else _FIRST
+def key_line(width: int, has_letters: bool, by_hand: bool = False) -> str:
+    """Return as many keys as fit into a line; with `by_hand` those that act on held messages."""
+    first = _HELD_PRIORITY if by_hand else _PRIORITY
 
     def most_needed(key: Key) -> int:
         name = key.plain or key.shown

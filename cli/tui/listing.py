@@ -1,4 +1,4 @@
-"""A list of any length with a row that is chosen: reads only what is seen of it."""
+"""A list of any length with a selected row; it reads only the visible rows."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from textual.widget import Widget
 
 from kiebitz.cli.terminal.screen import Style, Text
 from kiebitz.cli.tui.lists import Rows
-from kiebitz.cli.tui.strip_rendering import strip_of
+from kiebitz.cli.tui.strip_rendering import line_strip
 
 _CHOSEN = Style(reverse=True)
 _WHEEL = 3
 
 
 class Listing(Widget):
-    """Shows rows; the arrow keys choose one, Enter opens it."""
+    """A list of rows with a selection."""
 
     class Chosen(Message):
-        """A row was chosen by its reader; `opened` if it was by Enter or a second click."""
+        """The user selected a row; `opened` is True for Enter or a double click."""
 
         def __init__(self, listing: Listing, place: int, opened: bool) -> None:
             super().__init__()
@@ -32,7 +32,6 @@ class Listing(Widget):
 
         @property
         def control(self) -> Listing:
-            """Where."""
             return self.listing
 
     def __init__(self, rows: Rows, *, id: str) -> None:
@@ -43,13 +42,13 @@ class Listing(Widget):
         self._seen: Sequence[Text] | None = None
 
     def take(self, rows: Rows) -> None:
-        """Show other rows, from their beginning."""
+        """Show other rows from their beginning."""
         self.rows = rows
         self._top = 0
         self.choose(min(self.place, len(rows) - 1))
 
     def choose(self, place: int) -> None:
-        """Choose a row, -1 for none, and see that it is in sight."""
+        """Select a row (-1: none) and scroll it into view."""
         self.place = max(min(place, len(self.rows) - 1), -1)
         height = max(self.size.height, 1)
         if self.place < self._top:
@@ -59,23 +58,23 @@ class Listing(Widget):
         self.renew()
 
     def renew(self) -> None:
-        """Read what is seen anew."""
+        """Read the visible rows again."""
         self._seen = None
         self.refresh()
 
     def where(self) -> str:
-        """Which row of how many is chosen."""
+        """Return the number of the selected row and the number of rows."""
         return f"{self.place + 1}/{len(self.rows)}" if self.rows else ""
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         lines = self._lines()
         if not lines:
-            return strip_of(Text(self.rows.nothing if y == 0 else "", "dim"), self.app.console, width)
+            return line_strip(Text(self.rows.nothing if y == 0 else "", "dim"), self.app.console, width)
         if y >= len(lines):
             return Strip.blank(width)
         style = _CHOSEN if self._top + y == self.place else None
-        return strip_of(lines[y], self.app.console, width, style)
+        return line_strip(lines[y], self.app.console, width, style)
 
     def _lines(self) -> Sequence[Text]:
         if self._seen is None:
@@ -84,14 +83,14 @@ class Listing(Widget):
             try:
                 self._seen = self.rows.lines(self._top, min(self._top + height, len(self.rows)))
             except sqlite3.Error as error:
-                self._seen = [Text(f"this cannot be read now: {error}")]
+                self._seen = [Text(f"cannot be read: {error}")]
         return self._seen
 
     def on_resize(self) -> None:
         self.choose(self.place)
 
     def move(self, by: int) -> None:
-        """Choose the row so many further on, or back."""
+        """Move the selection."""
         if self.rows:
             place = max(0, min(self.place + by, len(self.rows) - 1))
             self.choose(place)

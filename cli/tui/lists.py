@@ -1,6 +1,6 @@
-"""What is listed in the panes: events, messages, flaws, streams, and what the relay says, line by line.
+"""Rows of the panes: events, messages, diagnostics, streams and the recorder's output.
 
-Of a list only the lines that are seen are read, so that it may be as long as a session is.
+Only visible rows are read, so a list may be as long as its session.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.log_tail import LogTail
 from kiebitz.dissectors.model import Action, Direction, Message, Stream
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
@@ -35,31 +35,31 @@ ARROWS: dict[bool, dict[Direction, str]] = {
     True: {"c2s": "→", "s2c": "←"},
     False: {"c2s": ">", "s2c": "<"},
 }
-"""From a client to the server and back, by whether there are such letters."""
+"""Arrows from and to the client, by whether the terminal can show them."""
 
 _LEARN_EVERY_S = 0.5
 
-_MOST_NAMES = 10_000
+_MAX_NAMES = 10_000
 
 
 class Rows(ABC):
-    """Lines that are read as they are seen; `nothing` is said where there are none."""
+    """Rows that are read when they become visible; `nothing` is the text of an empty list."""
 
     nothing = "nothing yet"
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of rows."""
 
     @abstractmethod
     def lines(self, begin: int, end: int) -> Sequence[Text]:
-        """Those from `begin` on, `end` not among them. Raises sqlite3.Error."""
+        """Return the rows from `begin` up to, but not including, `end`. Raises sqlite3.Error."""
 
 
 class EventRows(Rows):
-    """What happened at a table."""
+    """The events of a table."""
 
-    nothing = "nothing has happened yet, or nothing of it meets the filter"
+    nothing = "no events yet, or none that match the filter"
 
     def __init__(self, watched: Watched, course: Course) -> None:
         self._watched = watched
@@ -79,8 +79,8 @@ class EventRows(Rows):
         ]
 
 
-class Names:
-    """What clients call themselves, as far as they have said it up to now."""
+class ClientNames:
+    """The players' names of the clients, as far as known."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
@@ -88,25 +88,25 @@ class Names:
         self._learned_s = 0.0
 
     def of(self, stream: Stream) -> str:
-        """A client's name, or else its address."""
+        """Return a client's name, or its address."""
         return self._names.names.get(stream.id, short_address(stream.client))
 
     def learn(self) -> None:
-        """Look now and then what was said since the last time. Raises sqlite3.Error."""
+        """Read new names, at most every 0.5 s. Raises sqlite3.Error."""
         now = time.monotonic()
         if now - self._learned_s < _LEARN_EVERY_S:
             return
         self._learned_s = now
-        if len(self._names.names) < _MOST_NAMES:
+        if len(self._names.names) < _MAX_NAMES:
             self._names.learn(self._watched.timeline)
 
 
 class MessageRows(Rows):
-    """What was said."""
+    """The messages of a table or session."""
 
-    nothing = "no messages, or none that meets the filter"
+    nothing = "no messages, or none that match the filter"
 
-    def __init__(self, watched: Watched, search: Search, names: Names, has_letters: bool) -> None:
+    def __init__(self, watched: Watched, search: Search, names: ClientNames, has_letters: bool) -> None:
         self._watched = watched
         self.search = search
         self._names = names
@@ -120,7 +120,7 @@ class MessageRows(Rows):
         numbers = self.search.found[begin:end]
         rows = {row.id: row for row in messages_numbered(timeline, numbers)}
         flaws = diagnostics_of_messages(timeline, list(numbers), visible_groups(self._watched.player))
-        # A player knows what came, not what was done on the way.
+        # A player sees the received bytes, not that the relay altered them.
         altered = AlteredMessages(timeline) if self._watched.player is None else None
         return [
             self._line(
@@ -147,12 +147,12 @@ class MessageRows(Rows):
         )
 
 
-class FlawRows(Rows):
-    """What was wrong."""
+class DiagnosticRows(Rows):
+    """The diagnostics of a table or session."""
 
-    nothing = "nothing is wrong, or nothing that meets the filter"
+    nothing = "no diagnostics, or none that match the filter"
 
-    def __init__(self, watched: Watched, search: Search, names: Names) -> None:
+    def __init__(self, watched: Watched, search: Search, names: ClientNames) -> None:
         self._watched = watched
         self.search = search
         self._names = names
@@ -176,18 +176,18 @@ class FlawRows(Rows):
 
 
 class StreamRows(Rows):
-    """Who talked to which server."""
+    """The streams of a session."""
 
     nothing = "no streams yet"
 
-    def __init__(self, watched: Watched, names: Names) -> None:
+    def __init__(self, watched: Watched, names: ClientNames) -> None:
         self._watched = watched
         self._names = names
         self.ids: Sequence[int] = ()
         self.grow()
 
     def grow(self) -> None:
-        """Look which there are. Raises sqlite3.Error."""
+        """Read which streams there are. Raises sqlite3.Error."""
         timeline = self._watched.timeline
         seen = self._watched.streams()
         rows = timeline.connection.execute(
@@ -208,16 +208,16 @@ class StreamRows(Rows):
         return Text.assemble(
             (f"{number:5} ", "dim"),
             f"{name}  {row.transport} {short_address(row.client)} to {short_address(row.server)}  ",
-            f"{row.protocol or 'no game known'}, {row.bytes} bytes, {state}",
+            f"{row.protocol or 'unknown protocol'}, {row.bytes} bytes, {state}",
         )
 
 
-class SaidRows(Rows):
-    """What the program said that records, as far as it was read."""
+class LogRows(Rows):
+    """The output of the recording process."""
 
-    nothing = "nothing was said yet"
+    nothing = "no output yet"
 
-    def __init__(self, said: Said | None) -> None:
+    def __init__(self, said: LogTail | None) -> None:
         self._said = said
 
     def __len__(self) -> int:
@@ -227,8 +227,8 @@ class SaidRows(Rows):
         return [Text(line) for line in self._said.lines[begin:end]] if self._said is not None else []
 
 
-class BlockRows(Rows):
-    """Lines that are there."""
+class FixedRows(Rows):
+    """A fixed list of lines."""
 
     def __init__(self, nothing: str, lines: Sequence[Text] = ()) -> None:
         self.nothing = nothing

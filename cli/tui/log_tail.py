@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 
-_MOST = 10_000
+_MAX_LINES = 10_000
 """Maximum number of lines kept; the oldest are dropped."""
 
-_PIECE = 1 << 16
+_READ_BYTES = 1 << 16
 
 
-class Said:
-    """The lines of the file that is open as `descriptor`."""
+class LogTail:
+    """The lines of the file open as `descriptor`."""
 
     def __init__(self, descriptor: int) -> None:
         self.lines: list[str] = []
@@ -24,15 +24,15 @@ class Said:
         self._parent = os.getppid()
 
     @property
-    def is_left_alone(self) -> bool:
+    def is_orphaned(self) -> bool:
         """True if the recording process is gone."""
         return os.getppid() != self._parent
 
     def read(self) -> bool:
-        """Read on; return True if there are more lines than before."""
-        data = os.pread(self._descriptor, _PIECE, self._at)
+        """Read more of the file; return True if there are new lines."""
+        data = os.pread(self._descriptor, _READ_BYTES, self._at)
         self._at += len(data)
         *whole, self._rest = (self._rest + data).split(b"\n")
         self.lines += (line.decode(errors="replace") for line in whole)
-        del self.lines[:-_MOST]
+        del self.lines[:-_MAX_LINES]
         return bool(whole)

@@ -1,4 +1,4 @@
-"""Where in a table's course games begin and something is wrong; gathered piece by piece."""
+"""Positions of games and errors on a table's timeline, collected incrementally."""
 
 from __future__ import annotations
 
@@ -10,74 +10,74 @@ from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered
 
-_PIECE = 20
+_BATCH = 20
 
 _ID_BITS = 40
 _ID = (1 << _ID_BITS) - 1
-"""An error is kept as one number: its event's, and in the lower bits that of its diagnostic."""
+"""An error is one number: its event's number, and in the lower bits its diagnostic's."""
 
 
 class Marks:
-    """Events of a table, by their numbers, at which a game begins, or at which something is wrong."""
+    """Numbers of a table's events at which games begin or that have errors or warnings."""
 
     def __init__(self, watched: Watched, table: TableInfo) -> None:
         self._watched = watched
         self._table = table
         self._search = watched.marks(table)
-        self._taken = 0
+        self._added = 0
         self._latest_game = 0
         self.games = array("q")
         self.warnings = array("q")
         self._errors = array("q")
 
     def __len__(self) -> int:
-        """How many errors there are."""
         return len(self._errors)
 
     def go_on(self, seconds: float) -> bool:
-        """Gather on for about so long; whether something is left. Raises sqlite3.Error."""
+        """Collect for about `seconds`; return True if some is left. Raises sqlite3.Error."""
         end = time.monotonic() + seconds
         timeline = self._watched.timeline
         is_more = self._search.go_on(timeline.last_id("diagnostics"), seconds / 3)
-        while self._taken < len(self._search.found) and time.monotonic() < end:
-            piece = self._search.found[self._taken : self._taken + _PIECE]
-            self._taken += len(piece)
+        while self._added < len(self._search.found) and time.monotonic() < end:
+            piece = self._search.found[self._added : self._added + _BATCH]
+            self._added += len(piece)
             for flaw in diagnostics_numbered(timeline, piece):
-                self._take(flaw)
-        is_more |= self._taken < len(self._search.found)
+                self._add(flaw)
+        is_more |= self._added < len(self._search.found)
         while (are_more_games := self._gather_games()) and time.monotonic() < end:
             pass
         return are_more_games or is_more
 
     def error_after(self, seq: int, latest: int | None) -> tuple[int, int] | None:
-        """The next error behind event `seq`, and behind the one that was `latest` shown there.
+        """Return the next error after event `seq`, or after the error `latest` of that event.
 
-        Gives the number of its event and its own.
+        Returns:
+            The number of its event and of its diagnostic; None if there is none.
         """
-        place = bisect_right(self._errors, _error(seq, _ID if latest is None else latest))
-        return _parted(self._errors[place]) if place < len(self._errors) else None
+        place = bisect_right(self._errors, _error_key(seq, _ID if latest is None else latest))
+        return _split_error_key(self._errors[place]) if place < len(self._errors) else None
 
     def error_before(self, seq: int, latest: int | None) -> tuple[int, int] | None:
-        """The last error before event `seq`, or before the one that was `latest` shown there."""
-        place = bisect_left(self._errors, _error(seq, 0 if latest is None else latest))
-        return _parted(self._errors[place - 1]) if place else None
+        """Return the last error before event `seq`, or before the error `latest` of that event."""
+        place = bisect_left(self._errors, _error_key(seq, 0 if latest is None else latest))
+        return _split_error_key(self._errors[place - 1]) if place else None
 
     def has_error(self, begin: int, end: int) -> bool:
-        """Whether there is an error at an event numbered `begin` or more, and below `end`."""
-        place = bisect_left(self._errors, _error(begin, 0))
-        return place < len(self._errors) and self._errors[place] < _error(end, 0)
+        """Return True if an event from `begin` up to, but not including, `end` has an error."""
+        place = bisect_left(self._errors, _error_key(begin, 0))
+        return place < len(self._errors) and self._errors[place] < _error_key(end, 0)
 
-    def _take(self, flaw: StoredDiagnostic) -> None:
+    def _add(self, flaw: StoredDiagnostic) -> None:
         if flaw.severity == "note" or self._is_elsewhere(flaw):
             return
         seq = self._watched.timeline.seq_of_diagnostic(self._table.id, flaw.event_id, flaw.ts_ns)
         if flaw.severity == "error":
-            insort(self._errors, _error(seq, flaw.id))
+            insort(self._errors, _error_key(seq, flaw.id))
         else:
             insort(self.warnings, seq)
 
     def _is_elsewhere(self, flaw: StoredDiagnostic) -> bool:
-        """Whether it is on a stream of another table; what belongs to none is told at each."""
+        """Return True if it belongs to another table. Diagnostics of no table are shown at each."""
         stream, table = flaw.stream, self._table
         return stream.protocol is not None and (stream.server, stream.protocol) != (
             table.server,
@@ -88,7 +88,7 @@ class Marks:
         rows = self._watched.timeline.connection.execute(
             "SELECT g.id, (SELECT e.seq FROM events AS e WHERE e.game_id = g.id ORDER BY e.id LIMIT 1)"
             " FROM games AS g WHERE g.table_id = ? AND g.id > ? ORDER BY g.id LIMIT ?",
-            (self._table.id, self._latest_game, _PIECE),
+            (self._table.id, self._latest_game, _BATCH),
         ).fetchall()
         for game, seq in rows:
             if seq is None:
@@ -96,18 +96,18 @@ class Marks:
                 return False
             self._latest_game = game
             insort(self.games, seq)
-        return len(rows) == _PIECE
+        return len(rows) == _BATCH
 
 
 def any_between(numbers: array[int], begin: int, end: int) -> bool:
-    """Whether one of these ascending numbers is `begin` or more, and below `end`."""
+    """Return True if one of the ascending numbers is at least `begin` and below `end`."""
     place = bisect_left(numbers, begin)
     return place < len(numbers) and numbers[place] < end
 
 
-def _error(seq: int, number: int) -> int:
+def _error_key(seq: int, number: int) -> int:
     return seq << _ID_BITS | min(number, _ID)
 
 
-def _parted(error: int) -> tuple[int, int]:
+def _split_error_key(error: int) -> tuple[int, int]:
     return error >> _ID_BITS, error & _ID

@@ -1,4 +1,4 @@
-"""Where one is in a session, and how one moves: the part of `kiebitz watch` that knows no terminal."""
+"""Playback position and navigation: the part of `kiebitz watch` that knows no terminal."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import RenderableType
-from kiebitz.cli.tui.lists import EventRows, FlawRows, MessageRows, Names, StreamRows
+from kiebitz.cli.tui.lists import ClientNames, DiagnosticRows, EventRows, MessageRows, StreamRows
 from kiebitz.cli.tui.marks import Marks
-from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.read.message_queries import diagnostics_numbered
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_BEFORE_ALL = -1
+_BEFORE_FIRST = -1
 
 _SEARCH_S = 0.008
-"""So long it is searched at a time; then the keys have their turn."""
+"""Time in seconds to search before keys are handled."""
 
 
-class Viewer:
-    """A table of a session, the place in its course, and what is listed beside it.
+class Navigator:
+    """The current table of a session, the position in its events, and the lists of the panes.
 
-    One that `follows` is always at the end; one that `plays` goes on by itself. `notice` is a sentence about
-    what was just done. Everything raises sqlite3.Error where the database cannot be read now.
+    If it `follows`, the position stays at the last event; if it `plays`, it advances with time. `notice` is a
+    sentence about the last action. All methods raise sqlite3.Error if the database cannot be read.
     """
 
-    def __init__(self, watched: Watched, pace: Pace, has_letters: bool = True) -> None:
+    def __init__(self, watched: Watched, pace: PlaybackSpeed, has_letters: bool = True) -> None:
         self.watched = watched
         self.pace = pace
         self.follows = watched.is_live
         self.plays = False
         self.steps = False
-        """Whether the key that plays takes one step."""
+        """True if the play key advances by one event."""
         self.notice = ""
         self.side_by_side = False
-        """Whether all tables are looked at: then one moves through the events of all of them."""
+        """True if all tables are shown; then steps go through the events of all of them."""
         self.table: TableInfo | None = None
         self._has_letters = has_letters
         self._error: tuple[int, int] | None = None
-        """The error one was led to: the number of its event, and its own."""
-        self._names = Names(watched)
+        """The error last moved to: the number of its event and of its diagnostic."""
+        self._names = ClientNames(watched)
         self._courses: dict[int, Course] = {}
         self._marks: dict[int, Marks] = {}
         self._message: int | None = None
         self._moment: int | None = None
-        """The last event of the session that is shown, by its id; None if it is the last there is."""
+        """Id of the last event shown, of any table; None if it is the latest."""
         self.tables = watched.tables()
         self._choose(self._first_table())
 
     def _first_table(self) -> TableInfo | None:
-        """The table of the game that was asked for, or the one at which most has happened."""
+        """Return the table of the requested game, or the one with the most events."""
         timeline = self.watched.timeline
         game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
         if game is not None:
             return timeline.table(game.table_id)
         return max(self.tables, key=lambda table: timeline.last_seq(table.id), default=None)
 
-    # What is shown.
+    # Display.
 
     @property
     def has_several_games(self) -> bool:
-        """Whether games are played at several tables."""
+        """True if games are played at several tables."""
         if self.watched.game_id is not None or len(self.tables) < 2:
             return False
         (count,) = self.watched.timeline.connection.execute(
@@ -77,31 +77,31 @@ class Viewer:
 
     @property
     def course(self) -> Course | None:
-        """That of the table one looks at; None as long as there is no table."""
+        """The event cursor of the current table; None without a table."""
         return self._course(self.table) if self.table is not None else None
 
     @property
     def marks(self) -> Marks:
-        """Those of the table."""
+        """The marks of the current table."""
         assert self.table is not None
         return self._marks[self.table.id]
 
     @property
     def event(self) -> Event | None:
-        """The event one is at."""
+        """The current event."""
         return self.course.event(self.course.place) if self.course is not None else None
 
     def picture(self, table: TableInfo | None = None) -> RenderableType | None:
-        """The table one looks at, or another one at the same moment, as it was then."""
+        """Return the picture of the current table, or of another one at the same time."""
         if self.table is None:
             return None
         course = self._course(table or self.table)
-        self._go_along(course)
+        self._sync_cursor(course)
         onlooker = self.watched.onlooker
         return onlooker.picture(course.table_id, course.state(), course.recent(RECENT), self.watched.game_id)
 
     def svg(self) -> bytes:
-        """The same picture as SVG."""
+        """Return the picture of the current table as SVG."""
         assert self.course is not None
         course = self.course
         return self.watched.onlooker.svg(
@@ -109,22 +109,22 @@ class Viewer:
         )
 
     def line(self) -> str:
-        """The event one is at, on one line."""
+        """Return the current event on one line."""
         return self.watched.onlooker.line(self.event) if self.event is not None else ""
 
     def place_of(self, table: TableInfo) -> int:
-        """The place in a table's course at this moment."""
+        """Return the position among a table's events at the current time."""
         course = self._course(table)
-        self._go_along(course)
+        self._sync_cursor(course)
         return course.place
 
     def latest(self, table: TableInfo) -> str:
-        """The last event of a table by now, in a sentence."""
+        """Return the last event of a table at the current time, as a sentence."""
         event = self._course(table).event(self._course(table).place)
         return self.watched.onlooker.sentence(event) if event is not None else "nothing has happened yet"
 
     def message_id(self) -> int | None:
-        """The message that was opened, or else the first that told of the event one is at."""
+        """Return the opened message, or the first message that reports the current event."""
         if self._message is not None:
             return self._message
         event = self.event
@@ -137,27 +137,27 @@ class Viewer:
         return next((number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None)
 
     def message_of(self, pane: str | None, place: int) -> int | None:
-        """The message that a row of a pane is about."""
+        """Return the message of a row of a pane."""
         if pane == "messages" and place >= 0:
             return self.messages.search.found[place]
-        if pane == "flaws":
-            flaws = diagnostics_numbered(self.watched.timeline, [self.flaws.search.found[place]])
-            return next((flaw.message_id for flaw in flaws), None)
+        if pane == "diagnostics":
+            diagnostics = diagnostics_numbered(self.watched.timeline, [self.diagnostics.search.found[place]])
+            return next((flaw.message_id for flaw in diagnostics), None)
         return None
 
-    # Moving.
+    # Navigation.
 
     def step(self, by: int) -> None:
-        """So many events further on, or back; then it neither follows nor plays."""
+        """Move by a number of events, and pause."""
         course = self.course
         if course is not None and self.side_by_side:
             for _ in range(abs(by)):
                 self._step_anywhere(by > 0)
         elif course is not None:
-            self.be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
+            self.move_to(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
 
-    def be_at(self, place: int) -> None:
-        """At a place; then it neither follows nor plays."""
+    def move_to(self, place: int) -> None:
+        """Move to a position of the current table, and pause."""
         course = self.course
         if course is None:
             return
@@ -169,24 +169,24 @@ class Viewer:
         self._message = self._error = None
 
     def begin(self) -> None:
-        """At the first event; of all tables, where they are side by side."""
-        self.be_at(0)
+        """Move to the first event; of all tables if they are side by side."""
+        self.move_to(0)
         if self.side_by_side:
             first = [event.id for course in self._all() if (event := course.event(0)) is not None]
             self._moment = min(first, default=0)
 
     def end(self) -> None:
-        """At the last event; what comes is followed."""
+        """Move to the last event, and follow a live session."""
         course = self.course
         if course is not None:
-            self.be_at(len(course) - 1)
+            self.move_to(len(course) - 1)
             if self.side_by_side or self.watched.is_live:
                 self._moment = None
             self.follows = self.watched.is_live
             self.notice = "" if self.follows or not self.watched.ending else self.watched.ending
 
     def game(self, by: int) -> None:
-        """At the beginning of the next game or, with -1, of this one or the one before."""
+        """Move to the beginning of the next game or, with -1, of this or the previous one."""
         course = self.course
         if course is None:
             return
@@ -202,14 +202,14 @@ class Viewer:
             self.notice = "that was the last game" if by > 0 else "that was the first game"
 
     def error(self, by: int) -> int | None:
-        """At the next error, or with -1 at the one before; gives the number of its diagnostic."""
+        """Move to the next error or, with -1, to the previous one; return the number of its diagnostic."""
         course = self.course
         if course is None:
             return None
         seq, latest = self._error if self._error is not None else (course.seq, None)
         if latest is None and by > 0 and course.place <= 0:
-            # Whoever is at the beginning wants the first, also one that came before any event.
-            seq = _BEFORE_ALL
+            # From the beginning, an error before the first event is found, too.
+            seq = _BEFORE_FIRST
         find = self.marks.error_after if by > 0 else self.marks.error_before
         found = find(seq, latest)
         if found is None:
@@ -220,14 +220,14 @@ class Viewer:
         at, number = found
         self._go_to(at)
         self._error = found
-        flaws = diagnostics_numbered(self.watched.timeline, [number])
-        for flaw in flaws:
+        diagnostics = diagnostics_numbered(self.watched.timeline, [number])
+        for flaw in diagnostics:
             self._message = flaw.message_id
             self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"
         return number
 
     def open_message(self, number: int) -> None:
-        """Open a message, and be at the event that it tells of."""
+        """Open a message, and move to the event that it reports."""
         rows = self.watched.timeline.connection.execute(
             "SELECT e.table_id, e.seq FROM messages AS m JOIN events AS e ON e.id = m.event_id"
             " WHERE m.id = ?",
@@ -239,7 +239,7 @@ class Viewer:
         self._message = number
 
     def toggle(self) -> None:
-        """Play, or pause."""
+        """Play or pause."""
         course = self.course
         if course is None:
             return
@@ -252,12 +252,12 @@ class Viewer:
             self.follows = True
         else:
             if course.is_at_end:
-                self.be_at(0)
+                self.move_to(0)
             self.plays = True
         self.notice = ""
 
     def due_s(self) -> float | None:
-        """In how many seconds the next event is shown; None where nothing plays."""
+        """Return the time in seconds until the next event is shown; None if nothing plays."""
         course = self.course
         if not self.plays or course is None:
             return None
@@ -270,24 +270,24 @@ class Viewer:
         if this is None:
             return 0.0
         gap = (following.ts_ns - this.ts_ns) / 1e9
-        self.notice = f"{gap:.0f} s of silence, shortened" if self.pace.is_shortened(gap) else ""
+        self.notice = f"{gap:.0f} s pause, shortened" if self.pace.is_shortened(gap) else ""
         return self.pace.wait_s(gap)
 
-    def play_on(self) -> None:
-        """Show the next event of what plays."""
+    def play_next(self) -> None:
+        """Advance by one event during playback."""
         course = self.course
         if self.plays and course is not None:
             self.step(1)
             self.plays = True
 
     def _next_event(self) -> Event | None:
-        """The event that comes next: at this table, or at any of them."""
+        """Return the next event of the current table, or of all tables if they are side by side."""
         courses = self._all() if self.side_by_side else filter(None, [self.course])
         coming = [event for course in courses if (event := course.event(course.place + 1)) is not None]
         return min(coming, key=lambda event: event.id, default=None)
 
     def _step_anywhere(self, forwards: bool) -> None:
-        """The next event of any table, or the one before the last."""
+        """Move by one event of any table."""
         courses = self._all()
         if forwards:
             found = self._next_event()
@@ -305,43 +305,43 @@ class Viewer:
         self.notice = ""
 
     def _all(self) -> list[Course]:
-        """The courses of all tables, at this moment."""
+        """Return the event cursors of all tables, moved to the current time."""
         courses = [self._course(table) for table in self.tables]
         for course in courses:
-            self._go_along(course)
+            self._sync_cursor(course)
         return courses
 
     def _course_of(self, table_id: int) -> Course:
         return self._course(self.watched.timeline.table(table_id))
 
-    # Looking otherwise.
+    # Selection.
 
-    def look_at(self, table: TableInfo) -> None:
-        """Look at another table at the same moment."""
-        self._go_along(self._course(table))
+    def switch_table(self, table: TableInfo) -> None:
+        """Switch to another table at the same time."""
+        self._sync_cursor(self._course(table))
         self._choose(table)
 
-    def look_over(self, player: str | None) -> None:
-        """Look over another shoulder, at the same moment."""
+    def switch_viewer(self, player: str | None) -> None:
+        """Switch to another player's view at the same time."""
         self.watched.look_over(player)
-        # It may tell of something that this player does not know.
+        # The notice may name something that this player does not know.
         self.notice = ""
         self.tables = self.watched.tables()
-        self._begin_anew()
+        self._reset()
 
-    def want(self, wanted: Filter | None) -> None:
-        """Show what meets another filter, at the same moment."""
+    def set_filter(self, wanted: Filter | None) -> None:
+        """Apply another filter."""
         self.watched.wanted = wanted
-        self._begin_anew()
+        self._reset()
 
     def tick(self) -> bool:
-        """Look what has come; whether anything has."""
+        """Read new events; return True if there are any."""
         path = self.watched.session.path
         has_come = self.watched.look()
         if self.watched.session.path != path:
             self.notice = f"the recording continues in {self.watched.session.path}"
             self.tables = self.watched.tables()
-            self._begin_anew()
+            self._reset()
             return True
         if has_come:
             self._grow()
@@ -349,7 +349,7 @@ class Viewer:
 
     @property
     def is_searching(self) -> bool:
-        """Whether something is still looked for."""
+        """True if the lists are still being searched."""
         return self._is_searching
 
     def _grow(self) -> None:
@@ -363,7 +363,7 @@ class Viewer:
         self.search(_SEARCH_S)
 
     def search(self, seconds: float) -> None:
-        """Look on for about so long for what the lists want."""
+        """Continue the searches of the lists for about `seconds`."""
         seconds /= len(self.tables) + 3
         self._is_searching = False
         for table in self.tables:
@@ -377,9 +377,9 @@ class Viewer:
         self._names.learn()
         timeline = self.watched.timeline
         self._is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
-        self._is_searching |= self.flaws.search.go_on(timeline.last_id("diagnostics"), seconds)
+        self._is_searching |= self.diagnostics.search.go_on(timeline.last_id("diagnostics"), seconds)
 
-    # The way there.
+    # Private helpers.
 
     def _choose(self, table: TableInfo | None) -> None:
         if table == self.table and self._courses:
@@ -388,7 +388,7 @@ class Viewer:
         self._message = self._error = None
         of = table if len(self.tables) > 1 else None
         self.messages = MessageRows(self.watched, self.watched.messages(of), self._names, self._has_letters)
-        self.flaws = FlawRows(self.watched, self.watched.diagnostics(of), self._names)
+        self.diagnostics = DiagnosticRows(self.watched, self.watched.diagnostics(of), self._names)
         self.streams = StreamRows(self.watched, self._names)
         self._is_searching = True
         if table is not None:
@@ -406,8 +406,8 @@ class Viewer:
                 self._moment = event.id if event is not None else 0
         return course
 
-    def _go_along(self, course: Course) -> None:
-        """Bring a table's course to this moment."""
+    def _sync_cursor(self, course: Course) -> None:
+        """Move the event cursor of a table to the current time."""
         if self.table is not None and course is self._courses.get(self.table.id) and not self.side_by_side:
             return
         if self._moment is None:
@@ -415,14 +415,14 @@ class Viewer:
         else:
             course.go_upto(self.watched.timeline.seq_upto(course.table_id, self._moment))
 
-    def _begin_anew(self) -> None:
-        """What may be seen has changed: look for it from the beginning, and be where one was."""
+    def _reset(self) -> None:
+        """Search again after the viewer or the filter has changed, and keep the position."""
         course = self.course
         seq = course.seq if course is not None else None
         table = self.table
         self._courses.clear()
         self._marks.clear()
-        self._names = Names(self.watched)
+        self._names = ClientNames(self.watched)
         self.table = None
         self._choose(table if table in self.tables else self._first_table())
         if seq is not None and self.course is not None and self.table == table and not self.follows:
@@ -432,4 +432,4 @@ class Viewer:
         course = self.course
         assert course is not None
         course.go_to(seq)
-        self.be_at(course.place)
+        self.move_to(course.place)

@@ -11,22 +11,22 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from kiebitz.cli.terminal.screen import RenderableType, Style
-from kiebitz.cli.tui.strip_rendering import console_of, drawn
+from kiebitz.cli.tui.strip_rendering import render_strips, strip_console
 
 _TITLE_ROWS = 4
-"""Rows that a drawing believes to be taken by what stands around it, more than are here."""
+"""Rows that a text renderer reserves around a picture and that are free here."""
 
 Draw = Callable[[], RenderableType | None]
 
 
 class Picture(Widget):
-    """Shows what `draw` gives, as large as there is room; `chosen` marks its title.
+    """The result of `draw`, as large as possible; `chosen` highlights its title.
 
-    What was drawn last stays where `draw` raises sqlite3.Error.
+    If `draw` raises sqlite3.Error, the last picture stays.
     """
 
     class Opened(Message):
-        """Somebody clicked on it."""
+        """The picture was clicked."""
 
         def __init__(self, picture: Picture) -> None:
             super().__init__()
@@ -41,18 +41,18 @@ class Picture(Widget):
         self._last: list[Strip] = []
 
     def renew(self) -> None:
-        """Draw anew."""
+        """Draw again."""
         self._seen = None
         self.refresh()
 
     def scroll_lines(self, by: int) -> None:
-        """Show what is further down, or up."""
+        """Scroll by a number of lines."""
         self._top = max(0, min(self._top + by, len(self._lines()) - self.size.height))
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         lines = self._lines()
-        # The title stays.
+        # The title does not scroll.
         at = y if y == 0 else y + max(0, min(self._top, len(lines) - self.size.height))
         strip = lines[at] if at < len(lines) else Strip.blank(self.size.width)
         return strip.apply_style(Style(reverse=True)) if self.chosen and y == 0 else strip
@@ -63,13 +63,13 @@ class Picture(Widget):
             try:
                 renderable = self._draw()
             except sqlite3.Error:
-                # Somebody says so elsewhere. The last picture is better than none.
+                # The status line shows the error. The last picture is better than none.
                 self._seen = self._last
                 return self._seen
             self._seen = []
             if renderable is not None and width > 0:
-                console = console_of(self.app.console, width, height + _TITLE_ROWS)
-                self._seen = self._last = drawn(renderable, console, width)
+                console = strip_console(self.app.console, width, height + _TITLE_ROWS)
+                self._seen = self._last = render_strips(renderable, console, width)
         return self._seen
 
     def on_resize(self) -> None:

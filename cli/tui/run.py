@@ -1,4 +1,4 @@
-"""Runs the application on the terminal, and leaves that as it was."""
+"""Start of the application on the terminal, and the output after it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import click
 
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
-from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line, warn
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
-    from kiebitz.cli.tui.navigation import Viewer
+    from kiebitz.cli.tui.navigation import Navigator
     from kiebitz.dissectors.filters import Filter
 
 
-RECORDER_SAYS = "KIEBITZ_RECORDER_SAYS"
-"""The variable in which one process of ours tells another where it says what it has to say: a descriptor."""
+RECORDER_OUTPUT = "KIEBITZ_RECORDER_SAYS"
+"""Environment variable with the descriptor to which the recording process writes its output."""
 
 
 _NOT_FOR_TEXTUAL = ("COLUMNS", "LINES", "TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM")
-"""Variables that Textual uses unchecked: the terminal's size, a module to load, a key of rich's table."""
+"""Variables that Textual uses unchecked: terminal size, a module to load, a key of rich's table."""
 
 
 def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
-    """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead.
+    """Raise UsageError unless there is a terminal for output and keys; `instead` is the advice in it.
 
-    Where stdin is a pipe, keys may be read from the terminal that the process belongs to.
+    If stdin is a pipe, keys may be read from the controlling terminal.
     """
     # Textual writes to stderr.
     if not (
@@ -47,45 +47,51 @@ def _has_tty() -> bool:
     return True
 
 
-def viewer_of(
+def create_navigator(
     timeline: Timeline,
     path: str,
     player: str | None,
     wanted: Filter | None,
     game: int | None,
-    pace: Pace,
+    pace: PlaybackSpeed,
     between: tuple[int, int] | None = None,
-) -> Viewer:
-    """A viewer of a session in the file at `path`; of a capture it is what was read from it.
+) -> Navigator:
+    """Return the navigator of a session in the file at `path`, or of a capture read from it.
 
-    `game` is a number in the session. `between` are the first and the last event, by their ids, if only those
-    are to be seen.
+    Args:
+        timeline: The session.
+        path: Its database, or the capture.
+        player: Whose view is shown; None for everything.
+        wanted: A display filter.
+        game: Number of a game in the session.
+        pace: The playback speed.
+        between: Ids of the first and the last event to show.
     """
     for name in _NOT_FOR_TEXTUAL:
         os.environ.pop(name, None)
     from kiebitz.cli.spectator.followed_session import Watched
-    from kiebitz.cli.tui.navigation import Viewer
+    from kiebitz.cli.tui.navigation import Navigator
     from kiebitz.cli.tui.strip_rendering import has_letters
 
     game_id = timeline.numbers.row_id_if_any("games", game)
     watched = Watched(timeline, path if is_database(path) else None, player, wanted, game_id, between)
-    return Viewer(watched, pace, has_letters("←→"))
+    return Navigator(watched, pace, has_letters("←→"))
 
 
-def run(viewer: Viewer) -> int:
-    """Show it until somebody quits; the exit status. What a recorder says meanwhile is shown, too."""
+def run(viewer: Navigator) -> int:
+    """Run the application until the user quits, and return the exit status."""
     from kiebitz.cli.tui.app import WatchApp
-    from kiebitz.cli.tui.log_tail import Said
+    from kiebitz.cli.tui.log_tail import LogTail
     from kiebitz.services.alteration.control_client import ControlClient
 
     watched = viewer.watched
     hands = ControlClient(lambda: watched.place) if watched.is_live else None
-    descriptor = os.environ.get(RECORDER_SAYS, "")
-    said = Said(int(descriptor)) if descriptor.isdecimal() else None
+    descriptor = os.environ.get(RECORDER_OUTPUT, "")
+    said = LogTail(int(descriptor)) if descriptor.isdecimal() else None
     app = WatchApp(viewer, said, hands)
     status = app.run()
-    if said is not None and said.is_left_alone:
-        warn("the program that records is gone; what it said:")
+    if said is not None and said.is_orphaned:
+        warn("the recording process is gone; its output:")
         while said.read():
             pass
         for line in said.lines:

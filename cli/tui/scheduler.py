@@ -1,6 +1,6 @@
-"""As time goes by: what is recorded is followed, what is looked for is searched, what plays goes on.
+"""Periodic tasks of the application: following the recording, searching, playback.
 
-All of it takes turns with the keys, a few milliseconds at a time.
+Each takes a few milliseconds at a time, so that keys are handled in between.
 """
 
 from __future__ import annotations
@@ -18,56 +18,56 @@ from textual.timer import Timer
 
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.keyboard import has_keyboard
-from kiebitz.cli.tui.log_tail import Said
-from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.navigation import Navigator
 
-_LOOK_S = 0.04
-"""How often is looked whether anything has come: less than 50 ms after a commit, for 1 % of a core."""
+_POLL_S = 0.04
+"""Interval in seconds between two looks for new events: under 50 ms after a commit, for 1 % of a core."""
 
-_SHOW_S = 0.035
-"""What comes more quickly than this is shown at once: each picture takes up to half of it to draw."""
+_MIN_UPDATE_S = 0.035
+"""Minimum interval in seconds between two updates; drawing takes up to half of it."""
 
-_GLANCE_S = 0.25
-"""How often it is looked where nothing is recorded."""
+_IDLE_POLL_S = 0.25
+"""Interval in seconds between two looks if nothing is recorded."""
 
 
-_HEAR_S = 1.0
-"""How often is looked whether the terminal is still there."""
+_HANGUP_CHECK_S = 1.0
+"""Interval in seconds between two checks that the terminal exists."""
 
 _SEARCH_S = 0.01
 _SHOW_FOUND_S = 0.25
-"""So long is searched before the keys have their turn, and so often is shown what was found."""
+"""Time in seconds to search before keys are handled, and between two updates with the results."""
 
-_LEAST_S = 0.01
-"""So long an event is shown at least while it plays."""
+_MIN_EVENT_S = 0.01
+"""Minimum time in seconds to show an event during playback."""
 
 
-class Sight(Protocol):
-    """What is seen, and shown again when something has changed."""
+class Display(Protocol):
+    """The display, as the scheduler needs it."""
 
-    def told(self) -> AbstractContextManager[None]:
-        """Tells of a database that cannot be read now."""
+    def reporting_errors(self) -> AbstractContextManager[None]:
+        """Show an sqlite3.Error of the block, and continue."""
 
     def show(self) -> None:
-        """Show where one is now."""
+        """Show the current position."""
 
-    def show_what_came(self) -> None:
-        """Show what was recorded since the last time."""
+    def show_new_events(self) -> None:
+        """Show new events."""
 
     def show_status(self) -> None:
-        """Say how it goes."""
+        """Update the status line."""
 
-    def show_said(self) -> None:
-        """The program that records has said something more."""
+    def show_recorder_output(self) -> None:
+        """Show new output of the recording process."""
 
     def tick(self) -> None:
-        """Show what goes on with time alone."""
+        """Update what changes with time alone."""
 
 
-class Passing:
-    """What the application does by itself; `said` is what the program says that records."""
+class Scheduler:
+    """The application's periodic tasks; `said` is the output of the recording process."""
 
-    def __init__(self, app: App[Any], sight: Sight, viewer: Viewer, said: Said | None) -> None:
+    def __init__(self, app: App[Any], sight: Display, viewer: Navigator, said: LogTail | None) -> None:
         self._app = app
         self._sight = sight
         self._viewer = viewer
@@ -84,8 +84,8 @@ class Passing:
             self._keyboard.register(0, 0)
 
     async def follow(self) -> None:
-        """Look again and again; where nothing is recorded, only whether what failed can be read now."""
-        # When it ends, there is nothing any more in which something could be shown.
+        """Poll for new events and output until the application ends."""
+        # When the application ends, its widgets are gone.
         with suppress(NoMatches):
             while True:
                 if self._has_hung_up():
@@ -93,49 +93,49 @@ class Passing:
                 self._look()
                 self._sight.tick()
                 is_live = self._viewer.watched.is_live or self._said is not None
-                await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
+                await asyncio.sleep(_POLL_S if is_live else _IDLE_POLL_S)
 
     def play(self) -> None:
-        """Show the next event when it is due."""
+        """Schedule the next event of the playback."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        with self._sight.told():
+        with self._sight.reporting_errors():
             due_s = self._viewer.due_s()
             if due_s is not None:
-                # One that is to ring once, and is late, is left out by Textual.
-                self._timer = self._app.set_interval(max(due_s, _LEAST_S), self._play_on)
+                # Textual skips a one-shot timer that is late; an interval timer is not skipped.
+                self._timer = self._app.set_interval(max(due_s, _MIN_EVENT_S), self._play_next)
 
-    def _play_on(self) -> None:
-        with self._sight.told():
-            self._viewer.play_on()
+    def _play_next(self) -> None:
+        with self._sight.reporting_errors():
+            self._viewer.play_next()
         self.play()
         self._sight.show()
 
     def _has_hung_up(self) -> bool:
-        """Whether the terminal is gone. Who does not belong to it is told by no signal, and would read on."""
+        """Return True if the terminal is gone. A process outside its session gets no SIGHUP."""
         now = time.monotonic()
-        if self._keyboard is None or now - self._heard_s < _HEAR_S:
+        if self._keyboard is None or now - self._heard_s < _HANGUP_CHECK_S:
             return False
         self._heard_s = now
         return any(event & select.POLLHUP for _, event in self._keyboard.poll(0))
 
     def _look(self) -> None:
-        with self._sight.told():
+        with self._sight.reporting_errors():
             self._has_come |= self._viewer.tick()
             now = time.monotonic()
             if not self._has_come:
                 self._show_changed_status()
-            elif now - self._shown_s >= _SHOW_S:
+            elif now - self._shown_s >= _MIN_UPDATE_S:
                 self._has_come = False
                 self._shown_s = now
-                self._sight.show_what_came()
+                self._sight.show_new_events()
         if self._viewer.is_searching and not self._searches:
             self._app.run_worker(self._search())
         if self._said is not None and self._said.read():
-            self._sight.show_said()
-        if self._said is not None and self._said.is_left_alone:
-            # The shell has the terminal again, and would read every other key.
+            self._sight.show_recorder_output()
+        if self._said is not None and self._said.is_orphaned:
+            # The shell reads from the terminal again, and would take every other key.
             self._app.exit(FAILED)
 
     def _show_changed_status(self) -> None:
@@ -146,12 +146,12 @@ class Passing:
             self._sight.show_status()
 
     async def _search(self) -> None:
-        """Look for what the lists want, a little at a time: a key that is pressed meanwhile comes first."""
+        """Search in short steps, so that keys are handled in between."""
         self._searches = True
         shown_s = time.monotonic()
         with suppress(NoMatches):
             while self._viewer.is_searching:
-                with self._sight.told():
+                with self._sight.reporting_errors():
                     self._viewer.search(_SEARCH_S)
                 if time.monotonic() - shown_s > _SHOW_FOUND_S:
                     self._sight.show()

@@ -1,4 +1,4 @@
-"""Several tables side by side, each in a small picture, with its last event below."""
+"""Several tables side by side, each as a small picture with its last event below."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from textual.containers import Grid
 from textual.strip import Strip
 
 from kiebitz.cli.terminal.screen import RenderableType, Text
-from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.navigation import Navigator
 from kiebitz.cli.tui.picture import Picture
-from kiebitz.cli.tui.strip_rendering import strip_of
+from kiebitz.cli.tui.strip_rendering import line_strip
 from kiebitz.dissectors.model import TableInfo
 
 _WIDTH, _HEIGHT = 38, 9
-"""A picture gets so many columns and rows at least, where that is possible."""
+"""Preferred minimum size of a picture, in columns and rows."""
 
-_LOWEST = 4
-"""In fewer rows there is nothing to be seen of a table."""
+_MIN_HEIGHT = 4
+"""Minimum height of a picture, in rows, at which a table is recognizable."""
 
 _GUTTER = 2
 
 
-class _Small(Picture):
-    """A table's picture; `table` may be another one when one looks at others."""
+class _TablePicture(Picture):
+    """The picture of a table; `table` is replaced when the list scrolls."""
 
-    def __init__(self, viewer: Viewer, table: TableInfo) -> None:
+    def __init__(self, viewer: Navigator, table: TableInfo) -> None:
         super().__init__(self._small)
         self.viewer = viewer
         self.table = table
         self.drawn = -1
-        """The place that was drawn last."""
+        """The position that was drawn last."""
         self._latest = ""
 
     def _small(self) -> RenderableType | None:
@@ -42,17 +42,17 @@ class _Small(Picture):
     def render_line(self, y: int) -> Strip:
         if y < self.size.height - 1:
             return super().render_line(y)
-        return strip_of(Text(self._latest, "bold"), self.app.console, self.size.width)
+        return line_strip(Text(self._latest, "bold"), self.app.console, self.size.width)
 
 
 class SmallTables(Grid):
-    """The tables of a viewer, as many as there is room for; one is chosen."""
+    """As many tables as fit, one of them selected."""
 
     DEFAULT_CSS = """
     SmallTables { grid-gutter: 0 2; background: ansi_default; }
     """
 
-    def __init__(self, viewer: Viewer, *, id: str) -> None:
+    def __init__(self, viewer: Navigator, *, id: str) -> None:
         super().__init__(id=id)
         self._viewer = viewer
         self._place = 0
@@ -60,26 +60,26 @@ class SmallTables(Grid):
 
     @property
     def table(self) -> TableInfo | None:
-        """The table that is chosen."""
+        """The selected table."""
         tables = self._viewer.tables
         return tables[self._place] if self._place < len(tables) else None
 
     def where(self) -> str:
-        """Which table of how many is chosen."""
+        """Return the number of the selected table and the number of tables."""
         return f"table {self._place + 1} of {len(self._viewer.tables)}"
 
     def table_of(self, picture: Picture) -> TableInfo | None:
-        """The table of a picture."""
-        return picture.table if isinstance(picture, _Small) else None
+        """Return the table of a picture."""
+        return picture.table if isinstance(picture, _TablePicture) else None
 
     def on_mount(self) -> None:
-        self.update_timeline()
+        self.refresh_tables()
 
     def on_resize(self) -> None:
-        self.update_timeline()
+        self.refresh_tables()
 
-    def update_timeline(self) -> None:
-        """Show the tables that there are now, or those around the one that is chosen."""
+    def refresh_tables(self) -> None:
+        """Show the current tables, or those around the selected one."""
         tables = self._viewer.tables
         columns, rows = _grid(len(tables), self.size.width, self.size.height)
         room = columns * rows
@@ -89,45 +89,45 @@ class SmallTables(Grid):
         for small, table in zip(shown, seen, strict=False):
             small.table = table
         for table in seen[len(shown) :]:
-            self.mount(_Small(self._viewer, table))
+            self.mount(_TablePicture(self._viewer, table))
         for small in shown[len(seen) :]:
             small.remove()
         self.styles.grid_size_columns = columns
         self.styles.grid_size_rows = rows
-        # A row between them, as soon as there is one to spare.
+        # A row between them if there is one to spare.
         self.styles.grid_gutter_horizontal = int(self.size.height // rows > _HEIGHT)
         self.renew()
 
     @property
-    def lacks_some(self) -> bool:
-        """Whether there are tables that are not shown."""
+    def has_hidden_tables(self) -> bool:
+        """True if some tables are not shown."""
         return len(self._shown()) < len(self._viewer.tables)
 
     def move(self, by: int) -> None:
-        """Choose another table."""
+        """Move the selection."""
         self._place = max(0, min(self._place + by, len(self._viewer.tables) - 1))
-        self.update_timeline()
+        self.refresh_tables()
 
     def renew(self) -> None:
-        """Draw all anew."""
+        """Draw all pictures again."""
         for small in self._shown():
             small.chosen = small.table == self.table
             small.renew()
 
-    def renew_moved(self) -> None:
-        """Draw those anew at whose table another event is the last one now."""
+    def renew_changed(self) -> None:
+        """Draw the tables again that have moved to another event."""
         for small in self._shown():
             if small.drawn != self._viewer.place_of(small.table):
                 small.renew()
 
-    def _shown(self) -> list[_Small]:
-        return list(self.query(_Small))
+    def _shown(self) -> list[_TablePicture]:
+        return list(self.query(_TablePicture))
 
 
 def _grid(tables: int, width: int, height: int) -> tuple[int, int]:
-    """Columns and rows for so many tables: few columns, as long as none becomes too low."""
+    """Return columns and rows for a number of tables: as few columns as the minimum height allows."""
     tables = max(tables, 1)
     most = max((width + _GUTTER) // (_WIDTH + _GUTTER), 1)
     columns = next((few for few in range(1, most + 1) if height // math.ceil(tables / few) >= _HEIGHT), most)
-    rows = min(math.ceil(tables / columns), max(height // _LOWEST, 1))
+    rows = min(math.ceil(tables / columns), max(height // _MIN_HEIGHT, 1))
     return columns, max(rows, 1)

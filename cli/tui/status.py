@@ -1,4 +1,4 @@
-"""The line that says how it goes, and the one above a pane that says which one it is."""
+"""The status line, and the title of a pane."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import suppress
 
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
-from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.navigation import Navigator
 
-_ROWS = 4
-"""A sentence that is longer takes so many rows at the most."""
+_MAX_ROWS = 4
+"""Maximum height of the status, in rows."""
 
-_TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
+_TITLES = {"message": "one message", "said": "recorder"}
 
 
-def status(viewer: Viewer, where: str | None, width: int) -> Text:
-    """How it goes; `where` says which table of several is chosen. In lines as wide as the terminal."""
+def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
+    """Return the status in lines of a width; `where` names the selected one of several tables."""
     course = viewer.course
     watched = viewer.watched
     if viewer.follows:
@@ -38,17 +38,17 @@ def status(viewer: Viewer, where: str | None, width: int) -> Text:
     notice = watched.trouble or viewer.notice or watched.ending or ""
     lines = [Text("  ".join(filter(None, (*facts, notice))), "reverse")]
     if lines[0].cell_len > width:
-        # A sentence that is cut says nothing.
+        # Wrap instead of cutting a sentence.
         lines = [line for part in ("  ".join(facts), notice) for line in _wrapped(part, width)]
     for line in lines:
         line.pad_right(max(width - line.cell_len, 0))
-    return LINE_BREAK.join(lines[:_ROWS])
+    return LINE_BREAK.join(lines[:_MAX_ROWS])
 
 
-def _position(viewer: Viewer, course: Course) -> str:
+def _position(viewer: Navigator, course: Course) -> str:
     """Return the current position by the event's number in the session, as lists and `--at` have it.
 
-    Where the course leaves events out, its place there follows: `#219 (200 of 1687 at this table)`.
+    If events are left out, the position follows: `#219 (200 of 1687 at this table)`.
     """
     count, place = len(course), course.place + 1
     if not place:
@@ -61,7 +61,7 @@ def _position(viewer: Viewer, course: Course) -> str:
     return among if number is None else f"#{number} ({among})"
 
 
-def _number(viewer: Viewer) -> int | None:
+def _number(viewer: Navigator) -> int | None:
     """Return the number of the current event in the session; None while the database cannot be read."""
     with suppress(sqlite3.Error):
         event = viewer.event
@@ -71,7 +71,7 @@ def _number(viewer: Viewer) -> int | None:
 
 
 def pane_title(panes: Sequence[str], chosen: str, where: str, width: int) -> Text:
-    """The names of all panes, or of the chosen one where there is no room; `where` is its row."""
+    """Return the names of all panes, or only of the selected one if there is no room; `where` is its row."""
     names = [
         Text(f" {_TITLES.get(pane, pane)} {where}".rstrip() + " ", "bold reverse")
         if pane == chosen
@@ -86,5 +86,4 @@ def pane_title(panes: Sequence[str], chosen: str, where: str, width: int) -> Tex
 
 
 def _wrapped(text: str, width: int) -> list[Text]:
-    """A sentence on lines of so many cells."""
     return Text(text, "reverse").lines(Console(width=width), width) if text else []

@@ -1,4 +1,4 @@
-"""From texts to what Textual puts on the screen: strips of cells, in letters that the terminal has."""
+"""Conversion of rich texts to Textual's strips, in characters that the terminal can show."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kiebitz.cli.terminal.console import letters_of_output
 from kiebitz.cli.terminal.screen import AnyConsole, Console, RenderableType, Segment, Style, Text
 
 ENCODING = letters_of_output()
-"""What the terminal is written in, looked up before Textual puts something else in the place of stdout."""
+"""The terminal's encoding, read before Textual replaces stdout."""
 
 
 def has_letters(letters: str, encoding: str = ENCODING) -> bool:
-    """Whether the terminal can show these."""
+    """Return True if the terminal can show these characters."""
     try:
         letters.encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -23,8 +23,8 @@ def has_letters(letters: str, encoding: str = ENCODING) -> bool:
     return True
 
 
-def console_of(like: AnyConsole, width: int, height: int) -> Console:
-    """A console that draws in the same colours, so wide and so high."""
+def strip_console(like: AnyConsole, width: int, height: int) -> Console:
+    """Return a console of this size with the colours of another one."""
     return Console(
         file=TextIOWrapper(BytesIO(), encoding=ENCODING),
         force_terminal=True,
@@ -34,20 +34,20 @@ def console_of(like: AnyConsole, width: int, height: int) -> Console:
     )
 
 
-def strip_of(text: Text, console: AnyConsole, width: int, style: Style | None = None) -> Strip:
-    """One line, cut or filled to a width; `style` is what lies under it."""
-    segments = _written(text.render(console, end=""))
+def line_strip(text: Text, console: AnyConsole, width: int, style: Style | None = None) -> Strip:
+    """Return one line, cut or padded to a width; `style` is its background."""
+    segments = _encodable(text.render(console, end=""))
     strip = Strip(segments).simplify().adjust_cell_length(width)
     return strip if style is None else strip.apply_style(style)
 
 
-def drawn(renderable: RenderableType, console: Console, width: int) -> list[Strip]:
-    """A drawing as strips."""
+def render_strips(renderable: RenderableType, console: Console, width: int) -> list[Strip]:
+    """Return a renderable as strips."""
     lines = console.render_lines(renderable, console.options.update(width=width, height=None), pad=False)
-    return [Strip(_written(line)).adjust_cell_length(width) for line in lines]
+    return [Strip(_encodable(line)).adjust_cell_length(width) for line in lines]
 
 
-def _written(segments: Iterable[Segment]) -> list[Segment]:
+def _encodable(segments: Iterable[Segment]) -> list[Segment]:
     if has_letters("…→█"):
         return list(segments)
     return [

@@ -1,4 +1,4 @@
-"""What stands where on the terminal, and how, in Textual's CSS: the terminal's own colours throughout."""
+"""Layout and style of the application in Textual's CSS; only the terminal's own colours."""
 
 CSS = """
 Screen, Static, Listing, Picture, Bar, FilterLine { background: ansi_default; color: ansi_default; }

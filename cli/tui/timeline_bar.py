@@ -1,4 +1,4 @@
-"""The timeline below the picture: a mark an event, games, errors, and the place where one is."""
+"""The timeline below the picture: events, games, errors and the current position."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from textual.widget import Widget
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.tui.marks import Marks, any_between
-from kiebitz.cli.tui.strip_rendering import has_letters, strip_of
+from kiebitz.cli.tui.strip_rendering import has_letters, line_strip
 
 _LETTERS = {True: ("●", "┃", "━", "─"), False: ("O", "|", "=", "-")}
-"""The place, the beginning of a game, events up to the place, and behind it."""
+"""Current position, beginning of a game, events before and after the position."""
 
 
-def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
-    """The line, in so many cells; where there are more events than cells, a cell stands for several."""
+def render_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
+    """Return the timeline in `width` cells; a cell may stand for several events."""
     here, game, before, behind = _LETTERS[has_such]
     count = len(course)
     line = Text()
@@ -26,7 +26,7 @@ def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
     place = _cell(max(course.place, 0), count, width)
     numbers = course.numbers
     for cell in range(width):
-        first, end = _first(cell, count, width), _first(cell + 1, count, width)
+        first, end = _first_position(cell, count, width), _first_position(cell + 1, count, width)
         begin = numbers[first] if first < count else numbers[-1] + 1
         stop = numbers[end] if end < count else numbers[-1] + 1
         letter, style = (before, "") if cell <= place else (behind, "dim")
@@ -42,21 +42,20 @@ def drawn_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
     return line
 
 
-def _first(cell: int, count: int, width: int) -> int:
-    """The first place of a cell or of those behind it."""
+def _first_position(cell: int, count: int, width: int) -> int:
+    """Return the first position of a cell."""
     return -(-cell * count // width)
 
 
 def _cell(place: int, count: int, width: int) -> int:
-    """The cell of a place."""
     return place * width // count
 
 
 class Bar(Widget):
-    """Shows where one is; a click goes there."""
+    """The timeline; a click moves to that position."""
 
     class Asked(Message):
-        """Somebody wants to be at a place."""
+        """The timeline was clicked at a position."""
 
         def __init__(self, place: int) -> None:
             super().__init__()
@@ -67,7 +66,7 @@ class Bar(Widget):
         self._shown: tuple[Course, Marks] | None = None
 
     def show(self, course: Course, marks: Marks) -> None:
-        """Show this course."""
+        """Draw the timeline."""
         self._shown = course, marks
         self.refresh()
 
@@ -75,11 +74,11 @@ class Bar(Widget):
         width = self.size.width
         if self._shown is None:
             return Strip.blank(width)
-        line = drawn_bar(*self._shown, width, has_letters("●┃━─"))
-        return strip_of(line, self.app.console, width)
+        line = render_bar(*self._shown, width, has_letters("●┃━─"))
+        return line_strip(line, self.app.console, width)
 
     def on_click(self, event: events.Click) -> None:
         if self._shown is not None:
             course, _ = self._shown
-            place = _first(event.x, len(course), max(self.size.width, 1))
+            place = _first_position(event.x, len(course), max(self.size.width, 1))
             self.post_message(self.Asked(min(place, len(course) - 1)))

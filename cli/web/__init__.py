@@ -1,1 +1,1 @@
-"""The table in the browser: a server, its API, its page, and the same page as one file."""
+"""The web interface: server, API, page, and the page as a single file."""

@@ -1,8 +1,8 @@
-"""Who may see what: keys in addresses, and which requests are no reader's own.
+"""Access control: keys in links, and refusal of requests from other sites.
 
-On loopback no key is needed, as only programs of this machine get there; but a page from elsewhere that is
-open in a browser here must not read along. So requests for another host's name (DNS rebinding) and requests
-that another site makes are refused. On any other address nothing is answered without a key.
+On loopback no key is needed, as only programs of this machine can connect. But a foreign page in a browser
+on this machine must not read the session. So requests with a foreign host name (DNS rebinding) and
+cross-site requests are refused. On any other address every request needs a key.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kiebitz.cli.web.json_response import JsonAnswer
+from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.records import Refusal
 
 COOKIE = "kiebitz-key"
-"""The page's own files are asked for without its key: the browser remembers it for them."""
+"""Remembers the key for the page's own files, whose links have none."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -40,21 +40,21 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 
-_OPENER = ("cross-origin-opener-policy", "same-origin")
-"""On another address browsers ignore it, and complain: they trust no page that was not encrypted."""
+_OPENER_POLICY = ("cross-origin-opener-policy", "same-origin")
+"""Sent on loopback only: browsers ignore it on unencrypted connections, with a warning."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
-_NO_KEY = "this address needs its key: open the link that kiebitz serve has printed"
-_FOREIGN_HOST = "this server is not called that: open the link that kiebitz serve has printed"
-_CROSS_SITE = "another site asks for this, and is not answered"
+_NO_KEY = "a key is required: open the link printed by kiebitz serve"
+_FOREIGN_HOST = "unknown host name: open the link printed by kiebitz serve"
+_CROSS_SITE = "cross-site request refused"
 
 
-class Reach(msgspec.Struct, frozen=True):
-    """What a request may see: everything, or only what one player could know.
+class Grant(msgspec.Struct, frozen=True):
+    """The permission of a request: everything, or one player's view.
 
-    A player's link belongs to a connection: it shows the player on that `stream` of that `session`, by their
-    numbers, whatever name it takes. The name at the time of printing is `player`.
+    A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
+    even if the player's name changes. `player` is the name when the link was printed.
     """
 
     player: str | None = None
@@ -63,47 +63,48 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 class Keys:
-    """The keys of one run: of everybody's view, and of each player's. None is kept: they are worked out."""
+    """The keys of one run of the server, derived from a random secret; none is stored."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
 
-    def everybody(self) -> str:
-        """The key of who may see everything."""
+    def full_key(self) -> str:
+        """Return the key that shows everything."""
         return self._sign(b"")
 
-    def player(self, reach: Reach) -> str:
-        """The key of who may see what one player could know."""
-        assert reach.player is not None
-        named = f"{reach.session} {reach.stream} {reach.player}".encode(errors="surrogatepass")
+    def player(self, grant: Grant) -> str:
+        """Return the key that shows one player's view."""
+        assert grant.player is not None
+        named = f"{grant.session} {grant.stream} {grant.player}".encode(errors="surrogatepass")
         return f"{self._sign(b'as ' + named)}.{urlsafe_b64encode(named).decode().rstrip('=')}"
 
-    def reach(self, key: str) -> Reach | None:
-        """What a key opens; None if it is none."""
+    def grant(self, key: str) -> Grant | None:
+        """Return the permission of a key; None if the key is invalid."""
         _, dot, named = key.partition(".")
         if not dot:
-            return Reach() if _same(key, self.everybody()) else None
+            return Grant() if _equal(key, self.full_key()) else None
         try:
             said = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
             session, stream, name = said.split(" ", 2)
-            reach = Reach(name, int(session), int(stream))
+            grant = Grant(name, int(session), int(stream))
         except ValueError:
             return None
-        return reach if _same(key, self.player(reach)) else None
+        return grant if _equal(key, self.player(grant)) else None
 
     def _sign(self, what: bytes) -> str:
         digest = hmac.new(self._secret, what, hashlib.sha256).digest()
         return urlsafe_b64encode(digest[:18]).decode()
 
 
-def _same(one: str, other: str) -> bool:
+def _equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(errors="replace"), other.encode())
 
 
 class Access:
-    """Lets requests through to an application, which finds their `Reach` in the scope as `reach`.
+    """ASGI middleware that refuses requests without permission.
 
-    `hosts` are the names under which it may be asked for besides addresses; `is_open` where no key is needed.
+    `scope["grant"]` has the permission of accepted requests. `hosts` are the accepted host names besides
+    addresses; `is_open` is True if no key is needed.
     """
 
     def __init__(self, app: ASGIApp, keys: Keys, hosts: Collection[str], is_open: bool) -> None:
@@ -119,10 +120,10 @@ class Access:
         headers = Headers(scope=scope)
         key = parse_qs(scope["query_string"].decode("latin-1")).get("key", [None])[0]
         shown = key if key is not None else _cookie(headers)
-        reach = self._keys.reach(shown) if shown is not None else None
-        if reach is None and self._is_open and key is None:
-            reach = Reach()
-        why = self._refused(scope, headers) or (_NO_KEY if reach is None else None)
+        grant = self._keys.grant(shown) if shown is not None else None
+        if grant is None and self._is_open and key is None:
+            grant = Grant()
+        why = self._refused(scope, headers) or (_NO_KEY if grant is None else None)
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -130,7 +131,7 @@ class Access:
                 for name, value in _HEADERS.items():
                     answer.setdefault(name, value)
                 if self._is_open:
-                    answer.setdefault(*_OPENER)
+                    answer.setdefault(*_OPENER_POLICY)
                 if why is None and key is not None and scope["path"] == "/":
                     answer.append("set-cookie", f"{COOKIE}={key}; HttpOnly; SameSite=Strict; Path=/")
                 message["headers"] = answer.raw
@@ -138,16 +139,16 @@ class Access:
 
         if why is not None:
             is_data = scope["path"].startswith("/api/")
-            refusal = JsonAnswer(Refusal(why), 403) if is_data else PlainTextResponse(f"{why}\n", 403)
-            # A client without a key does not keep its connection.
+            refusal = JsonResponse(Refusal(why), 403) if is_data else PlainTextResponse(f"{why}\n", 403)
+            # Clients without a key do not keep a connection.
             refusal.headers["connection"] = "close"
             await refusal(scope, receive, sent)
             return
-        scope["reach"] = reach
+        scope["grant"] = grant
         await self._app(scope, receive, sent)
 
     def _refused(self, scope: Scope, headers: Headers) -> str | None:
-        """Why a request is not its reader's own, None if it is."""
+        """Return why a request is refused, None if it is not."""
         host = headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         if not (name in self._hosts or (not self._is_open and _is_address(name))):
@@ -156,7 +157,7 @@ class Access:
         if origin is not None and origin.lower() != f"{scope['scheme']}://{host}":
             return _CROSS_SITE
         site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
-        # A link in a chat or a mail leads here, too.
+        # Links to the page from other sites are allowed.
         is_link = mode == "navigate" and scope["path"] == "/"
         return _CROSS_SITE if site in ("cross-site", "same-site") and not is_link else None
 

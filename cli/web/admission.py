@@ -11,7 +11,7 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kiebitz.cli.web.json_response import JsonAnswer
+from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.records import Refusal
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.relay.endpoints import allow_open_files
@@ -175,14 +175,14 @@ class Admission:
             await self._app(scope, receive, send)
             return
         client = scope.get("client")
-        holder = Holder(scope["reach"].player, address_group(client[0]) if client else "")
+        holder = Holder(scope["grant"].player, address_group(client[0]) if client else "")
         quota = self._streams if scope["path"] == LIVE_PATH else self._requests
         is_refused = False
 
         async def refuse(error: BusyError) -> None:
             nonlocal is_refused
             is_refused = True
-            answer = JsonAnswer(Refusal(str(error)), 503, {"retry-after": str(_RETRY_AFTER_S)})
+            answer = JsonResponse(Refusal(str(error)), 503, {"retry-after": str(_RETRY_AFTER_S)})
             await answer(scope, receive, send)
 
         with ExitStack() as held:

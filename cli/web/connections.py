@@ -14,7 +14,7 @@ from kiebitz.cli.web.admission import Limits, address_group
 from kiebitz.services.standard_streams import warn
 
 REQUEST_S = 10
-"""Time limit for a request's head, in seconds from the connection's begin or from the last answer on it."""
+"""Time limit for a request's head, in seconds since the connection began or its last answer was sent."""
 
 STALL_S = 10.0
 """Time limit for a client to read about 48 KiB of an answer that waits to be sent, in seconds."""
@@ -105,9 +105,9 @@ class Connections:
 
 
 class HttpConnection(H11Protocol):
-    """An HTTP connection that is closed if its client is idle, sends half a request, or does not read.
+    """An HTTP connection that is closed if its client is idle, sends an incomplete request, or does not read.
 
-    uvicorn's own limit for idle connections starts anew with each byte that a client sends.
+    uvicorn's own limit for idle connections restarts with each byte that a client sends.
     """
 
     def __init__(self, connections: Connections, **uvicorn: Any) -> None:
@@ -120,7 +120,7 @@ class HttpConnection(H11Protocol):
         """Address group of the client."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        # asyncio declares a BaseTransport; uvicorn narrows it likewise.
+        # asyncio declares a BaseTransport; uvicorn narrows it, too.
         super().connection_made(transport)
         self.address = address_group(self.client[0]) if self.client else ""
         self._wait(self._connections.pending)
@@ -154,7 +154,7 @@ class HttpConnection(H11Protocol):
         """Close the connection, and discard what its client has not read."""
         self._stop_waiting()
         if self.transport.get_write_buffer_size():
-            # Else the kernel would keep its own buffer until the client reads it.
+            # Otherwise the kernel would keep its own buffer until the client reads it.
             sock = self.transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()

@@ -1,9 +1,8 @@
-"""What is new in a session, for all browsers that look at it: server-sent events.
+"""Server-sent events: updates of a session for all connected browsers.
 
-A thread of its own looks at the database, whoever records into it, and makes of each piece of news one text
-for all who see the same. The last of them are kept. A browser has no queue here: it has a number, up to
-which it has been told. If it is too slow for what is kept, it is told from the database; so a slow or a dead
-browser costs nothing.
+One thread per session polls the database, and encodes each update once for all clients with the same view.
+The latest updates are kept. Clients have no queue here, only the number of the last event sent. A client
+that is slower than the kept updates gets its events from the database, so slow clients cost nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ import msgspec
 
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Reach
+from kiebitz.cli.web.access import Grant
 from kiebitz.cli.web.lists import event_records
-from kiebitz.cli.web.picture_cache import drawn_at
-from kiebitz.cli.web.query_executor import Desk
-from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, Served, judged
+from kiebitz.cli.web.picture_cache import cached_table
+from kiebitz.cli.web.query_executor import QueryExecutor
+from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Event
 from kiebitz.services.alteration.control_client import ControlClient
@@ -36,38 +35,39 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
 
-_LOOK_S = 0.02
-"""How often it is looked whether anything has come, for half a percent of a core."""
+_POLL_S = 0.02
+"""Interval in seconds between two looks at the database; costs half a percent of a core."""
 
-_IDLE_S = 0.25
-"""The same where nobody listens."""
+_IDLE_POLL_S = 0.25
+"""The same without clients."""
 
-_KEPT = 64
-"""So many pieces of news are kept."""
+_MAX_UPDATES = 64
+"""Number of updates kept."""
 
-_MOST_EVENTS = 500
-"""So many events come at once."""
+_MAX_EVENTS = 500
+"""Maximum number of events in one update."""
 
 _GROWTH_EVERY_S = 0.5
 
-_COPY_NS = 500_000_000
-"""So long what a player was not told waits for their copy of it. Copies come one by one, and seldom later."""
+_COPY_DELAY_NS = 500_000_000
+"""How long an event is withheld until the player's own copy may have arrived. Most copies arrive earlier."""
 
 _HEARTBEAT_S = 15.0
-"""So often something is said, so that whoever is gone is found out."""
+"""Keep-alive interval in seconds."""
 
 _HEARTBEAT = b"event: ping\ndata: {}\n\n"
-"""A comment would do for the connection, but a page does not see one, and would take silence for its end."""
+"""An event, not a comment: scripts do not see comments, and would assume a dead connection."""
 
-Told = tuple[Reach | str | None, int | None]
-"""Who sees the same: those who look over one player's shoulder (None: everybody's), at one table or all.
+Audience = tuple[Grant | str | None, int | None]
+"""Clients with the same view: a player's link, a player's name, or None for everything; a table's id, or
+None.
 
-A player's link stands for whoever is on its connection at the moment, whatever the name.
+A player's link stands for the current player of its connection, whatever the name.
 """
 
 
-class _News(msgspec.Struct, frozen=True):
-    """What to tell whoever knows of all events up to number `after`; then they know of those up to `upto`."""
+class _Update(msgspec.Struct, frozen=True):
+    """An update for clients that know all events up to id `after`; then they know those up to `upto`."""
 
     after: int
     upto: int
@@ -75,63 +75,65 @@ class _News(msgspec.Struct, frozen=True):
 
 
 class _Channel:
-    """The latest news for those who see the same, and how many they are."""
+    """The latest updates for clients with the same view, and the number of these clients."""
 
     def __init__(self, upto: int) -> None:
         self.upto = upto
         self.made = upto
-        """Up to which event news were made, which are told a moment later."""
-        self.news: deque[_News] = deque(maxlen=_KEPT)
-        self.listeners = 0
+        """Id of the last event encoded; it is published a moment later."""
+        self.news: deque[_Update] = deque(maxlen=_MAX_UPDATES)
+        self.subscribers = 0
         self.drawn: dict[int, set[str]] = {}
-        """The fragments of the picture of each table that was told last."""
+        """Fragments of each table's last published picture."""
 
 
-class Feed:
-    """The news of one session. `start` and `listen` are for the event loop."""
+class EventStream:
+    """The updates of one session. Call `start` and `subscribe` in the event loop."""
 
-    def __init__(self, served: Served, desk: Desk) -> None:
+    def __init__(self, served: ServedSession, executor: QueryExecutor) -> None:
         self._served = served
-        self._desk = desk
-        self._channels: dict[Told, _Channel] = {}
+        self._executor = executor
+        self._channels: dict[Audience, _Channel] = {}
         self._guard = threading.Lock()
         self._stopped = threading.Event()
         self._looked = threading.Event()
-        """Set when it is known whether the session is live."""
+        """Set once it is known whether the session is live."""
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self._is_held = False
-        """Whether some news wait for a player's copy."""
+        """True if events are withheld until a player's copy arrives."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
-        self.hands = ControlClient(self._place)
-        """What a relay holds that records it now."""
+        self.held_control = ControlClient(self._place)
+        """Held messages of the relay that records the session."""
         self._following: asyncio.Task[None] | None = None
         self._told_changes = 0
 
     async def start(self) -> None:
-        """Begin to look; it is known then whether the session is live."""
+        """Start polling; return once it is known whether the session is live."""
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._thread.start()
         await asyncio.to_thread(self._looked.wait)
         if self.status.live:
-            self._following = asyncio.create_task(self.hands.run())
+            self._following = asyncio.create_task(self.held_control.run())
 
     def stop(self) -> None:
-        """Look no more, and let those go who listen."""
+        """Stop polling, and end all streams."""
         self._stopped.set()
         if self._following is not None:
             self._following.cancel()
-        self._tell(())
+        self._publish(())
 
-    # In the event loop: one call for each browser.
+    # In the event loop: one call per client.
 
-    async def listen(self, told: Told, upto: int | None, above: int = 0) -> AsyncGenerator[bytes, None]:
-        """What a browser is told that knows of all events up to number `upto`; None: all there are now.
+    async def subscribe(
+        self, audience: Audience, upto: int | None, above: int = 0
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the updates for a client that knows all events up to id `upto` (None: all current ones).
 
-        Of each table only events numbered above `above` are told. Raises StorageError, sqlite3.Error.
+        Events numbered up to `above` at their table are left out. Raises StorageError, sqlite3.Error.
         """
-        channel = await self._desk.ask(self._served, partial(self._join, told), "news")
+        channel = await self._executor.ask(self._served, partial(self._join, audience), "news")
         try:
             reached = channel.upto if upto is None else min(upto, channel.upto)
             status: records.Status | None = None
@@ -141,11 +143,11 @@ class Feed:
                 changed = self._changed
                 if status is not self.status:
                     status = self.status
-                    is_player = isinstance(told[0], Reach)
+                    is_player = isinstance(audience[0], Grant)
                     yield _frame(_without_path(status) if is_player else status, "status")
-                if told[0] is None and changes != self.hands.changes:
-                    changes = self.hands.changes
-                    held = self.hands.held
+                if audience[0] is None and changes != self.held_control.changes:
+                    changes = self.held_control.changes
+                    held = self.held_control.held
                     yield _frame(records.Waiting(None if held is None else len(held)), "held")
                 now = self._loop.time()
                 if growth is not self.growth and now - grown_s >= _GROWTH_EVERY_S:
@@ -153,9 +155,16 @@ class Feed:
                     yield _frame(growth, "growth")
                 news = channel.news
                 if reached < channel.upto and not any(piece.after == reached for piece in news):
-                    text, reached = await self._desk.ask(
+                    text, reached = await self._executor.ask(
                         self._served,
-                        partial(_tell_on, told=told, after=reached, upto=channel.upto, above=above, drawn={}),
+                        partial(
+                            _encode_events,
+                            audience=audience,
+                            after=reached,
+                            upto=channel.upto,
+                            above=above,
+                            drawn={},
+                        ),
                         "news",
                     )
                     yield text
@@ -171,50 +180,50 @@ class Feed:
                     except TimeoutError:
                         yield _HEARTBEAT
         finally:
-            self._leave(told, channel)
+            self._leave(audience, channel)
 
-    def _join(self, told: Told, reader: Reader) -> _Channel:
+    def _join(self, audience: Audience, reader: Reader) -> _Channel:
         with self._guard:
-            channel = self._channels.get(told)
+            channel = self._channels.get(audience)
             if channel is None:
-                channel = self._channels[told] = _Channel(reader.timeline.last_event())
-            channel.listeners += 1
+                channel = self._channels[audience] = _Channel(reader.timeline.last_event())
+            channel.subscribers += 1
             return channel
 
-    def _leave(self, told: Told, channel: _Channel) -> None:
+    def _leave(self, audience: Audience, channel: _Channel) -> None:
         with self._guard:
-            channel.listeners -= 1
-            if not channel.listeners:
-                self._channels.pop(told, None)
+            channel.subscribers -= 1
+            if not channel.subscribers:
+                self._channels.pop(audience, None)
 
-    def _tell(self, news: Iterable[tuple[_Channel, _News]]) -> None:
+    def _publish(self, news: Iterable[tuple[_Channel, _Update]]) -> None:
         for channel, piece in news:
             channel.news.append(piece)
             channel.upto = piece.upto
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    # In its own thread.
+    # In the polling thread.
 
     def _run(self) -> None:
         try:
-            self._look_on()
+            self._poll()
         except Exception as error:
-            why = judged(self._served, error)
+            why = explain_error(self._served, error)
             if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
                 warn(fault(error))
-            self._note(records.Status(False, f"nothing more is told: {why}", None))
+            self._note(records.Status(False, f"no further updates: {why}", None))
         finally:
             self._looked.set()
 
-    def _look_on(self) -> None:
+    def _poll(self) -> None:
         path = self._served.path
         timeline, _ = session_of(open_existing(path), path, self._served.session_id)
         watched = Watched(timeline, path)
         reader = Reader(self._served)
         self._note_status(watched)
         self._looked.set()
-        while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
+        while watched.is_live and not self._stopped.wait(_POLL_S if self._channels else _IDLE_POLL_S):
             try:
                 if watched.look() or self._is_held:
                     self._follow(watched, reader)
@@ -223,7 +232,7 @@ class Feed:
             except (sqlite3.Error, StorageError) as error:
                 watched.fails(error)
             self._note_status(watched)
-            self._note_hands()
+            self._note_held()
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()
@@ -233,7 +242,7 @@ class Feed:
         """Where the recording continues in another database, all readers go along."""
         path, number = watched.session.path, watched.timeline.session.id
         if path is not None and path != self._served.path:
-            # The last events of the database before are in no other one.
+            # The last events of the previous database are in no other one.
             reader.look()
             self._look(reader, is_last=True)
             self._served.session_id = number
@@ -242,13 +251,13 @@ class Feed:
     def _note_status(self, watched: Watched) -> None:
         self._note(records.Status(watched.is_live, watched.trouble, watched.ending))
 
-    def _note_hands(self) -> None:
-        if self.hands.changes != self._told_changes:
-            self._told_changes = self.hands.changes
+    def _note_held(self) -> None:
+        if self.held_control.changes != self._told_changes:
+            self._told_changes = self.held_control.changes
             self._wake()
 
     def _place(self) -> tuple[str, int] | None:
-        """What is recorded."""
+        """Return path and id of a live session."""
         return (self._served.path, self._served.session_id) if self.status.live else None
 
     def _note(self, status: records.Status) -> None:
@@ -257,12 +266,12 @@ class Feed:
             self._wake()
 
     def _wake(self) -> None:
-        # The loop may be over.
+        # The loop may have ended.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._tell, ())
+            self._loop.call_soon_threadsafe(self._publish, ())
 
     def _look(self, reader: Reader, is_last: bool = False) -> None:
-        """Make news of what there is; where it `is_last`, no copy is waited for."""
+        """Encode new events for all channels; if `is_last`, do not wait for players' copies."""
         timeline = reader.timeline
         message = timeline.numbers.number("messages", timeline.last_id("messages"))
         growth = records.Growth(message, timeline.last_id("diagnostics"))
@@ -273,43 +282,46 @@ class Feed:
             channels = list(self._channels.items())
         news = []
         self._is_held = False
-        for told, channel in channels:
-            # Nothing is told on a link whose player is not known any more.
+        for audience, channel in channels:
+            # The player of a link may be unknown now.
             with suppress(NotThereError):
-                decided = upto if is_last else _decided(reader, told, channel.made, upto)
+                decided = upto if is_last else _decided_upto(reader, audience, channel.made, upto)
                 self._is_held |= decided < upto
                 while channel.made < decided:
                     after = channel.made
-                    text, channel.made = _tell_on(reader, told, after, decided, 0, channel.drawn)
-                    news.append((channel, _News(after, channel.made, text)))
-        self._loop.call_soon_threadsafe(self._tell, news)
+                    text, channel.made = _encode_events(reader, audience, after, decided, 0, channel.drawn)
+                    news.append((channel, _Update(after, channel.made, text)))
+        self._loop.call_soon_threadsafe(self._publish, news)
 
 
-def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
-    """Up to which event it is known whether those are to be told: a player's copy may still be on its way."""
-    player = _player(reader, told)
+def _decided_upto(reader: Reader, audience: Audience, after: int, upto: int) -> int:
+    """Return the id up to which it is known which events to send: a player's copy may still arrive."""
+    player = _audience_player(reader, audience)
     if player is None:
         return upto
-    young_ns = time.time_ns() - _COPY_NS
+    young_ns = time.time_ns() - _COPY_DELAY_NS
     for event in reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]):
         if event.ts_ns > young_ns and reader.visibility.seen(event, player) is None:
             return event.id - 1
     return upto
 
 
-def _tell_on(
-    reader: Reader, told: Told, after: int, upto: int, above: int, drawn: dict[int, set[str]]
+def _encode_events(
+    reader: Reader, audience: Audience, after: int, upto: int, above: int, drawn: dict[int, set[str]]
 ) -> tuple[bytes, int]:
-    """What happened between two events, or so much of it as comes at once; and up to which event that is.
+    """Encode events after one id up to another, at most `_MAX_EVENTS`.
 
-    `drawn` are the fragments of each table that are known; those that are new are told, and are put there.
+    `drawn` has the fragments known for each table; new ones are sent, and added to it.
+
+    Returns:
+        The text of the update, and the id of its last event.
     """
-    player, table_id = _player(reader, told), told[1]
+    player, table_id = _audience_player(reader, audience), audience[1]
     known = {table.id for table in reader.tables(player)}
-    found = list(islice(reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]), _MOST_EVENTS + 1))
-    is_all = len(found) <= _MOST_EVENTS
+    found = list(islice(reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]), _MAX_EVENTS + 1))
+    is_all = len(found) <= _MAX_EVENTS
     if not is_all:
-        del found[_MOST_EVENTS:]
+        del found[_MAX_EVENTS:]
         upto = found[-1].id
     by_table: dict[int, list[Event]] = {}
     for event in found:
@@ -322,27 +334,27 @@ def _tell_on(
     for number, events in by_table.items():
         picture = _picture(reader, number, player, drawn) if is_all else None
         pushes.append(records.Push(number, event_records(reader, events, player), picture))
-    # A browser that comes again says this number. So it stands where all was told, and counts without data.
+    # The id is what a reconnecting browser sends, so it comes last; it is valid without data.
     return b"".join(map(_frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
 
 
-def _player(reader: Reader, told: Told) -> str | None:
-    """Whose view is told, by the name of today. Raises NotThereError."""
-    return reader.label(told[0]) if isinstance(told[0], Reach) else told[0]
+def _audience_player(reader: Reader, audience: Audience) -> str | None:
+    """Return the current name of the player whose view is sent. Raises NotThereError."""
+    return reader.label(audience[0]) if isinstance(audience[0], Grant) else audience[0]
 
 
 def _picture(
     reader: Reader, table_id: int, player: str | None, drawn: dict[int, set[str]]
 ) -> records.Picture:
-    """How a table looks now, with the fragments that are new in it."""
-    shown = drawn_at(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
+    """Return a table's current picture with its new fragments."""
+    shown = cached_table(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
     new = shown.fragments(shown.names - drawn.get(table_id, set()))
     drawn[table_id] = shown.names
     return msgspec.structs.replace(shown.picture, fragments=new)
 
 
 def _without_path(status: records.Status) -> records.Status:
-    """The status as a player is told it: what is wrong with a file names the file."""
+    """Return the status for players: the message about an unreadable file contains its path."""
     return status if status.trouble is None else msgspec.structs.replace(status, trouble=UNREADABLE)
 
 

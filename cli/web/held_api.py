@@ -1,8 +1,8 @@
-"""What a relay holds, as the page is told of it, and what the page may have done to it.
+"""The API for held messages.
 
-This is the one thing that a page can do, and not only see. So a request for it must say that it is the page's
-own, in ways in which another site cannot have a browser speak without asking this server first, which never
-allows it: a header of ours, and a body of JSON. Whose page it is, `access` has seen before.
+These requests change something, all others only read. So another site must not be able to make a browser
+send them. They need a header of our own and a JSON body, which browsers send cross-site only after a
+preflight, and this server allows none. `access` checks the origin before.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from starlette.requests import Request
 
 from kiebitz.cli.held_fields import answers, assigned, misfits, patience, receiver, sender, slots
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Reach
-from kiebitz.cli.web.request_params import BadQuestionError, ForbiddenError
+from kiebitz.cli.web.access import Grant
+from kiebitz.cli.web.request_params import BadRequestError, ForbiddenError
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.services.alteration.control_client import ControlClient, HeldSnapshot
@@ -24,25 +24,25 @@ from kiebitz.services.alteration.control_server import Act, ControlError, HeldMe
 from kiebitz.storage.session.session import project
 
 HEADER = "kiebitz-hands"
-"""It must be there, whatever it says."""
+"""Required header; its value does not matter."""
 
-_MOST_BYTES = 1 << 16
-"""A request has no more."""
+_MAX_BODY_BYTES = 1 << 16
+"""Maximum size of a request's body, in bytes."""
 
-_MOST_WORDS = 500
-_PATIENCE_S = 5.0
+_MAX_WORDS_LENGTH = 500
+_BODY_TIMEOUT_S = 5.0
 
 
-class HandsRefusalError(KiebitzError):
-    """It was not done; by field, `slips` say which values do not fit."""
+class HeldActionError(KiebitzError):
+    """A refused action; `slips` has the invalid values by field."""
 
     def __init__(self, sentence: str, slips: dict[str, str] | None = None) -> None:
         super().__init__(sentence)
         self.slips = slips or {}
 
 
-class TooMuchError(KiebitzError):
-    """A request with more than anybody needs."""
+class RequestTooLargeError(KiebitzError):
+    """A request with too large a body."""
 
 
 class SlowRequestError(KiebitzError):
@@ -50,7 +50,7 @@ class SlowRequestError(KiebitzError):
 
 
 class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be done, and to which message; `values` by field for a change, `text` for an answer."""
+    """An action on a held message; `values` by field for a change, `text` for an answer."""
 
     do: Act
     number: int | None = None
@@ -65,45 +65,45 @@ def held_record(held: HeldSnapshot | None, may_act: bool) -> records.Held:
     return records.Held(True, may_act, [_message(held, message) for message in held.messages], held.more)
 
 
-def refuse(headers: Headers, reach: Reach, is_read_only: bool) -> None:
-    """Raise ForbiddenError for who may not act."""
-    if reach.player is not None:
-        raise ForbiddenError("only who sees everything can act on what is held")
+def check_may_act(headers: Headers, grant: Grant, is_read_only: bool) -> None:
+    """Raise ForbiddenError if a request may not act on held messages."""
+    if grant.player is not None:
+        raise ForbiddenError("a player's link cannot act on held messages")
     if is_read_only:
-        raise ForbiddenError("this server only shows what is held: it was started with --read-only")
+        raise ForbiddenError("this server is read-only: it was started with --read-only")
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if HEADER not in headers or media != "application/json":
         raise ForbiddenError(
-            f"this is refused, as another site might ask it: send JSON, with the header {HEADER}: 1"
+            f"refused as a possible cross-site request: send JSON with the header {HEADER}: 1"
         )
 
 
-async def deed_of(request: Request) -> Deed:
+async def decode_deed(request: Request) -> Deed:
     """Decode a request's body. Raises BadQuestionError, SlowRequestError, TooMuchError."""
     body = bytearray()
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
             async for piece in request.stream():
                 body += piece
-                if len(body) > _MOST_BYTES:
-                    raise TooMuchError(f"a request has at most {_MOST_BYTES} bytes")
+                if len(body) > _MAX_BODY_BYTES:
+                    raise RequestTooLargeError(f"a request has at most {_MAX_BODY_BYTES} bytes")
     except TimeoutError:
-        raise SlowRequestError(f"the request was not complete after {_PATIENCE_S:g} s") from None
+        raise SlowRequestError(f"the request was not complete after {_BODY_TIMEOUT_S:g} s") from None
     try:
         return msgspec.json.decode(body, type=Deed)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadQuestionError(f"this says nothing that can be done: {error}") from error
+        raise BadRequestError(f"the body is not a valid action: {error}") from error
 
 
-async def act(hands: ControlClient, deed: Deed) -> None:
-    """Have it done. Raises HandsRefusalError with the reason if it was not."""
+async def act(held_control: ControlClient, deed: Deed) -> None:
+    """Carry out an action. Raises HandsRefusalError."""
     text = deed.text
     if deed.do == "change":
-        text = await asyncio.to_thread(_assignments, hands.held, deed)
+        text = await asyncio.to_thread(_assignments, held_control.held, deed)
     try:
-        await hands.ask(deed.do, deed.number, text)
+        await held_control.ask(deed.do, deed.number, text)
     except ControlError as error:
-        raise HandsRefusalError(str(error)) from error
+        raise HeldActionError(str(error)) from error
 
 
 def _assignments(held: HeldSnapshot | None, deed: Deed) -> str:
@@ -111,13 +111,13 @@ def _assignments(held: HeldSnapshot | None, deed: Deed) -> str:
     messages = held.messages if held is not None else ()
     message = next((one for one in messages if one.number == deed.number), None)
     if message is None:
-        raise HandsRefusalError(f"message {deed.number} is no longer held")
+        raise HeldActionError(f"message {deed.number} is no longer held")
     wrong = misfits(message, deed.values)
     if wrong:
-        raise HandsRefusalError("; ".join(wrong.values()), wrong)
+        raise HeldActionError("; ".join(wrong.values()), wrong)
     text = assigned(message, deed.values)
     if not text:
-        raise HandsRefusalError("nothing is another: let it go as it is")
+        raise HeldActionError("no field was changed: let-go forwards the message unchanged")
     return text
 
 
@@ -127,7 +127,7 @@ def _message(held: HeldSnapshot, message: HeldMessage) -> records.HeldMessage:
         message,
         sender=sender(message),
         receiver=receiver(message),
-        words=field_words(message.fields)[:_MOST_WORDS],
+        words=field_words(message.fields)[:_MAX_WORDS_LENGTH],
         values=[records.HeldValue(slot.field, slot.value) for slot in slots(message)],
         waited=held.waited_ns(message) / 1e9,
         bears=None if message.bears_ns is None else message.bears_ns / 1e9,

@@ -1,7 +1,6 @@
-"""The page as one file: its modules joined, and all that it would ask a server for.
+"""Export of the page as one HTML file with its script and all data, for use without a server or network.
 
-It is opened from a disk, without a network. Its policy lets only the script and the style run that are in it,
-by their digests.
+Its content security policy allows only the included script and style, by their digests.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from kiebitz.cli.web.lists import (
     stream_list,
 )
 from kiebitz.cli.web.page import joined_script, page_files
-from kiebitz.cli.web.picture_cache import draw
-from kiebitz.cli.web.reader import Drawn, Reader, View
+from kiebitz.cli.web.picture_cache import render_table
+from kiebitz.cli.web.reader import Reader, RenderedTable, View
 from kiebitz.cli.web.routes import session_info, table_infos
-from kiebitz.cli.web.timeline_overview import course
+from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.game.state import apply
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.version import kiebitz_version
@@ -45,19 +44,19 @@ from kiebitz.storage.session.message_detail import (
 )
 from kiebitz.storage.session.session import Stream, project
 
-MOST_EVENTS = 20_000
-"""Of a longer session only the first events are in a file, and what was said until then."""
+MAX_EVENTS = 20_000
+"""Maximum number of events in a file; of longer sessions it has the first ones."""
 
-MOST_IN_FULL = 5_000
-"""Of so many messages their bytes are in the file."""
+MAX_DETAILED_MESSAGES = 5_000
+"""Maximum number of messages with their bytes."""
 
-MOST_MESSAGES = 50_000
-"""So many messages, and diagnostics, are listed."""
+MAX_MESSAGES = 50_000
+"""Maximum number of messages, and of diagnostics."""
 
-MOST_PLAYERS = 8
-"""Where more play, the file shows everybody's view alone."""
+MAX_PLAYERS = 8
+"""Maximum number of players whose views are included; with more, only the full view is."""
 
-_AT_ONCE = 1000
+_BATCH = 1000
 
 _STYLES = '<link rel="stylesheet" href="style.css">', '<link rel="stylesheet" href="theme.css">'
 _SCRIPT = '<script type="module" src="app.js"></script>'
@@ -65,7 +64,7 @@ _HEAD = "<head>"
 
 
 class _Picture(msgspec.Struct):
-    """A picture of the file: each piece is a fragment's place in the list of all, and where it stands."""
+    """A picture in the file: for each piece, the index of its fragment and the position."""
 
     seq: int
     title: str
@@ -76,10 +75,11 @@ class _Picture(msgspec.Struct):
 
 
 class _Full(msgspec.Struct):
-    """A message in full, packed: what many have in common is named by its place in a list.
+    """A message in detail, packed: shared values are indices into lists.
 
-    `text` has a character for each byte. A piece is offset, length, depth, kind, production, path, and the
-    value if there is one.
+    `text` has one character per byte. A piece is offset, length, depth, kind, production, path and, if there
+    is
+    one, its value.
     """
 
     protocol: str | None
@@ -94,7 +94,7 @@ class _Full(msgspec.Struct):
 
 
 class _Table(msgspec.Struct):
-    """A table as one player, or everybody, may see it."""
+    """A table in one view."""
 
     timeline: records.Course
     events: list[records.Event]
@@ -102,14 +102,14 @@ class _Table(msgspec.Struct):
 
 
 class _View(msgspec.Struct):
-    """All tables as one player, or everybody, may see them, and on which streams, None for all."""
+    """All tables in one player's view or the full one, and the visible streams (None: all)."""
 
     tables: dict[str, _Table]
     streams: list[int] | None
 
 
 class _Page(msgspec.Struct):
-    """What the page asks for."""
+    """The data of the page."""
 
     version: str
     written: str
@@ -132,17 +132,17 @@ class _Page(msgspec.Struct):
 def write_html(
     reader: Reader, player: str | None, file: BinaryIO, on_progress: Callable[[int, int], None]
 ) -> None:
-    """Write a session as a page: all that may be seen, or only what a player could know.
+    """Write a session as a page, in full or as one player's view.
 
-    `on_progress` is told how many pictures are drawn, and of how many. Raises StorageError, sqlite3.Error.
+    `on_progress` receives the number of pictures drawn and their total. Raises StorageError, sqlite3.Error.
     """
-    page = _Gathering(reader, player, on_progress).page()
+    page = _PageBuilder(reader, player, on_progress).page()
     data = base64.b64encode(gzip.compress(msgspec.json.encode(page), 9, mtime=0)).decode()
     file.write(_document(page.session.name, data).encode())
 
 
-class _Gathering:
-    """Gathers what the file holds; what views, pictures and messages share is kept once."""
+class _PageBuilder:
+    """Builder of the data; what views, pictures and messages share is stored once."""
 
     def __init__(self, reader: Reader, player: str | None, on_progress: Callable[[int, int], None]) -> None:
         self._reader = reader
@@ -158,7 +158,7 @@ class _Gathering:
         self._last = {table.id: self._last_of(table) for table in self._tables}
 
     def page(self) -> _Page:
-        """All of it."""
+        """Return the data."""
         reader, player = self._reader, self._player
         views = self._players()
         self._in_all = len(views) * sum(
@@ -186,11 +186,11 @@ class _Gathering:
         )
 
     def _players(self) -> list[str | None]:
-        """Whose views are in the file."""
+        """Return the players whose views are included; None is the full view."""
         if self._player is not None:
             return [self._player]
         named = self._reader.players()
-        if len(named) > MOST_PLAYERS:
+        if len(named) > MAX_PLAYERS:
             self._leave_out(f"the views of {len(named)} players are not in this file")
             return [None]
         return [None, *named]
@@ -201,9 +201,11 @@ class _Gathering:
     def _last_of(self, table: TableInfo) -> int:
         timeline = self._reader.timeline
         first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
-        most = first + MOST_EVENTS // len(self._tables)
+        most = first + MAX_EVENTS // len(self._tables)
         if last > most:
-            self._leave_out(f"of {last - first} events at {table.server} the first {most - first} are here")
+            self._leave_out(
+                f"only the first {most - first} of {last - first} events at {table.server} are included"
+            )
         return min(last, most)
 
     def _cut(self, info: records.TableInfo) -> records.TableInfo:
@@ -222,20 +224,20 @@ class _Gathering:
         first = reader.timeline.first_seq(table.id)
         seen = seen_events(reader, table, View(player), first, last + 1)
         events = event_records(reader, seen, player)
-        whole = course(reader, table, player)
-        return _Table(_cut_course(whole, last), events, list(self._pictures(table, player, first, last)))
+        whole = timeline_overview(reader, table, player)
+        return _Table(_cut_timeline(whole, last), events, list(self._pictures(table, player, first, last)))
 
     def _pictures(self, table: TableInfo, player: str | None, first: int, last: int) -> Iterator[_Picture]:
         reader = self._reader
         state = reader.timeline.state_at(table.id, first)
-        yield self._picture(draw(reader, table, first, player, state))
+        yield self._picture(render_table(reader, table, first, player, state))
         onlooker = reader.onlooker(player)
         for event in reader.timeline.events_between(table.id, first, last):
             apply(state, event.changes)
             if onlooker.may_see(event):
-                yield self._picture(draw(reader, table, event.seq, player, state))
+                yield self._picture(render_table(reader, table, event.seq, player, state))
 
-    def _picture(self, drawn: Drawn) -> _Picture:
+    def _picture(self, drawn: RenderedTable) -> _Picture:
         self._drawn += 1
         self._on_progress(self._drawn, self._in_all)
         picture = drawn.picture
@@ -245,18 +247,20 @@ class _Gathering:
             flat: list[float] = []
             pieces[shape] = flat
             for name, x, y in map(msgspec.structs.astuple, drawing.pieces):
-                flat += (_place(drawing.fragments[name], self._fragments), x, y)
+                flat += (_index_of(drawing.fragments[name], self._fragments), x, y)
         return project(_Picture, picture, **pieces)
 
     def _messages(self) -> Iterator[records.Message]:
-        found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MOST_MESSAGES)
-        while some := list(islice(found, _AT_ONCE)):
+        found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MAX_MESSAGES)
+        while some := list(islice(found, _BATCH)):
             yield from message_records(self._reader, self._player, some)
 
     def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, _Full]]:
-        if len(messages) > MOST_IN_FULL:
-            self._leave_out(f"of {len(messages)} messages the first {MOST_IN_FULL} have their bytes here")
-        for message in messages[:MOST_IN_FULL]:
+        if len(messages) > MAX_DETAILED_MESSAGES:
+            self._leave_out(
+                f"only the first {MAX_DETAILED_MESSAGES} of {len(messages)} messages include their bytes"
+            )
+        for message in messages[:MAX_DETAILED_MESSAGES]:
             found = self._reader.in_full.message(message.id, self._player)
             if found is not None:
                 yield str(message.number), self._packed(found)
@@ -264,13 +268,13 @@ class _Gathering:
     def _packed(self, found: MessageDetail) -> _Full:
         pieces: list[tuple[Any, ...]] = []
         for piece in found.pieces:
-            words = (_place(piece.kind, self._words), _place(piece.production, self._words))
+            words = (_index_of(piece.kind, self._words), _index_of(piece.production, self._words))
             value = () if piece.value is msgspec.UNSET else (piece.value,)
             pieces.append((piece.offset, piece.length, piece.depth, *words, piece.path, *value))
         return project(
             _Full,
             found,
-            about=_place(found.about, self._abouts) if found.about is not None else None,
+            about=_index_of(found.about, self._abouts) if found.about is not None else None,
             text=found.data.decode("latin-1"),
             pieces=pieces,
         )
@@ -278,21 +282,21 @@ class _Gathering:
     def _diagnostics(self) -> Iterator[records.Diagnostic]:
         found = seen_diagnostics(self._reader, None, View(self._player), "note", 0, None)
         by_place = {(table.server, table.protocol): table for table in self._tables}
-        for row in islice(found, MOST_MESSAGES):
+        for row in islice(found, MAX_MESSAGES):
             table = by_place.get((row.stream.server, row.stream.protocol or ""))
             yield diagnostic_record(self._reader, table, row)
 
 
-_Each = TypeVar("_Each")
+_Item = TypeVar("_Item")
 
 
-def _place(one: _Each, known: dict[_Each, int]) -> int:
-    """The place of something in the list of all that are known; it is known from here on."""
+def _index_of(one: _Item, known: dict[_Item, int]) -> int:
+    """Return the index of an item, added if it is new."""
     return known.setdefault(one, len(known))
 
 
-def _cut_course(whole: records.Course, last: int) -> records.Course:
-    """What a course says up to an event."""
+def _cut_timeline(whole: records.Course, last: int) -> records.Course:
+    """Return a timeline up to an event."""
     scores = whole.scores
     return msgspec.structs.replace(
         whole,
@@ -306,7 +310,7 @@ def _cut_course(whole: records.Course, last: int) -> records.Course:
 
 
 def _document(name: str, data: str) -> str:
-    """The page with its style, its script and its data in it."""
+    """Return the page with its style, script and data inline."""
     styles = page_files()["style.css"].decode() + page_style()
     script = joined_script()
     policy = (
@@ -318,7 +322,7 @@ def _document(name: str, data: str) -> str:
         (_HEAD, f'{_HEAD}<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'),
         (_STYLES[0], f"<style>{styles}</style>"),
         (_STYLES[1], ""),
-        # Inside a module nothing can end the script but this; the modules themselves are ours.
+        # Only `</script>` could end an inline script; our modules do not contain it.
         (_SCRIPT, f'<script type="application/octet-stream" id="kiebitz-data">{data}</script>'),
         ("</body>", f'<script type="module">{script}</script></body>'),
         ("<title>Kiebitz</title>", f"<title>{escape(name)} · Kiebitz</title>"),

@@ -1,4 +1,4 @@
-"""Answers as they go over HTTP."""
+"""JSON responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 
-class JsonAnswer(Response):
+class JsonResponse(Response):
     """A record as JSON."""
 
     media_type = "application/json"

@@ -1,7 +1,7 @@
-"""The lists of a session for the page: events, messages, diagnostics, streams, a window at a time.
+"""Lists of a session for the page: windows of events, messages, diagnostics and streams.
 
-With a player only what that player could know is listed, and a filter is asked about that alone: else it
-would tell by its hits what is hidden.
+In a player's view, filters see only what that player could know: otherwise their matches would reveal what
+is hidden.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.pagination import Place, window
+from kiebitz.cli.web.pagination import RowRange, read_window
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.filters import Row
@@ -35,9 +35,9 @@ from kiebitz.storage.session.session import Session, diagnostic_numbers, event_r
 # Events.
 
 
-def events(reader: Reader, table: TableInfo, view: View, place: Place) -> records.Events:
-    """A table's events, by their number there."""
-    found, is_first, is_last = window(
+def events(reader: Reader, table: TableInfo, view: View, place: RowRange) -> records.Events:
+    """Return a window of a table's events, by their numbers at the table."""
+    found, is_first, is_last = read_window(
         lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
     )
     return records.Events(event_records(reader, found, view.player), is_first, is_last)
@@ -46,10 +46,7 @@ def events(reader: Reader, table: TableInfo, view: View, place: Place) -> record
 def seen_events(
     reader: Reader, table: TableInfo, view: View, after: int | None, before: int | None
 ) -> Iterator[Event]:
-    """The events after a number, or before one and the latest first, that may be seen and are wanted.
-
-    They are given as they may be seen.
-    """
+    """Yield the visible events that match, after a number, or before one with the latest first."""
     timeline = reader.timeline
     player = view.player
     condition, parameters = sql_condition(timeline, view.wanted if player is None else None, "events")
@@ -69,7 +66,7 @@ def seen_events(
 
 
 def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[records.Event]:
-    """Events, given as they may be seen; no player can know what was done on the way."""
+    """Return visible events as records; a player's view does not show alterations."""
     altered = AlteredMessages(reader.timeline) if player is None else None
     told = (
         event_record(
@@ -86,10 +83,10 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
 # Messages.
 
 
-def messages(reader: Reader, table: TableInfo | None, view: View, place: Place) -> records.Messages:
-    """Messages, by their number: a table's, or all."""
+def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRange) -> records.Messages:
+    """Return a window of a table's or all messages, by their numbers."""
     numbers = reader.timeline.numbers
-    found, is_first, is_last = window(
+    found, is_first, is_last = read_window(
         lambda after, before: seen_messages(
             reader,
             table,
@@ -104,7 +101,7 @@ def messages(reader: Reader, table: TableInfo | None, view: View, place: Place) 
 
 
 def message_records(reader: Reader, player: str | None, found: Sequence[Message]) -> list[records.Message]:
-    """Messages with what is known of their streams."""
+    """Return messages as records, with the players' names."""
     timeline = reader.timeline
     flaws = diagnostics_of_messages(timeline, [row.id for row in found], visible_groups(player))
     altered = AlteredMessages(timeline) if player is None else None
@@ -120,11 +117,11 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
 def seen_messages(
     reader: Reader, table: TableInfo | None, view: View, after: int | None, before: int | None
 ) -> Iterator[Message]:
-    """The messages after an id, or before one, that may be seen and are wanted, as they may be seen."""
+    """Yield the visible messages that match, after an id, or before one with the latest first."""
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "messages")
-    condition, parameters = _of(reader, "m", table, player, condition, parameters)
+    condition, parameters = _restrict(reader, "m", table, player, condition, parameters)
     rows = stored_messages(reader.timeline, condition, parameters, after, before)
     if player is None:
         yield from rows
@@ -132,13 +129,13 @@ def seen_messages(
     passes = view.wanted.predicate("messages", reader.timeline.numbers) if view.wanted is not None else None
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
-        seen = _telling_of(row, event)
-        if passes is None or passes(_row(reader, [seen], event, _flaws(reader, row))):
+        seen = _hide_event(row, event)
+        if passes is None or passes(_row(reader, [seen], event, _byte_diagnostics(reader, row))):
             yield seen
 
 
 def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
-    """The number of the first message that tells of an event, or of the nearest before it; None if none."""
+    """Return the number of the first message that reports an event, or of the nearest before it."""
     for event in reader.timeline.events_between(table.id, None, seq):
         (number,) = reader.timeline.connection.execute(
             "SELECT min(id) FROM messages WHERE event_id = ?", (event.id,)
@@ -152,10 +149,13 @@ def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
 
 
 def diagnostics(
-    reader: Reader, table: TableInfo | None, view: View, place: Place, least: Severity = "note"
+    reader: Reader, table: TableInfo | None, view: View, place: RowRange, least: Severity = "note"
 ) -> records.Diagnostics:
-    """Diagnostics as grave as `least` or graver, by their number; of a player's those that bytes show."""
-    found, is_first, is_last = window(
+    """Return a window of the diagnostics with at least the severity `least`, by their ids.
+
+    A player's view has only diagnostics of the bytes themselves.
+    """
+    found, is_first, is_last = read_window(
         lambda after, before: seen_diagnostics(reader, table, view, least, after, before),
         lambda flaw: flaw.id,
         place,
@@ -171,11 +171,11 @@ def seen_diagnostics(
     after: int | None,
     before: int | None,
 ) -> Iterator[StoredDiagnostic]:
-    """The diagnostics after a number, or before one, that may be seen and are wanted."""
+    """Yield the visible diagnostics that match, after an id, or before one with the latest first."""
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
-    condition, parameters = _of(reader, "d", table, player, condition, parameters)
+    condition, parameters = _restrict(reader, "d", table, player, condition, parameters)
     severities, groups = GRAVITY[: GRAVITY.index(least) + 1], visible_groups(player)
     condition = (
         f"d.severity IN ({placeholders(severities)}) AND d.grp IN ({placeholders(groups)}) AND {condition}"
@@ -190,13 +190,13 @@ def seen_diagnostics(
     )
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
-        seen = _telling_of(row, event)
-        if passes is None or passes(_row(reader, _messages_about(reader, row, event), event, [seen])):
+        seen = _hide_event(row, event)
+        if passes is None or passes(_row(reader, _message_of(reader, row, event), event, [seen])):
             yield seen
 
 
 def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagnostic) -> records.Diagnostic:
-    """A diagnostic, with the event of the table at which it stands."""
+    """Return a diagnostic as a record, with the number of the table's event at which it was found."""
     return project(
         records.Diagnostic,
         row,
@@ -209,20 +209,20 @@ def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagno
     )
 
 
-# Streams.
+# Visibility.
 
 
 def stream_list(reader: Reader, player: str | None) -> records.Streams:
-    """The streams: all, or a player's own."""
+    """Return all streams, or a player's own."""
     own = None if player is None else reader.visibility.streams_of(player)
     found = Session(reader.timeline).streams()
     return records.Streams([stream for stream in found if own is None or stream.id in own])
 
 
-# What may be seen.
+# The plus keeps SQLite from using the index by stream and sorting the result.
 
 
-def _of(
+def _restrict(
     reader: Reader,
     alias: str,
     table: TableInfo | None,
@@ -230,7 +230,7 @@ def _of(
     condition: str,
     parameters: Sequence[str | int | float],
 ) -> tuple[str, list[str | int | float]]:
-    """A condition that takes only what is on a table's streams, and on the player's."""
+    """Restrict a condition to the streams of a table and of a player."""
     more: list[str | int | float] = []
     if table is not None:
         # The plus keeps SQLite from taking the index by stream, and sorting all of it.
@@ -251,15 +251,15 @@ def _seen_event(reader: Reader, event_id: int | None, player: str) -> Event | No
     return reader.visibility.seen(event, player) if event is not None else None
 
 
-_Telling = TypeVar("_Telling", Message, StoredDiagnostic)
+_MessageOrDiagnostic = TypeVar("_MessageOrDiagnostic", Message, StoredDiagnostic)
 
 
-def _telling_of(row: _Telling, event: Event | None) -> _Telling:
-    """Return a row without its event if that may not be seen."""
+def _hide_event(row: _MessageOrDiagnostic, event: Event | None) -> _MessageOrDiagnostic:
+    """Return a row without its event if that is not visible."""
     return msgspec.structs.replace(row, event_id=event.id if event is not None else None)
 
 
-# As a filter is asked where one sees only what a player could know.
+# Rows for filters in a player's view.
 
 
 def _row(
@@ -274,22 +274,22 @@ def _row(
 
 
 def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Row:
-    """Return an event with its messages on the player's own streams, and the flaws that their bytes show."""
+    """Return an event with its messages on the player's streams, and the diagnostics of their bytes."""
     own = reader.visibility.streams_of(player)
     rows = [
         row for row in stored_messages(reader.timeline, "m.event_id = ?", [event.id]) if row.stream.id in own
     ]
-    return _row(reader, rows, event, [flaw for row in rows for flaw in _flaws(reader, row)], info)
+    return _row(reader, rows, event, [flaw for row in rows for flaw in _byte_diagnostics(reader, row)], info)
 
 
-def _messages_about(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> list[Message]:
-    """Return the message that a diagnostic is about, if there is one."""
+def _message_of(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> list[Message]:
+    """Return the message of a diagnostic, if there is one."""
     if flaw.message_id is None:
         return []
     found = stored_messages(reader.timeline, "m.id = ?", [flaw.message_id], flaw.message_id - 1)
-    return [_telling_of(row, event) for row in found]
+    return [_hide_event(row, event) for row in found]
 
 
-def _flaws(reader: Reader, row: Message) -> list[StoredDiagnostic]:
+def _byte_diagnostics(reader: Reader, row: Message) -> list[StoredDiagnostic]:
     condition = f"d.message_id = ? AND d.grp IN ({placeholders(VISIBLE_GROUPS)})"
     return [*diagnostics_by_id(reader.timeline, condition, [row.id, *VISIBLE_GROUPS])]

@@ -1,4 +1,4 @@
-"""The API as an OpenAPI document, made of the table of addresses and the types of their answers."""
+"""The OpenAPI document of the API, generated from the endpoints and the types of their responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from kiebitz.cli.web import records
 from kiebitz.cli.web.held_api import HEADER, Deed
 from kiebitz.cli.web.request_params import CHOICES, Parameter
-from kiebitz.cli.web.routes import ADDRESSES, HELD, LIVE, SESSIONS
+from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS
 from kiebitz.dissectors.version import kiebitz_version
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
@@ -21,7 +21,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 def openapi() -> dict[str, Any]:
-    """The document, as plain values."""
+    """Return the document as plain values."""
     paths: dict[str, Any] = {}
     types: list[Any] = [records.Refusal, records.Push, records.Growth, records.Status, records.Waiting]
 
@@ -41,13 +41,18 @@ def openapi() -> dict[str, Any]:
         }
 
     enter("/api/sessions", "the sessions that are served", records.Sessions, SESSIONS)
-    for address in ADDRESSES:
+    for address in ENDPOINTS:
         enter(address.path, address.about, address.answer, tuple(address.known.values()))
     enter("/api/live", _LIVE, "text/event-stream", LIVE)
-    enter("/api/held", "what a relay holds that records it; nothing for a player's key", records.Held, HELD)
+    enter(
+        "/api/held",
+        "the held messages of the relay that records the session; none for a player's key",
+        records.Held,
+        HELD,
+    )
     types += [Deed, records.Done]
     paths["/api/held"]["post"] = {
-        "summary": f"act on it; only with the header {HEADER}: 1, and not with a player's key",
+        "summary": f"act on a held message; requires the header {HEADER}: 1, and no player's key",
         "parameters": [*map(_parameter, HELD), _HEADER],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _reference(Deed)}}},
         "responses": _responses({"application/json": {"schema": _reference(records.Done)}}),
@@ -59,7 +64,7 @@ def openapi() -> dict[str, Any]:
         "info": {
             "title": "Kiebitz",
             "version": kiebitz_version(),
-            "description": "What kiebitz serve answers. All but POST /api/held only reads.",
+            "description": "The API of kiebitz serve. All requests except POST /api/held are read-only.",
         },
         "paths": paths,
         "components": {"schemas": components},
@@ -67,15 +72,14 @@ def openapi() -> dict[str, Any]:
 
 
 _LIVE = (
-    "server-sent events: what happens (schema Push; the id of an event says how far one has been told, and is"
-    " taken as Last-Event-ID), growth (Growth), status (Status), held (Waiting), and a ping where nothing"
-    " else comes"
+    "server-sent events: new events (schema Push; the id is accepted as Last-Event-ID), growth (Growth),"
+    " status (Status), held (Waiting), and a ping as keep-alive"
 )
 
 _HEADER = {
     "name": HEADER,
     "in": "header",
-    "description": "says that no other site asks this",
+    "description": "shows that the request is not cross-site",
     "required": True,
     "schema": {"type": "string"},
 }
@@ -83,9 +87,9 @@ _HEADER = {
 
 def _responses(content: dict[str, Any]) -> dict[str, Any]:
     return {
-        "200": {"description": "well", "content": content},
+        "200": {"description": "success", "content": content},
         "default": {
-            "description": "a sentence that says what is wrong",
+            "description": "an error message",
             "content": {"application/json": {"schema": _reference(records.Refusal)}},
         },
     }

@@ -1,7 +1,7 @@
-"""The files that the page is made of, and all of them as one.
+"""The files of the page, and its script as one file.
 
-Its modules need no build step: a browser loads them one by one. A file from a disk may load no others, so
-there they are joined into one script, each behind those that it imports from. No two have a name in common.
+The modules need no build step: browsers load them one by one. A page opened from a disk cannot load modules.
+There they are joined into one script, each after its imports; so no two may define the same name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-"""Media types by the endings of names."""
+"""Media types by file extension."""
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<module>\w+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=async function|function|const|let|class)", re.MULTILINE)
@@ -19,7 +19,7 @@ _EXPORT = re.compile(r"^export (?=async function|function|const|let|class)", re.
 
 @cache
 def page_files() -> dict[str, bytes]:
-    """The files by name."""
+    """Return the files by name."""
     folder = files("kiebitz.cli.web").joinpath("static")
     if not folder.is_dir():
         return {}
@@ -27,7 +27,7 @@ def page_files() -> dict[str, bytes]:
 
 
 def joined_script(first: str = "app.js") -> str:
-    """The modules that the first one needs, and itself, as one."""
+    """Return a module and all that it imports as one script."""
     order: list[str] = []
     _visit(first, order, set())
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _source(module))) for module in order)

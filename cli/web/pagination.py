@@ -1,4 +1,4 @@
-"""A window of a long list: some rows before or after a number, and whether that is all."""
+"""Windows of long lists."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 
 Row = TypeVar("Row")
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Which rows are asked for: up to `limit`, after a number, before one, or on both sides of one.
+class RowRange(msgspec.Struct, frozen=True):
+    """The requested rows: up to `limit`, after, before or around a number.
 
-    None of them takes the last ones.
+    Without a number they are the last rows.
     """
 
     limit: int
@@ -26,11 +26,13 @@ class Place(msgspec.Struct, frozen=True):
 
 
 Rows = Callable[[int | None, int | None], Iterator[Row]]
-"""Reads rows lazily: after a number in their order, or before one, the latest first; the other is None."""
+"""Reads rows lazily: ascending after a number, or descending before one; the other number is None."""
 
 
-def window(rows: Rows[Row], number: Callable[[Row], int], place: Place) -> tuple[list[Row], bool, bool]:
-    """The rows asked for, ascending, whether nothing comes before them, and whether nothing comes after."""
+def read_window(
+    rows: Rows[Row], number: Callable[[Row], int], place: RowRange
+) -> tuple[list[Row], bool, bool]:
+    """Return the requested rows, ascending, and whether they include the first and the last row."""
     if place.around is not None:
         half = place.limit // 2
         before, is_first = _before(rows, place.around + 1, place.limit - half)

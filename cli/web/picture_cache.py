@@ -1,35 +1,37 @@
-"""A table at a moment as the page shows it: both drawings, and the same in words."""
+"""Pictures of a table for the page, and a cache of the latest ones."""
 
 from __future__ import annotations
 
 from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.web import records
-from kiebitz.cli.web.reader import Drawn, Reader
+from kiebitz.cli.web.reader import Reader, RenderedTable
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import TableInfo
 
-_KEPT = 64
-"""Pictures that are remembered: who is shown one asks for its fragments next."""
+_MAX_PICTURES = 64
+"""Number of pictures kept: the fragments of a picture are requested soon after it."""
 
 
-def drawn_at(reader: Reader, table: TableInfo, seq: int, player: str | None) -> Drawn:
-    """A table after its event `seq`, as far as a player could know it. What was drawn last is remembered."""
+def cached_table(reader: Reader, table: TableInfo, seq: int, player: str | None) -> RenderedTable:
+    """Return the picture of a table after event `seq` in a player's view, from the cache if it is there."""
     place = (table.id, seq, player)
     drawn = reader.drawn.get(place)
     if drawn is None:
-        drawn = reader.drawn[place] = draw(reader, table, seq, player)
-        if len(reader.drawn) > _KEPT:
+        drawn = reader.drawn[place] = render_table(reader, table, seq, player)
+        if len(reader.drawn) > _MAX_PICTURES:
             reader.drawn.popitem(last=False)
     return drawn
 
 
-def draw(reader: Reader, table: TableInfo, seq: int, player: str | None, state: State | None = None) -> Drawn:
-    """The same, drawn anew; `state` is the whole of it after that event, if that is known."""
+def render_table(
+    reader: Reader, table: TableInfo, seq: int, player: str | None, state: State | None = None
+) -> RenderedTable:
+    """Draw a table after event `seq`; `state` is its full state then, if known."""
     onlooker = reader.onlooker(player)
     events = reader.timeline.recent(table.id, seq, RECENT)
     if state is None:
-        # A player's own is put together elsewhere.
+        # A player's view computes its own state.
         state = reader.timeline.state_at(table.id, seq) if player is None else {}
     shapes: tuple[Shape, ...] = ("wide", "tall")
     drawings = onlooker.drawings(table.id, state, events, shapes)
@@ -38,4 +40,4 @@ def draw(reader: Reader, table: TableInfo, seq: int, player: str | None, state: 
     )
     words = drawings["wide"].words
     title, latest = onlooker.title(table.id, events), onlooker.latest(events)
-    return Drawn(records.Picture(table.id, seq, title, latest, words, wide, tall), drawings)
+    return RenderedTable(records.Picture(table.id, seq, title, latest, words, wide, tall), drawings)

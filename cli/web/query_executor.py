@@ -1,7 +1,7 @@
-"""Questions to the database, answered in threads, each for a limited time.
+"""Execution of database queries in threads, with a time limit.
 
-Quick ones (a picture, a window of a list), those that may take long (a filter) and those of browsers that
-are told what is new have threads of their own: so nobody's filter makes others wait for their picture.
+There are separate threads for quick queries (a picture, a window of a list), slow ones (filters) and event
+streams, so that slow filters do not delay pictures.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar, get_args
 
-from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.filters.sql import original_error
 
@@ -24,15 +24,15 @@ Kind = Literal["quick", "slow", "news"]
 _THREADS = {"quick": 2, "slow": 2, "news": 1}
 
 _MAX_SLOW = 100
-"""Maximum number of slow questions that wait for a thread. `Admission` limits the others."""
+"""Maximum number of slow queries that wait for a thread. `Admission` limits the others."""
 
 
-class TookTooLongError(StorageError):
-    """A question that was given up; its sentence says so."""
+class QueryTimeoutError(StorageError):
+    """A query cancelled at the time limit or refused because too many wait."""
 
 
-class _Call:
-    """A question in a thread, which may be given up."""
+class _RunningQuery:
+    """A query in a thread, which can be cancelled."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -40,45 +40,50 @@ class _Call:
         self.is_late = False
 
     def begin(self, connection: sqlite3.Connection) -> None:
-        """It is asked of this connection from here on."""
+        """Mark the query as running on this connection."""
         with self._guard:
             self._connection = connection
 
     def end(self) -> None:
-        """It is answered: nothing may be interrupted any more."""
+        """Mark the query as complete, so that it cannot be interrupted any more."""
         with self._guard:
             self._connection = None
 
-    def give_up(self) -> None:
-        """Interrupt it."""
+    def cancel(self) -> None:
+        """Interrupt the query."""
         with self._guard:
             self.is_late = True
             if self._connection is not None:
                 self._connection.interrupt()
 
 
-class Desk:
-    """Where questions are asked, for at most `limit_s` each."""
+class QueryExecutor:
+    """Runs queries in threads, each for at most `limit_s`."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._pools = {kind: ThreadPoolExecutor(_THREADS[kind], kind) for kind in get_args(Kind)}
         self._own = threading.local()
-        self._answering: set[_Call] = set()
+        self._answering: set[_RunningQuery] = set()
         self._slow = 0
 
-    async def ask(self, served: Served, question: Callable[[Reader], Found], kind: Kind = "quick") -> Found:
-        """The answer. Raises TookTooLongError, StorageError, sqlite3.Error, and what the question raises."""
+    async def ask(
+        self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind = "quick"
+    ) -> Found:
+        """Run a query and return its result.
+
+        Raises TookTooLongError, StorageError, sqlite3.Error, and exceptions of the query.
+        """
         if kind == "slow" and self._slow >= _MAX_SLOW:
-            raise TookTooLongError("too many questions are waiting here: try again in a moment")
+            raise QueryTimeoutError("too many queries are waiting: try again in a moment")
         loop = asyncio.get_running_loop()
-        call = _Call()
+        call = _RunningQuery()
         self._slow += kind == "slow"
         timer: asyncio.TimerHandle | None = None
 
         def begin() -> None:
             nonlocal timer
-            timer = loop.call_later(self._limit_s, call.give_up)
+            timer = loop.call_later(self._limit_s, call.cancel)
 
         try:
             pool = self._pools[kind]
@@ -89,17 +94,17 @@ class Desk:
                 timer.cancel()
 
     def close(self) -> None:
-        """Take no more questions, and give up those that are being answered."""
+        """Accept no more queries, and cancel the running ones."""
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
         for call in list(self._answering):
-            call.give_up()
+            call.cancel()
 
     def _answer(
         self,
-        served: Served,
+        served: ServedSession,
         question: Callable[[Reader], Found],
-        call: _Call,
+        call: _RunningQuery,
         begin: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
     ) -> Found:
@@ -109,17 +114,17 @@ class Desk:
             reader = readers[served.number] = Reader(served)
         try:
             reader.look()
-            # Its time counts from here: what it waited for a thread is not its own fault.
+            # The time limit does not include the wait for a thread.
             call.begin(reader.timeline.connection)
             self._answering.add(call)
             loop.call_soon_threadsafe(begin)
             return question(reader)
         except sqlite3.Error as error:
             if call.is_late:
-                raise TookTooLongError(
-                    f"this takes longer than {self._limit_s:g} s here and was given up: ask for less"
+                raise QueryTimeoutError(
+                    f"the query was cancelled after {self._limit_s:g} s: request less"
                 ) from error
-            # Each thread keeps its own: elsewhere it would not be known any more.
+            # SQLite's error code belongs to this thread's connection, so it is read here.
             raise original_error(error) from error
         finally:
             self._answering.discard(call)

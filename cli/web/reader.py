@@ -1,7 +1,7 @@
-"""A served session as one thread reads it: a connection of its own, and what it has learnt of the players.
+"""Access to a served session from one thread: its own connection, and a cache of the players' views.
 
-SQLite's connections belong to a thread each. So who answers questions in several threads has a `Reader` in
-each of them; where a recording is carried on in another database, all of them follow.
+SQLite connections belong to a thread, so each thread has its own `Reader`. If a recording continues in
+another database, all of them switch to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Reach
+from kiebitz.cli.web.access import Grant
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.identities import Claim
 from kiebitz.dissectors.game.state import State
@@ -33,24 +33,24 @@ from kiebitz.storage.session.message_detail import MessageDetails
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_MOST_ONLOOKERS = 50
-"""So many players' views are kept at once."""
+_MAX_VIEWS = 50
+"""Maximum number of players' views kept."""
 
 UNREADABLE = "this session cannot be read now"
-"""What a player's link says of a failure that would name files of the server's machine."""
+"""Error message for players: the original would contain paths of the server."""
 
 _LEARN_EVERY_S = 0.5
-"""So old may be what is known of who sits at which connection."""
+"""Maximum age in seconds of what is known about the players of connections."""
 
 
 class NotThereError(KiebitzError):
-    """What was asked for is not there; its sentence says what."""
+    """The requested item does not exist."""
 
 
-class Served(msgspec.Struct):
-    """A session that is served: where it is now, what it is called, and what is missing at its end.
+class ServedSession(msgspec.Struct):
+    """A served session: its current database, its name, and losses of its capture.
 
-    `damage` is a sentence once its database was found to be damaged.
+    `damage` is a sentence once the database was found damaged.
     """
 
     number: int
@@ -61,14 +61,14 @@ class Served(msgspec.Struct):
     damage: str | None = None
 
 
-def judged(served: Served, error: Exception) -> Exception:
-    """Return the error, or a StorageError that names the damage. It may read all of the database."""
+def explain_error(served: ServedSession, error: Exception) -> Exception:
+    """Return the error, or a StorageError that names the database's damage. May read the whole database."""
     if served.damage is None:
         served.damage = damaged_database([f"{served.path}:{served.session_id}"])
     return error if served.damage is None else StorageError(served.damage)
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class RenderedTable(msgspec.Struct, frozen=True):
     """A picture and its fragments."""
 
     picture: records.Picture
@@ -76,17 +76,17 @@ class Drawn(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> set[str]:
-        """The names of all its fragments."""
+        """The names of all fragments."""
         return {name for drawing in self.drawings.values() for name in drawing.fragments}
 
     def fragments(self, wanted: Collection[str] | None = None) -> dict[str, str]:
-        """Those of its fragments that are wanted, or all."""
+        """Return the requested fragments, or all."""
         known = {name: part for drawing in self.drawings.values() for name, part in drawing.fragments.items()}
         return known if wanted is None else {name: known[name] for name in wanted if name in known}
 
 
 class View(msgspec.Struct, frozen=True):
-    """Over whose shoulder one looks, None for everybody's, and what one wants to see."""
+    """The player whose view is shown (None: everything), the filter, and the game."""
 
     player: str | None = None
     wanted: Filter | None = None
@@ -94,24 +94,24 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """Reads a served session in the thread in which it was made. Raises StorageError, sqlite3.Error."""
+    """A reader of a served session, for the thread that made it. Raises StorageError, sqlite3.Error."""
 
     _visibility: Visibility | None
     _in_full: MessageDetails | None
 
-    def __init__(self, served: Served, timeline: Timeline | None = None) -> None:
-        """A reader with a connection of its own, or with that of a timeline."""
+    def __init__(self, served: ServedSession, timeline: Timeline | None = None) -> None:
+        """Open a connection of its own, or use that of a timeline."""
         self.served = served
         self._inherited: list[Claim] = []
-        self.drawn: OrderedDict[tuple[int, int, str | None], Drawn] = OrderedDict()
-        """The pictures drawn last, by table, event and player; see `picture_cache.drawn_at`."""
+        self.drawn: OrderedDict[tuple[int, int, str | None], RenderedTable] = OrderedDict()
+        """The latest pictures by table, event and player; see `picture_cache.drawn_at`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
         place = self.served.path, self.served.session_id
         self._visibility = None
         self.timeline = timeline or self._read(open_existing(place[0]), place[1])
-        # Only now: where it cannot be opened, that is tried again at the next look.
+        # Set only now, so that a database that cannot be opened is tried again.
         self._place = place
         self._cursor = self.timeline.connection.cursor()
         self._version = -1
@@ -120,21 +120,21 @@ class Reader:
         self._names = StreamNames()
         self._players_version = 0
         self._named: int | None = None
-        """With which version of the database they were learnt."""
+        """Version of the database for which `names` are valid."""
         self._forget()
 
     def close(self) -> None:
-        """Close its connection."""
+        """Close the database connection."""
         self.timeline.connection.close()
 
     def look(self) -> bool:
-        """See what is new; whether anything is."""
+        """Refresh the reader; return True if anything has changed."""
         if (self.served.path, self.served.session_id) != self._place:
-            # The next database has the same streams, and not all the events that name their players.
+            # The next database has the same streams, but not all events that name their players.
             self._inherited = self.visibility.claims
             self.close()
             self._open()
-        # A cursor of its own: what bounds the statements of others looks at the file each time.
+        # A cursor of its own, as the progress handler of other statements costs a look at the file.
         (version,) = self._cursor.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             self.timeline = self._read(self.timeline.connection, self._place[1])
@@ -143,7 +143,7 @@ class Reader:
             if self._visibility is not None:
                 self._visibility.update_timeline(self.timeline)
                 if any(player is not None for player in self._onlookers):
-                    self._meet_anew()
+                    self._drop_stale_views()
         elif not self._is_stale:
             return False
         now = time.monotonic()
@@ -154,64 +154,64 @@ class Reader:
             self._forget()
         return True
 
-    # What is known of it.
+    # Cached knowledge.
 
     def onlooker(self, player: str | None) -> Onlooker:
-        """Shows its tables over a player's shoulder."""
+        """Return the view of a player (None: the full view)."""
         onlooker = self._onlookers.get(player)
         if onlooker is None:
             onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.visibility)
-            if len(self._onlookers) > _MOST_ONLOOKERS:
+            if len(self._onlookers) > _MAX_VIEWS:
                 self._onlookers.popitem(last=False)
         self._onlookers.move_to_end(player)
         return onlooker
 
     @property
     def visibility(self) -> Visibility:
-        """Who was told what."""
+        """The visibility of the session's events."""
         if self._visibility is None:
             self._visibility = Visibility(self.timeline, self._inherited)
         return self._visibility
 
     @property
     def in_full(self) -> MessageDetails:
-        """Tells messages in full."""
+        """Reader of messages in detail."""
         if self._in_full is None:
             self._in_full = MessageDetails(self.timeline, self.visibility)
         return self._in_full
 
     @property
     def names(self) -> dict[int, str]:
-        """What the clients of streams call themselves, as far as they have said it."""
+        """The players' names by stream, as far as known."""
         if self._named != self._version:
-            # Once for each look: lists ask for each of their rows.
+            # Once per refresh, as lists read it for each row.
             self._named = self._version
             self._names.learn(self.timeline)
         return self._names.names
 
     def state(self, table_id: int, seq: int, player: str | None) -> State:
-        """A table's state after its event `seq`, as far as a player sees it."""
+        """Return a table's state after event `seq` in a player's view."""
         if player is None:
             return self.timeline.state_at(table_id, seq)
         return self.visibility.state(player, table_id, seq)
 
     def table(self, number: int, player: str | None = None) -> TableInfo:
-        """Return a table of the session that a player sees. Raises NotThereError."""
+        """Return a table visible to a player. Raises NotThereError."""
         for row in self.tables(player):
             if row.id == number:
                 return row
         raise NotThereError(f"there is no table {number} in this session")
 
     def tables(self, player: str | None = None) -> list[TableInfo]:
-        """The tables that a player sees, oldest first."""
+        """Return the tables visible to a player, oldest first."""
         tables = self.timeline.tables()
         if player is None:
             return tables
         known = self.visibility.tables_of(player)
         return [table for table in tables if table.id in known]
 
-    def meet(self, player: str) -> None:
-        """Raise NotThereError for a player whom the session does not have: it is not known what they know."""
+    def check_player_known(self, player: str) -> None:
+        """Raise NotThereError if the session has no such player."""
         if player in self._met:
             return
         try:
@@ -221,31 +221,31 @@ class Reader:
         self._met.add(player)
 
     def players(self) -> list[str]:
-        """The players with a connection; where none is known, all that act."""
+        """Return the players with a connection; if none is known, all who act."""
         return self.visibility.labels() or sorted(self.timeline.actors())
 
-    def label(self, reach: Reach) -> str | None:
-        """The player that a key shows here, by the name of today. Raises NotThereError."""
-        if reach.player is None:
+    def label(self, grant: Grant) -> str | None:
+        """Return the current name of a permission's player. Raises NotThereError."""
+        if grant.player is None:
             return None
         label = None
-        if reach.session == self.served.number:
-            stream = self.timeline.numbers.row_id("streams", reach.stream)
-            label = self.visibility.label_on(stream, reach.player)
+        if grant.session == self.served.number:
+            stream = self.timeline.numbers.row_id("streams", grant.stream)
+            label = self.visibility.label_on(stream, grant.player)
         if label is None:
-            raise NotThereError(f"there is no player {reach.player} in this session")
+            raise NotThereError(f"there is no player {grant.player} in this session")
         return label
 
-    def seats(self) -> list[Reach]:
-        """What the link of each player with a connection shows."""
+    def player_grants(self) -> list[Grant]:
+        """Return the permissions of the links of all players with a connection."""
         numbers = self.timeline.numbers
         return [
-            Reach(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
+            Grant(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
             for player in self.visibility.players()
         ]
 
-    def _meet_anew(self) -> None:
-        """Forget what players saw once a label may be another player's."""
+    def _drop_stale_views(self) -> None:
+        """Forget the players' views if a name may belong to another player now."""
         version = self.visibility.version
         if version != self._players_version:
             self._players_version = version
@@ -253,7 +253,7 @@ class Reader:
             self.drawn.clear()
 
     def _forget(self) -> None:
-        """What is known of the players must be learnt anew, as there may be more of them."""
+        """Discard what depends on the known players."""
         self._is_stale = False
         self._onlookers: OrderedDict[str | None, Onlooker] = OrderedDict()
         self._in_full = None

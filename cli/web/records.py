@@ -1,6 +1,6 @@
-"""What the addresses under `api/` answer, as it stands in JSON.
+"""Records of the API's JSON responses.
 
-The OpenAPI document is made of these types (`openapi.py`), and the page and the file are made for them.
+The OpenAPI document is generated from them (`openapi.py`). The page and the exported file rely on them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kiebitz.storage.session.session import Stream
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What all of them are."""
+    """Base class of all responses."""
 
 
 class SessionInfo(Answer, frozen=True):
     """A session; times are ISO 8601 UTC. `lacks` names losses of its capture.
 
-    On a player's link `source` is null.
+    In a player's view `source` is null.
     """
 
     number: int
@@ -35,7 +35,7 @@ class SessionInfo(Answer, frozen=True):
 
 
 class Sessions(Answer, frozen=True):
-    """The sessions that are served. `player` is the one whom this key shows, None for everybody."""
+    """The served sessions. `player` is the player whose view the key shows, null for the full view."""
 
     version: str
     player: str | None
@@ -43,7 +43,7 @@ class Sessions(Answer, frozen=True):
 
 
 class TableInfo(Answer, frozen=True):
-    """A game table, at `server`, which people know as `place`; its events are `first` + 1 to `last`."""
+    """A game table at `server`, shown as `place`; its events are numbered `first` + 1 to `last`."""
 
     table: int
     protocol: str
@@ -55,14 +55,14 @@ class TableInfo(Answer, frozen=True):
 
 
 class Tables(Answer, frozen=True):
-    """The tables of a session, and who can be looked over the shoulder of."""
+    """The tables of a session, and the players whose views are available."""
 
     tables: list[TableInfo]
     players: list[str]
 
 
 class GameMark(Answer, frozen=True):
-    """Where a game begins, and how it ended if that may be known."""
+    """The first event of a game, and its result if the viewer may know it."""
 
     game: int
     label: str
@@ -71,7 +71,7 @@ class GameMark(Answer, frozen=True):
 
 
 class FlawMark(Answer, frozen=True):
-    """An error or a warning, and the event at which it stands."""
+    """An error or a warning, and the event at which it was found."""
 
     seq: int
     severity: Severity
@@ -79,7 +79,7 @@ class FlawMark(Answer, frozen=True):
 
 
 class Scores(Answer, frozen=True):
-    """Who had how much: after which event, and for each name how much; null where nobody knows."""
+    """Scores over time: event number and the score of each name, null if unknown."""
 
     title: str
     names: list[str]
@@ -87,7 +87,7 @@ class Scores(Answer, frozen=True):
 
 
 class Course(Answer, frozen=True):
-    """A table from its first event to its last; `times` are a sample of the events with their seconds."""
+    """The timeline of a table; `times` are a sample of its events with their times in seconds."""
 
     first: int
     last: int
@@ -98,7 +98,7 @@ class Course(Answer, frozen=True):
 
 
 class Event(Answer, frozen=True):
-    """Something that happened; `time` is in seconds since the session began."""
+    """An event; `time` is in seconds since the session began."""
 
     seq: int
     number: int
@@ -115,7 +115,7 @@ class Event(Answer, frozen=True):
 
 
 class Events(Answer, frozen=True):
-    """Events in their order; whether nothing that is wanted comes before, or after."""
+    """A window of events; whether it includes the first and the last match."""
 
     events: list[Event]
     is_first: bool
@@ -123,7 +123,7 @@ class Events(Answer, frozen=True):
 
 
 class StateAt(Answer, frozen=True):
-    """A table after event `seq`, which is number `event` of the session; before the first both are absent."""
+    """A table's state after event `seq`, which is number `event` of the session; null before the first."""
 
     table: int
     seq: int
@@ -133,7 +133,7 @@ class StateAt(Answer, frozen=True):
 
 
 class Places(Answer, frozen=True):
-    """A drawing: each piece is the name of a fragment, and where that stands."""
+    """A drawing: the names and positions of its fragments."""
 
     width: int
     height: int
@@ -141,9 +141,9 @@ class Places(Answer, frozen=True):
 
 
 class Picture(Answer, frozen=True, omit_defaults=True):
-    """A table after event `seq` as a drawing, for a wide and for a tall place, and in words.
+    """A table after event `seq`: a wide and a tall drawing, and a description in words.
 
-    `fragments` are those that the picture pushed before did not have; elsewhere they are asked for.
+    `fragments` are those that the picture pushed before did not have; otherwise they must be requested.
     """
 
     table: int
@@ -157,20 +157,20 @@ class Picture(Answer, frozen=True, omit_defaults=True):
 
 
 class Fragments(Answer, frozen=True):
-    """Fragments by name, each an SVG element."""
+    """SVG fragments by name."""
 
     fragments: dict[str, str]
 
 
 class Message(MessageRecord, frozen=True):
-    """A message; `words` are its fields on a line, `flaw` the gravest thing that is wrong with it."""
+    """A message; `words` are its fields on one line, `flaw` is the severity of its gravest diagnostic."""
 
     words: str
     flaw: Severity | None
 
 
 class Messages(Answer, frozen=True):
-    """Messages in their order; whether nothing that is wanted comes before, or after."""
+    """A window of messages; whether it includes the first and the last match."""
 
     messages: list[Message]
     is_first: bool
@@ -178,7 +178,7 @@ class Messages(Answer, frozen=True):
 
 
 class Diagnostic(Answer, frozen=True):
-    """Something that is wrong, or worth a note; `seq` is the event of the table asked for where it stands."""
+    """A diagnostic; `seq` is the number of the requested table's event at which it was found."""
 
     id: int
     time: float
@@ -203,7 +203,7 @@ class Diagnostic(Answer, frozen=True):
 
 
 class Diagnostics(Answer, frozen=True):
-    """Diagnostics in their order; whether nothing that is wanted comes before, or after."""
+    """A window of diagnostics; whether it includes the first and the last match."""
 
     diagnostics: list[Diagnostic]
     is_first: bool
@@ -217,16 +217,16 @@ class Streams(Answer, frozen=True):
 
 
 class Completion(Answer, frozen=True, rename={"start": "from"}):
-    """Names that may stand at the end of a text, from that character on."""
+    """Completions of a text, which replace it from a character on."""
 
     start: int
     words: list[str]
 
 
 class FilterCheck(Answer, frozen=True, omit_defaults=True):
-    """What is wrong with a filter and where; nothing if it is one.
+    """The error in a filter and its position; empty if the filter is valid.
 
-    To ask is no failure while somebody still writes: a browser would call that one.
+    An invalid filter is no HTTP error here, as browsers would log one for each key typed.
     """
 
     error: str | None = None
@@ -235,9 +235,9 @@ class FilterCheck(Answer, frozen=True, omit_defaults=True):
 
 
 class Refusal(Answer, frozen=True, omit_defaults=True):
-    """Why a question has no answer; the place in the filter's text if that is what is wrong.
+    """An error message; the position of an error in a filter.
 
-    Of values that do not fit, `slips` says by field why.
+    `slips` are the messages about invalid values, by field.
     """
 
     error: str
@@ -247,17 +247,17 @@ class Refusal(Answer, frozen=True, omit_defaults=True):
 
 
 class HeldValue(Answer, frozen=True):
-    """A value that can be edited, as it is written."""
+    """An editable value as text."""
 
     field: str
     value: str
 
 
 class HeldMessage(Answer, frozen=True):
-    """A message that a relay holds: from and to whom, what it says, and what of it can be edited.
+    """A message held by a relay.
 
-    It has waited `waited` seconds, by `rule`; who waits for it does so for `bears` seconds, if that is known,
-    and `patience` says it in words. `answers` are the names of messages that its sender can be sent.
+    It has waited `waited` seconds, because of `rule`. Its receiver waits for `bears` seconds, if known, and
+    `patience` says it in words. `answers` are the names of messages that can be sent to its sender.
     """
 
     number: int
@@ -277,7 +277,10 @@ class HeldMessage(Answer, frozen=True):
 
 
 class Held(Answer, frozen=True):
-    """What a relay holds, oldest first, and how many more; if it `holds` at all, and if one may act on it."""
+    """The held messages, oldest first, and the number of further ones.
+
+    `holds` is true if a relay can hold messages, `may_act` if the page may act on them.
+    """
 
     holds: bool
     may_act: bool
@@ -286,20 +289,20 @@ class Held(Answer, frozen=True):
 
 
 class Done(Answer, frozen=True):
-    """What was done, and to which message, None for all."""
+    """The action carried out, and its message (null: all)."""
 
     do: str
     number: int | None
 
 
 class Waiting(Answer, frozen=True):
-    """How many messages a relay holds; None where it can hold none."""
+    """The number of held messages; null if none can be held."""
 
     count: int | None
 
 
 class Push(Answer, frozen=True, omit_defaults=True):
-    """What happened at a table, and how it looks then."""
+    """New events of a table, and its picture after them."""
 
     table: int
     events: list[Event]
@@ -314,7 +317,7 @@ class Growth(Answer, frozen=True):
 
 
 class Status(Answer, frozen=True):
-    """Whether the session is being recorded, what keeps it from being read, and how its recording ended."""
+    """Whether the session is being recorded, why it cannot be read, and how its recording ended."""
 
     live: bool
     trouble: str | None

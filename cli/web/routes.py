@@ -1,6 +1,6 @@
-"""What can be asked for under `api/`: each address, its parameters, and who answers it.
+"""The API's endpoints: path, parameters and handler of each.
 
-The server's routes and the OpenAPI document are made of this one table.
+The server's routes and the OpenAPI document are generated from this table.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kiebitz.cli.render.svg.document import document
 from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import diagnostics, events, message_at, messages, stream_list
-from kiebitz.cli.web.pagination import Place
-from kiebitz.cli.web.picture_cache import drawn_at
-from kiebitz.cli.web.reader import NotThereError, Reader, Served
-from kiebitz.cli.web.request_params import Asked, BadQuestionError, Parameter
-from kiebitz.cli.web.timeline_overview import course
+from kiebitz.cli.web.pagination import RowRange
+from kiebitz.cli.web.picture_cache import cached_table
+from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
+from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, Parameter
+from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import Severity, TableInfo
 from kiebitz.storage.read.conditions import complete_filter
@@ -27,43 +27,43 @@ from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.times import iso_time
 from kiebitz.storage.session.message_detail import MessageDetail
 
-_MOST_WORDS = 200
+_MAX_COMPLETIONS = 200
 
-_SESSION = Parameter("session", "number", "which of the sessions that are served, from 1; the first")
-_KEY = Parameter("key", "text", "the key of the link that was printed, where one is needed")
-_AS = Parameter("as", "text", "the name of a player: only what that player could know")
+_SESSION = Parameter("session", "number", "number of a served session, from 1; default: the first")
+_KEY = Parameter("key", "text", "the key of the printed link, if one is required")
+_AS = Parameter("as", "text", "a player's name: only what that player could know")
 _FILTER = Parameter("filter", "text", "a display filter")
-_AT = Parameter("at", "number", "after this event of the table, counted from 1; the last one")
-_LIMIT = Parameter("limit", "number", "so many rows at the most")
+_AT = Parameter("at", "number", "after this event of the table, counted from 1; default: the last")
+_LIMIT = Parameter("limit", "number", "maximum number of rows")
 _AFTER = Parameter("after", "number", "rows after this number")
 _BEFORE = Parameter("before", "number", "rows before this number, the nearest")
 _AROUND = Parameter("around", "number", "rows on both sides of this number")
-_TABLE = Parameter("table", "number", "only what belongs to this table")
+_TABLE = Parameter("table", "number", "only this table")
 
 
-class Address(msgspec.Struct, frozen=True):
-    """An address: its path, what it gives, and who answers in a thread with a reader.
+class Endpoint(msgspec.Struct, frozen=True):
+    """An endpoint: path, summary, type of the response, and handler, which runs in a thread.
 
-    `answer` is the type of the JSON, or a media type. Numbers in the path are in braces.
+    `answer` is the type of the JSON, or a media type. Path parameters are numbers in braces.
     """
 
     path: str
     about: str
     answer: type | str
-    ask: Callable[[Reader, Asked], Any]
+    ask: Callable[[Reader, ApiRequest], Any]
     parameters: tuple[Parameter, ...] = ()
     may_take_long: bool = False
 
     @property
     def known(self) -> dict[str, Parameter]:
-        """All parameters that it takes, by name."""
+        """All parameters by name."""
         return {parameter.name: parameter for parameter in (*self.parameters, _SESSION, _KEY)}
 
 
 def session_info(
-    served: Served, reader: Reader, live: bool, player: str | None = None
+    served: ServedSession, reader: Reader, live: bool, player: str | None = None
 ) -> records.SessionInfo:
-    """Return what a session is; no player sees where it was recorded."""
+    """Return the description of a session; players do not see its source."""
     row = reader.timeline.session
     return records.SessionInfo(
         served.number,
@@ -77,7 +77,7 @@ def session_info(
 
 
 def table_infos(reader: Reader, player: str | None = None) -> list[records.TableInfo]:
-    """Return the tables of a session that a player sees."""
+    """Return the tables of a session visible to a player."""
     timeline = reader.timeline
     return [
         records.TableInfo(
@@ -97,19 +97,19 @@ def _iso(ns: int | None) -> str | None:
     return None if ns is None else iso_time(ns)
 
 
-def _tables(reader: Reader, asked: Asked) -> records.Tables:
-    players = reader.players() if asked.reach.player is None else [asked.reach.player]
-    return records.Tables(table_infos(reader, asked.limit), players)
+def _tables(reader: Reader, request: ApiRequest) -> records.Tables:
+    players = reader.players() if request.grant.player is None else [request.grant.player]
+    return records.Tables(table_infos(reader, request.limit), players)
 
 
-def _table(reader: Reader, asked: Asked) -> TableInfo:
-    return reader.table(asked.needed("table"), asked.limit)
+def _table(reader: Reader, request: ApiRequest) -> TableInfo:
+    return reader.table(request.needed("table"), request.limit)
 
 
-def _at(reader: Reader, asked: Asked, table: TableInfo) -> int:
-    """The event of a table that is meant."""
+def _at(reader: Reader, request: ApiRequest, table: TableInfo) -> int:
+    """Return the requested event number of a table."""
     timeline = reader.timeline
-    last, at = timeline.last_seq(table.id), asked.number("at")
+    last, at = timeline.last_seq(table.id), request.number("at")
     if at is None:
         return last
     if not timeline.first_seq(table.id) <= at <= last:
@@ -117,18 +117,18 @@ def _at(reader: Reader, asked: Asked, table: TableInfo) -> int:
     return at
 
 
-def _course(reader: Reader, asked: Asked) -> records.Course:
-    return course(reader, _table(reader, asked), asked.player)
+def _course(reader: Reader, request: ApiRequest) -> records.Course:
+    return timeline_overview(reader, _table(reader, request), request.player)
 
 
-def _events(reader: Reader, asked: Asked) -> records.Events:
-    return events(reader, _table(reader, asked), asked.view(), asked.place(200))
+def _events(reader: Reader, request: ApiRequest) -> records.Events:
+    return events(reader, _table(reader, request), request.view(), request.place(200))
 
 
-def _state(reader: Reader, asked: Asked) -> records.StateAt:
-    table = _table(reader, asked)
-    seq = _at(reader, asked, table)
-    state = reader.state(table.id, seq, asked.player)
+def _state(reader: Reader, request: ApiRequest) -> records.StateAt:
+    table = _table(reader, request)
+    seq = _at(reader, request, table)
+    state = reader.state(table.id, seq, request.player)
     numbers = reader.timeline.numbers
     event = next(reader.timeline.events_between(table.id, seq - 1, seq), None)
     return records.StateAt(
@@ -140,146 +140,156 @@ def _state(reader: Reader, asked: Asked) -> records.StateAt:
     )
 
 
-def _picture(reader: Reader, asked: Asked) -> records.Picture:
-    table = _table(reader, asked)
-    return drawn_at(reader, table, _at(reader, asked, table), asked.player).picture
+def _picture(reader: Reader, request: ApiRequest) -> records.Picture:
+    table = _table(reader, request)
+    return cached_table(reader, table, _at(reader, request, table), request.player).picture
 
 
-def _fragments(reader: Reader, asked: Asked) -> records.Fragments:
-    table = _table(reader, asked)
-    drawn = drawn_at(reader, table, _at(reader, asked, table), asked.player)
-    return records.Fragments(drawn.fragments(asked.names()))
+def _fragments(reader: Reader, request: ApiRequest) -> records.Fragments:
+    table = _table(reader, request)
+    drawn = cached_table(reader, table, _at(reader, request, table), request.player)
+    return records.Fragments(drawn.fragments(request.names()))
 
 
-def _svg(reader: Reader, asked: Asked) -> bytes:
-    table = _table(reader, asked)
-    drawn = drawn_at(reader, table, _at(reader, asked, table), asked.player)
-    drawing = drawn.drawings[cast(Shape, asked.text("shape") or "wide")]
+def _svg(reader: Reader, request: ApiRequest) -> bytes:
+    table = _table(reader, request)
+    drawn = cached_table(reader, table, _at(reader, request, table), request.player)
+    drawing = drawn.drawings[cast(Shape, request.text("shape") or "wide")]
     return document(drawing, drawn.picture.title, drawn.picture.latest)
 
 
-def _messages(reader: Reader, asked: Asked) -> records.Messages:
-    number = asked.number("table")
-    table = reader.table(number, asked.limit) if number is not None else None
-    place = asked.place(100)
-    if asked.number("at") is not None:
+def _messages(reader: Reader, request: ApiRequest) -> records.Messages:
+    number = request.number("table")
+    table = reader.table(number, request.limit) if number is not None else None
+    place = request.place(100)
+    if request.number("at") is not None:
         if table is None:
-            raise BadQuestionError("at goes with table")
-        upto = message_at(reader, table, _at(reader, asked, table))
-        place = Place(place.limit, before=(upto or 0) + 1)
-    return messages(reader, table, asked.view(), place)
+            raise BadRequestError("at goes with table")
+        upto = message_at(reader, table, _at(reader, request, table))
+        place = RowRange(place.limit, before=(upto or 0) + 1)
+    return messages(reader, table, request.view(), place)
 
 
-def _message(reader: Reader, asked: Asked) -> MessageDetail:
-    number = asked.needed("message")
+def _message(reader: Reader, request: ApiRequest) -> MessageDetail:
+    number = request.needed("message")
     message_id = reader.timeline.numbers.row_id("messages", number)
-    found = reader.in_full.message(message_id, asked.player)
+    found = reader.in_full.message(message_id, request.player)
     if found is None:
-        whose = "" if asked.player is None else f" of {asked.player}'s"
+        whose = "" if request.player is None else f" of {request.player}'s"
         raise NotThereError(f"there is no message {number}{whose} in this session")
     return found
 
 
-def _diagnostics(reader: Reader, asked: Asked) -> records.Diagnostics:
-    number = asked.number("table")
-    table = reader.table(number, asked.limit) if number is not None else None
-    least = cast(Severity, asked.text("severity") or "note")
-    return diagnostics(reader, table, asked.view(), asked.place(100), least)
+def _diagnostics(reader: Reader, request: ApiRequest) -> records.Diagnostics:
+    number = request.number("table")
+    table = reader.table(number, request.limit) if number is not None else None
+    least = cast(Severity, request.text("severity") or "note")
+    return diagnostics(reader, table, request.view(), request.place(100), least)
 
 
-def _streams(reader: Reader, asked: Asked) -> records.Streams:
-    return stream_list(reader, asked.player)
+def _streams(reader: Reader, request: ApiRequest) -> records.Streams:
+    return stream_list(reader, request.player)
 
 
-def _complete(reader: Reader, asked: Asked) -> records.Completion:
-    before, names = complete_filter(asked.text("text") or "")
-    return records.Completion(len(before), names[:_MOST_WORDS])
+def _complete(reader: Reader, request: ApiRequest) -> records.Completion:
+    before, names = complete_filter(request.text("text") or "")
+    return records.Completion(len(before), names[:_MAX_COMPLETIONS])
 
 
-def _check_filter(reader: Reader, asked: Asked) -> records.FilterCheck:
+def _check_filter(reader: Reader, request: ApiRequest) -> records.FilterCheck:
     try:
-        asked.wanted()
+        request.wanted()
     except FilterError as error:
         return records.FilterCheck(str(error), error.position, error.length)
     return records.FilterCheck()
 
 
-_PLACE = (_LIMIT, _AFTER, _BEFORE)
+_ROW_RANGE = (_LIMIT, _AFTER, _BEFORE)
 
-ADDRESSES: tuple[Address, ...] = (
-    Address("/api/tables", "the game tables of a session, and its players", records.Tables, _tables),
-    Address(
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("/api/tables", "the game tables of a session, and its players", records.Tables, _tables),
+    Endpoint(
         "/api/tables/{table}/timeline",
-        "a table's course in little: times, games, flaws, who had how much",
+        "the timeline of a table: sampled times, games, diagnostics, scores",
         records.Course,
         _course,
         (_AS,),
         may_take_long=True,
     ),
-    Address(
+    Endpoint(
         "/api/tables/{table}/events",
-        "what happened at a table; without a place the last events",
+        "events of a table; by default the last ones",
         records.Events,
         _events,
-        (*_PLACE, _AROUND, _FILTER, Parameter("game", "number", "only this game's events"), _AS),
+        (*_ROW_RANGE, _AROUND, _FILTER, Parameter("game", "number", "only this game's events"), _AS),
         may_take_long=True,
     ),
-    Address("/api/tables/{table}/state", "a table at a moment", records.StateAt, _state, (_AT, _AS)),
-    Address(
+    Endpoint(
+        "/api/tables/{table}/state",
+        "the state of a table after an event",
+        records.StateAt,
+        _state,
+        (_AT, _AS),
+    ),
+    Endpoint(
         "/api/tables/{table}/picture",
-        "a table at a moment: where the fragments of its drawings stand",
+        "the picture of a table after an event: positions of fragments",
         records.Picture,
         _picture,
         (_AT, _AS),
     ),
-    Address(
+    Endpoint(
         "/api/tables/{table}/fragments",
-        "fragments of the drawings of that moment",
+        "the fragments of that picture",
         records.Fragments,
         _fragments,
-        (_AT, Parameter("names", "names", "their names, with commas between them; all of them"), _AS),
+        (_AT, Parameter("names", "names", "their names, separated by commas; default: all"), _AS),
     ),
-    Address(
+    Endpoint(
         "/api/tables/{table}/picture.svg",
-        "the drawing of that moment as a document",
+        "that picture as an SVG document",
         "image/svg+xml",
         _svg,
         (_AT, Parameter("shape", "shape", "wide or tall"), _AS),
     ),
-    Address(
+    Endpoint(
         "/api/messages",
-        "what was said; without a place the last messages",
+        "messages; by default the last ones",
         records.Messages,
         _messages,
-        (_TABLE, Parameter("at", "number", "up to this event of the table"), *_PLACE, _FILTER, _AS),
+        (_TABLE, Parameter("at", "number", "up to this event of the table"), *_ROW_RANGE, _FILTER, _AS),
         may_take_long=True,
     ),
-    Address("/api/messages/{message}", "one message in full", MessageDetail, _message, (_AS,)),
-    Address(
+    Endpoint("/api/messages/{message}", "a message in detail", MessageDetail, _message, (_AS,)),
+    Endpoint(
         "/api/diagnostics",
-        "what is wrong; without a place the last diagnostics",
+        "diagnostics; by default the last ones",
         records.Diagnostics,
         _diagnostics,
-        (_TABLE, Parameter("severity", "severity", "as grave as this or graver"), *_PLACE, _FILTER, _AS),
+        (_TABLE, Parameter("severity", "severity", "minimum severity"), *_ROW_RANGE, _FILTER, _AS),
         may_take_long=True,
     ),
-    Address("/api/streams", "the connections", records.Streams, _streams, (_AS,)),
-    Address(
+    Endpoint("/api/streams", "the connections", records.Streams, _streams, (_AS,)),
+    Endpoint(
         "/api/complete",
-        "names that may stand at the end of a filter that is being written",
+        "completions of a filter",
         records.Completion,
         _complete,
         (Parameter("text", "text", "the filter so far", is_needed=True),),
     ),
-    Address(
-        "/api/check-filter", "whether a text is a filter", records.FilterCheck, _check_filter, (_FILTER,)
+    Endpoint(
+        "/api/check-filter",
+        "whether a text is a valid filter",
+        records.FilterCheck,
+        _check_filter,
+        (_FILTER,),
     ),
 )
-"""Those that a reader in a thread answers; `server` has those of all sessions, and of what is live."""
+"""Endpoints that read one session; `server` has those for all sessions, updates and held messages."""
 
 LIVE = (
-    Parameter("after", "number", "tell also what happened after this event of each table"),
-    Parameter("table", "number", "only this table's news"),
+    Parameter("after", "number", "also send events after this one of each table"),
+    Parameter("table", "number", "only updates of this table"),
     _AS,
     _SESSION,
     _KEY,

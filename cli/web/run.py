@@ -1,4 +1,4 @@
-"""Runs the server, and says where it is: the addresses, a code to scan, the players' links."""
+"""Start of the server, and the output with its address, QR code and players' links."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from kiebitz.cli.options.companions import RECORDER
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
 from kiebitz.cli.terminal.scan_code import show_scan_code
-from kiebitz.cli.web.access import Keys, Reach
+from kiebitz.cli.web.access import Grant, Keys
 from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
-from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.faults import fault
@@ -32,8 +32,8 @@ from kiebitz.services.standard_streams import flush, warn
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
-_DEAD_S = 60
-"""So long a browser may leave what was sent unacknowledged (seconds)."""
+_ACK_TIMEOUT_S = 60
+"""Time in seconds after which unacknowledged data closes a connection."""
 
 _BACKLOG = 2048
 """Maximum number of connections that wait in the kernel to be accepted."""
@@ -41,10 +41,10 @@ _BACKLOG = 2048
 _SEND_BUFFER_BYTES = 256 << 10
 """Kernel buffer of a connection, in bytes. The kernel's own choice grows to several MiB for a slow reader."""
 
-_NOWHERE = ("192.0.2.1", 9)
-"""An address of documentation: nothing is sent there, but it tells by which of ours one gets out."""
+_PROBE_ADDRESS = ("192.0.2.1", 9)
+"""Documentation address, never sent to; its route shows which local address others can reach."""
 
-_MEET_EVERY_S = 1.0
+_PLAYERS_POLL_S = 1.0
 
 
 class ServeError(KiebitzError):
@@ -52,7 +52,7 @@ class ServeError(KiebitzError):
 
 
 class Link:
-    """Where a server is found: `host` is as it was asked for."""
+    """The server's links; `host` is the address given by the user."""
 
     def __init__(self, host: str, port: int, keys: Keys) -> None:
         self.is_open = _is_loopback(host)
@@ -60,19 +60,19 @@ class Link:
         shown = _own_address(host)
         self.base = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
 
-    def everybody(self) -> str:
-        """The link for who may see everything."""
-        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.everybody())}"
+    def full_link(self) -> str:
+        """Return the link to the full view."""
+        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.full_key())}"
 
-    def player(self, reach: Reach) -> str:
-        """The link for who may see what one player could know."""
-        return f"{self.base}?key={quote(self._keys.player(reach))}"
+    def player(self, grant: Grant) -> str:
+        """Return the link to one player's view."""
+        return f"{self.base}?key={quote(self._keys.player(grant))}"
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that limits its connections, and closes event streams when it ends.
+    """A uvicorn server with limited connections that closes event streams on shutdown.
 
-    It accepts connections itself: asyncio would log a traceback for each one that it has no file for.
+    It accepts connections itself: asyncio would log a traceback for each one without a free file descriptor.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let SIGINT and SIGTERM end it alike: what was made for as long as it serves is taken away."""
+        """Shut down on SIGINT and SIGTERM alike, so that temporary files are removed."""
         before = {number: signal.signal(number, self.handle_exit) for number in ENDING}
         try:
             yield
@@ -127,32 +127,32 @@ class _Uvicorn(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket for browsers. Raises ServeError."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises ServeError."""
     if not host:
-        # It would stand for all addresses.
-        raise ServeError("cannot listen: no address is named with --host")
+        # An empty host would mean all addresses.
+        raise ServeError("cannot listen: --host is empty")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Of a socket that does not name its protocol asyncio does not know that it is TCP: each answer, which it
-    # writes in two pieces, would wait 40 ms for the first to be acknowledged.
+    # asyncio sets TCP_NODELAY only if the socket names its protocol. Without it, each answer, written in two
+    # pieces, would wait 40 ms for an acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Each connection inherits it: a browser that is gone without a word is given up.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_S * 1000)
+        # Inherited by each connection.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _ACK_TIMEOUT_S * 1000)
     try:
         listener.bind((host, port))
         listener.listen(_BACKLOG)
         listener.setblocking(False)
     except (OSError, OverflowError, ValueError, TypeError) as error:
         listener.close()
-        raise ServeError(f"cannot listen on {host}:{port}: {_why(error)}") from error
+        raise ServeError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
     return listener
 
 
 def run(
-    sessions: Sequence[Served],
+    sessions: Sequence[ServedSession],
     listener: socket.socket,
     host: str,
     *,
@@ -160,7 +160,7 @@ def run(
     player_links: bool,
     is_read_only: bool = False,
 ) -> None:
-    """Serve until a signal, or the end of the recording beside it. Raises StorageError, sqlite3.Error."""
+    """Serve until a signal, or until the recording process ends. Raises StorageError, sqlite3.Error."""
     keys = Keys()
     link = Link(host, listener.getsockname()[1], keys)
     for served in sessions:
@@ -176,22 +176,22 @@ def run(
     server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, limits, is_read_only)
 
     def tell() -> None:
-        _show(link)
+        _print_link(link)
         if opens:
-            webbrowser.open(link.everybody())
+            webbrowser.open(link.full_link())
 
     connections = Connections(limits)
     asyncio.run(_serve(server, listener, connections, tell, link if player_links else None))
 
 
 def _end_with_recorder() -> None:
-    """End when the recording process is gone that has started this one, however it went."""
+    """Terminate this process when the recording process that started it is gone."""
     descriptor = os.environ.get(RECORDER)
     if descriptor is None:
         return
 
     def wait() -> None:
-        # Nothing is ever written there.
+        # Nothing is ever written there; reading ends with the process.
         os.read(int(descriptor), 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -208,10 +208,10 @@ async def _serve(
     config = uvicorn.Config(
         server.app,
         log_config=None,
-        # What fails is told by the server itself, in a sentence.
+        # The server reports errors itself.
         log_level="critical",
         access_log=False,
-        # Nothing stands before it that could be believed.
+        # There is no trusted proxy.
         proxy_headers=False,
         server_header=False,
         ws="none",
@@ -223,38 +223,38 @@ async def _serve(
     def started() -> None:
         on_started()
         if link is not None:
-            meetings.append(asyncio.create_task(_meet(server, link)))
+            meetings.append(asyncio.create_task(_print_player_links(server, link)))
 
     try:
-        # uvicorn itself accepts no connections.
+        # The listener is not passed to uvicorn; see _Uvicorn.
         await _Uvicorn(config, server, listener, connections, started).serve(sockets=[])
     finally:
         for meeting in meetings:
             meeting.cancel()
 
 
-async def _meet(server: Server, link: Link) -> None:
-    """Print a link for each player, also for those that come later or take another name."""
-    known: set[Reach] = set()
-    # If no more links can be printed, the page is served all the same.
+async def _print_player_links(server: Server, link: Link) -> None:
+    """Print a link for each player, including later ones and new names."""
+    known: set[Grant] = set()
+    # The server continues without output.
     with suppress(BrokenPipeError):
         while True:
-            seats = await server.seats()
-            for reach in seats:
-                if reach not in known:
-                    known.add(reach)
+            player_grants = await server.player_grants()
+            for grant in player_grants:
+                if grant not in known:
+                    known.add(grant)
                     is_elsewhere = any(
-                        (other.player, other.session < reach.session) == (reach.player, True)
-                        for other in seats
+                        (other.player, other.session < grant.session) == (grant.player, True)
+                        for other in player_grants
                     )
-                    of_session = f" (session {reach.session})" if is_elsewhere else ""
-                    show_line(f"  {reach.player}{of_session}: {link.player(reach)}")
+                    of_session = f" (session {grant.session})" if is_elsewhere else ""
+                    show_line(f"  {grant.player}{of_session}: {link.player(grant)}")
             flush()
-            await asyncio.sleep(_MEET_EVERY_S)
+            await asyncio.sleep(_PLAYERS_POLL_S)
 
 
-def _show(link: Link) -> None:
-    address = link.everybody()
+def _print_link(link: Link) -> None:
+    address = link.full_link()
     show_line(address)
     if not link.is_open and is_terminal():
         show_scan_code(address)
@@ -272,22 +272,22 @@ def _is_loopback(host: str) -> bool:
 
 
 def _own_address(host: str) -> str:
-    """An address by which others get here, where `host` stands for all that this machine has."""
+    """Return an address by which others reach this machine if `host` means all addresses."""
     if host not in ("0.0.0.0", "::"):
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_NOWHERE)
+            probe.connect(_PROBE_ADDRESS)
         except OSError:
             return "127.0.0.1"
         return str(probe.getsockname()[0])
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return "another program has this port; take another with --port"
+        return "this port is in use; choose another with --port"
     if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
         return "this machine has no such address"
     if isinstance(error, OSError):
         return str(error.strerror or error)
-    return "there is no such address"
+    return "not a valid address"

@@ -1,6 +1,6 @@
-"""A table's whole course in little: when its events were, its games, what was wrong, who had how much.
+"""Downsampled timeline of a table: times, games, diagnostics, scores.
 
-What is long is sampled, so that an answer stays small however long the session is.
+Sampling keeps a response small, however long the session is.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.results import named_result
 
-_TIMES = 500
-_GAMES = 1000
-_FLAWS = 1000
-_FLAWS_READ = 20_000
-_STEPS = 1000
-_MOST_NAMES = 50
-"""So many players have a line in the chart."""
+_MAX_TIMES = 500
+_MAX_GAMES = 1000
+_MAX_DIAGNOSTICS = 1000
+_MAX_DIAGNOSTICS_READ = 20_000
+_MAX_STEPS = 1000
+_MAX_NAMES = 50
+"""Maximum number of players in the chart."""
 
-_WHOLE = 20_000
-"""Up to so many events each of them is looked at for what players have; beyond that some hundred."""
+_MAX_EVENTS_READ = 20_000
+"""Maximum number of events that are all read for scores; of more, `_SAMPLES` are sampled."""
 
-_LOOKS = 300
+_SAMPLES = 300
 
 
-def course(reader: Reader, table: TableInfo, player: str | None) -> records.Course:
-    """The course of a table, as far as a player could know it."""
+def timeline_overview(reader: Reader, table: TableInfo, player: str | None) -> records.Course:
+    """Return the timeline of a table in a player's view."""
     timeline = reader.timeline
     first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
     return records.Course(
@@ -40,7 +40,7 @@ def course(reader: Reader, table: TableInfo, player: str | None) -> records.Cour
         last,
         _times(reader, table, first, last),
         list(_games(reader, table, player)),
-        _flaws(reader, table, player),
+        _diagnostics(reader, table, player),
         _scores(reader, table, player, first, last),
     )
 
@@ -49,30 +49,30 @@ def _times(reader: Reader, table: TableInfo, first: int, last: int) -> list[tupl
     rows = reader.timeline.connection.execute(
         "SELECT seq, ts_ns FROM events WHERE table_id = ? AND seq IN (SELECT value FROM json_each(?))"
         " ORDER BY seq",
-        (table.id, str(_sample(first, last, _TIMES))),
+        (table.id, str(_sample(first, last, _MAX_TIMES))),
     )
     return [(seq, reader.timeline.seconds(ts_ns)) for seq, ts_ns in rows]
 
 
 def _sample(first: int, last: int, most: int) -> list[int]:
-    """Up to so many numbers above the first one and up to the last, which is among them."""
+    """Return at most `most` numbers above `first` up to `last`, which is included."""
     step = max(1, -(-(last - first) // most))
     return [*range(first + 1, last, step), last] if last > first else []
 
 
 def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[records.GameMark]:
-    """The table's games; of more than are shown one of each stretch."""
+    """Yield the table's games, sampled if there are too many."""
     timeline = reader.timeline
     games = [game for game in timeline.games() if game.table_id == table.id]
     if player is not None and reader.visibility.streams_of(player):
         known = reader.visibility.games_of(player)
         games = [game for game in games if game.id in known]
-    for game in games[:: max(1, -(-len(games) // _GAMES))]:
+    for game in games[:: max(1, -(-len(games) // _MAX_GAMES))]:
         begun = timeline.connection.execute(
             "SELECT seq FROM events WHERE game_id = ? ORDER BY id LIMIT 1", (game.id,)
         ).fetchone()
         if begun is not None:
-            # How it ended may tell what a player was not told.
+            # The result may reveal what a player does not know.
             result = named_result(timeline, game) if player is None else None
             yield records.GameMark(
                 timeline.numbers.number("games", game.id),
@@ -82,25 +82,25 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
             )
 
 
-def _flaws(reader: Reader, table: TableInfo, player: str | None) -> list[records.FlawMark]:
-    """Errors and warnings; of more than are shown the gravest of each stretch."""
+def _diagnostics(reader: Reader, table: TableInfo, player: str | None) -> list[records.FlawMark]:
+    """Return errors and warnings; of too many, the gravest of each stretch."""
     found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
     marks = []
-    for row in islice(found, _FLAWS_READ):
+    for row in islice(found, _MAX_DIAGNOSTICS_READ):
         stream = row.stream
-        # A flaw of a stream that belongs to no table is told at each.
+        # Diagnostics of streams without a table are shown at each table.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
             seq = reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
             marks.append(records.FlawMark(seq, row.severity, row.id))
     marks.sort(key=lambda mark: mark.seq)
-    stretch = -(-len(marks) // _FLAWS)
+    stretch = -(-len(marks) // _MAX_DIAGNOSTICS)
     return [
         min(marks[at : at + stretch], key=lambda mark: mark.severity != "error")
         for at in range(0, len(marks), stretch or 1)
     ]
 
 
-# Who had how much.
+# Scores.
 
 
 def _scores(
@@ -116,9 +116,9 @@ def _scores(
             steps.append((seq, scores))
     if not steps:
         return None
-    stretch = -(-len(steps) // _STEPS)
+    stretch = -(-len(steps) // _MAX_STEPS)
     steps = [*steps[:-1:stretch], steps[-1]]
-    names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MOST_NAMES]
+    names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MAX_NAMES]
     return records.Scores(
         dissector.presentation.counts,
         names,
@@ -129,10 +129,10 @@ def _scores(
 def _states(
     reader: Reader, table: TableInfo, player: str | None, first: int, last: int
 ) -> Iterator[tuple[int, State]]:
-    """Yield the table's states, or some hundred where there are many; each is good until the next."""
+    """Yield the table's states, sampled if there are many; each is valid until the next."""
     timeline = reader.timeline
-    if last - first > _WHOLE:
-        for seq in _sample(first, last, _LOOKS):
+    if last - first > _MAX_EVENTS_READ:
+        for seq in _sample(first, last, _SAMPLES):
             yield seq, reader.state(table.id, seq, player)
         return
     if player is not None:

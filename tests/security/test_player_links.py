@@ -31,13 +31,13 @@ from strength import CAPTURES as CHOSEN
 from strength import a_few, times
 
 from kiebitz.cli.render.svg.svg_canvas import SIZES
-from kiebitz.cli.web.access import Keys, Reach
-from kiebitz.cli.web.event_stream import _tell_on
+from kiebitz.cli.web.access import Grant, Keys
+from kiebitz.cli.web.event_stream import _encode_events
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.lists import stream_list
-from kiebitz.cli.web.reader import NotThereError, Reader, Served
-from kiebitz.cli.web.request_params import Asked
-from kiebitz.cli.web.routes import ADDRESSES, Address, session_info
+from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
+from kiebitz.cli.web.request_params import ApiRequest
+from kiebitz.cli.web.routes import ENDPOINTS, Endpoint, session_info
 from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.timeline import Timeline
@@ -285,7 +285,7 @@ def readable(body: Any) -> str:
 
 
 def questions(
-    address: Address, reader: Reader, words: list[str]
+    address: Endpoint, reader: Reader, words: list[str]
 ) -> Iterator[tuple[dict[str, str], dict[str, int]]]:
     """Yield the queries of an address, and the numbers in it."""
     timeline = reader.timeline
@@ -322,11 +322,11 @@ def questions(
                     yield query | {"table": str(number)}, numbers
 
 
-def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[str, str]]:
+def answers(reader: Reader, reach: Grant, secrets: list[str]) -> Iterator[tuple[str, str]]:
     label = reader.label(reach)
-    for address in ADDRESSES:
+    for address in ENDPOINTS:
         for query, numbers in questions(address, reader, secrets):
-            asked = Asked(query, address.known, reach, numbers)
+            asked = ApiRequest(query, address.known, reach, numbers)
             asked.player = label
             try:
                 # A filter is in the request, but not in the answer.
@@ -334,7 +334,7 @@ def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[
             except NotThereError as error:
                 yield f"{address.path} {query} {numbers}", str(error)
     yield "sessions", readable(session_info(reader.served, reader, False, label))
-    news, _ = _tell_on(reader, (reach, None), 0, reader.timeline.last_event(), 0, {})
+    news, _ = _encode_events(reader, (reach, None), 0, reader.timeline.last_event(), 0, {})
     pushed = [json.loads(line[6:]) for line in news.decode().splitlines() if line.startswith("data: ")]
     yield "live", "\n".join(texts(pushed))
 
@@ -351,7 +351,7 @@ def page(reader: Reader, player: str) -> str:
 
 
 def opened(path: str) -> Reader:
-    return Reader(Served(1, path, 1, "game.db"))
+    return Reader(ServedSession(1, path, 1, "game.db"))
 
 
 def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
@@ -362,7 +362,7 @@ def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
     reader = opened(path)
     truth = Truth(reader.timeline)
     source = reader.timeline.session.source
-    seats = reader.seats()
+    seats = reader.player_grants()
     asked = 0
     for reach in seats[:: max(len(seats) // MOST_PLAYERS, 1)]:
         label = reader.label(reach)
@@ -438,7 +438,7 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
     recorder.record(found[:begun])
     recorder.commit()
     reader = opened(str(path))
-    (old,) = reader.seats()
+    (old,) = reader.player_grants()
     assert (old.player, old.stream) == ("alice", 1)
     for item in found[begun:]:
         recorder.record([item])
@@ -448,16 +448,16 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
         assert label is not None
         assert reader.visibility.streams_of(label) == {1}
         (upto,) = reader.timeline.connection.execute("SELECT max(id) FROM events").fetchone()
-        news, _ = _tell_on(reader, (old, None), 0, upto, 0, {})
+        news, _ = _encode_events(reader, (old, None), 0, upto, 0, {})
         assert b'{"Erz":3}' not in news
     recorder.close()
     assert label == "mallory"
-    links = {reach.player: reach for reach in reader.seats()}
+    links = {reach.player: reach for reach in reader.player_grants()}
     assert reader.visibility.streams_of("alice") == {2}
-    assert links["alice"] == Reach("alice", 1, 2)
+    assert links["alice"] == Grant("alice", 1, 2)
     assert reader.label(old) == "mallory"
     keys = Keys()
-    assert keys.reach(keys.player(old)) == old
+    assert keys.grant(keys.player(old)) == old
     assert keys.player(old) != keys.player(links["alice"])
 
 
@@ -468,9 +468,9 @@ def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
     half = len(found) - 8
     recorder.record(found[:half])
     recorder.commit()
-    served = Served(1, str(tmp_path / "one.db"), 1, "game.db")
+    served = ServedSession(1, str(tmp_path / "one.db"), 1, "game.db")
     reader = Reader(served)
-    links = {reach.player: reach for reach in reader.seats()}
+    links = {reach.player: reach for reach in reader.player_grants()}
     board = reader.visibility.state("alice", 1, reader.timeline.last_seq(1))
     rest = recorder.record_until_settled(found[half:])
     recorder.continue_in(str(tmp_path / "two.db"))
@@ -478,7 +478,7 @@ def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
     recorder.close()
     served.path, served.session_id = recorder.path, recorder.session_id
     reader.look()
-    assert {reach.player: reach for reach in reader.seats()} == links
+    assert {reach.player: reach for reach in reader.player_grants()} == links
     first = reader.timeline.first_seq(1)
     (game,) = reader.visibility.state("alice", 1, first)["games"].values()
     assert game["private"].keys() <= {"alice"}
@@ -487,7 +487,7 @@ def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
 
 def test_a_link_of_another_session_opens_nothing(made: Callable[[str], str]) -> None:
     reader = opened(made("reused"))
-    for reach in (Reach("alice", 2, 2), Reach("alice", 1, 9), Reach("nobody", 0, 0)):
+    for reach in (Grant("alice", 2, 2), Grant("alice", 1, 9), Grant("nobody", 0, 0)):
         with pytest.raises(NotThereError, match="there is no player"):
             reader.label(reach)
 

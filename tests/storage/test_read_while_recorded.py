@@ -15,7 +15,7 @@ from session_factory import START_NS, Conversation
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.web import lists
-from kiebitz.cli.web.reader import Reader, Served, View
+from kiebitz.cli.web.reader import Reader, ServedSession, View
 from kiebitz.dissectors.filters import compile_filter
 from kiebitz.dissectors.model import Item
 from kiebitz.storage.derived.derived_session import derive_session
@@ -71,7 +71,7 @@ def _differences(session: Session) -> list[Any]:
 
 def _page(session: Session) -> list[Any]:
     assert session.path is not None
-    reader = Reader(Served(1, session.path, session.timeline.session.id, "game"), session.timeline)
+    reader = Reader(ServedSession(1, session.path, session.timeline.session.id, "game"), session.timeline)
     wanted = compile_filter("maexchen", field_catalog())
     of_alice = View("alice", wanted)
     messages = [*lists.seen_messages(reader, None, of_alice, 0, None)]

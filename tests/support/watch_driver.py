@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.tui.app import WatchApp
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.cli.tui.log_tail import Said
-from kiebitz.cli.tui.navigation import Viewer
-from kiebitz.cli.tui.playback_speed import Pace
-from kiebitz.cli.tui.run import viewer_of
+from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.navigation import Navigator
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
+from kiebitz.cli.tui.run import create_navigator
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.storage.read.conditions import compile_optional_filter
 
@@ -42,7 +42,7 @@ class Sight:
         self.app = app
 
     @property
-    def viewer(self) -> Viewer:
+    def viewer(self) -> Navigator:
         return self.app.viewer
 
     @property
@@ -91,7 +91,7 @@ class Sight:
 
     async def at(self, place: int) -> None:
         """Be at an event, counted from 1."""
-        self.viewer.be_at(place - 1)
+        self.viewer.move_to(place - 1)
         self.app.show()
         await self.settle()
 
@@ -113,14 +113,16 @@ def watch(
     player: str | None = None,
     wanted: str | None = None,
     game: int | None = None,
-    pace: Pace | None = None,
-    said: Said | None = None,
+    pace: PlaybackSpeed | None = None,
+    said: LogTail | None = None,
     hands: ControlClient | None = None,
 ) -> WatchApp:
     """Run the application on a capture or a database, with the script alongside."""
     path = session if "/" in session and Path(session).parent != CAPTURES else database_of(Path(session).name)
     timeline = open_session(path)
-    viewer = viewer_of(timeline, path, player, compile_optional_filter(wanted), game, pace or Pace())
+    viewer = create_navigator(
+        timeline, path, player, compile_optional_filter(wanted), game, pace or PlaybackSpeed()
+    )
     app = WatchApp(viewer, said, hands)
 
     async def run() -> None:

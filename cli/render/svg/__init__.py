@@ -1,4 +1,4 @@
-"""The SVG renderer: the picture of a table for slides, pages and files, drawn from its view."""
+"""The SVG renderer: pictures of tables for slides, pages and files, drawn from their views."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kiebitz.dissectors.game.view import Scene
 
 
 def draw(protocol: str, scene: Scene, shape: Shape) -> Drawing:
-    """Return the drawing of a table of this protocol; the rows of its state if there is no view of it."""
+    """Return the drawing of a table of this protocol; the rows of its state if it has no view."""
     sheet = Sheet(shape)
     view = view_of(protocol, scene)
     if view is None:

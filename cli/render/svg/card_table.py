@@ -1,7 +1,7 @@
-"""A table of cards, wide and tall: plates with names, hands, the cards that lie, and the game that is played.
+"""A card table, wide and tall: plates with names, hands, cards on the table, and the contract.
 
-The player at the bottom comes first, the others follow clockwise: left, top, right; of three nobody is at the
-top. In the corners there are the last trick, the bids, and who else is there.
+The player at the bottom comes first, the others follow clockwise: left, top, right; of three players, none
+is at the top. The corners show the last trick, the bids, and the people who are not playing.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from kiebitz.services.evidence.cells import cell_len
 Edge = Literal["bottom", "left", "top", "right"]
 
 _PLATE = 48
-"""A plate's height."""
+"""Height of a plate."""
 
-_TOGETHER = 1.2
-"""So many more cards than have room side by side move together, to stay in their row."""
+_OVERLAP_FACTOR = 1.2
+"""Up to this factor more cards than fit into a row overlap instead of starting another row."""
 
 _LINE = 32
-"""From one line of what is said to the next."""
+"""Height of a line of the story."""
 
 _FAN = 340
-"""So wide are hidden cards at most, one over the other."""
+"""Maximum width of overlapping hidden cards."""
 
 _SHOWN = 82
 """Width of cards in a corner."""
@@ -50,8 +50,8 @@ _ROWS = 6
 """Lines of a corner."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A player's room, and where the card lies that is played."""
+class SeatArea(msgspec.Struct, frozen=True):
+    """The area of a player, and the position of the card they play."""
 
     edge: Edge
     x: float
@@ -62,7 +62,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Corner(msgspec.Struct, frozen=True):
-    """Room for facts: its first line, and its width."""
+    """An area for facts: its first line, and its width."""
 
     x: float
     y: float
@@ -70,14 +70,14 @@ class Corner(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """A table: its felt as x, y, width and height; the seats from the bottom one on, clockwise.
+    """A table: its felt as x, y, width and height; the seats clockwise from the bottom.
 
-    A hand's cards are `hand` wide, those that lie on the felt `lying`. `story` is the middle of what is going
-    on, and the room that a line has, of which there are `story_lines` amid cards.
+    `hand` and `lying` are the widths of cards in a hand and on the felt. `story` is the middle of the
+    story and the width of its lines, of which there are `story_lines` between cards.
     """
 
     felt: tuple[float, float, float, float]
-    places: tuple[Place, ...]
+    places: tuple[SeatArea, ...]
     hand: float
     lying: float
     story: tuple[float, float, float]
@@ -85,24 +85,26 @@ class Layout(msgspec.Struct, frozen=True):
     title: tuple[float, float, float, Anchor]
     contract: Corner
     additions: Corner | None
-    """The lines below the contract; on a tall sheet there is one, or none."""
+    """The lines below the contract; on a tall sheet there is at most one."""
     talon: tuple[float, float] | None
-    """The right upper corner of the talon's last card."""
+    """Upper right corner of the talon's last card."""
     left: Corner | None
-    """For bids, and for players who are not at the table."""
+    """Bids, and people who are not at the table."""
     right: Corner | None
-    """For a trick that is over."""
+    """The last trick."""
     foot: tuple[float, int]
-    """Where facts begin on a tall sheet, and in how many lines; there cards that lie have names below."""
+    """Beginning and number of the lines for facts on a tall sheet; there cards on the felt have names
+    below.
+    """
 
 
 _WIDE_OF_FOUR = Layout(
     felt=(430, 196, 740, 408),
     places=(
-        Place("bottom", 430, 614, 740, 186, (745, 442)),
-        Place("left", 20, 206, 390, 400, (448, 324)),
-        Place("top", 430, 8, 740, 186, (745, 206)),
-        Place("right", 1190, 206, 390, 400, (1042, 324)),
+        SeatArea("bottom", 430, 614, 740, 186, (745, 442)),
+        SeatArea("left", 20, 206, 390, 400, (448, 324)),
+        SeatArea("top", 430, 8, 740, 186, (745, 206)),
+        SeatArea("right", 1190, 206, 390, 400, (1042, 324)),
     ),
     hand=92,
     lying=110,
@@ -119,10 +121,10 @@ _WIDE_OF_FOUR = Layout(
 _TALL_OF_FOUR = Layout(
     felt=(10, 584, 680, 290),
     places=(
-        Place("bottom", 10, 882, 680, 170, (384, 686)),
-        Place("left", 10, 232, 334, 348, (46, 674)),
-        Place("top", 10, 58, 680, 170, (212, 664)),
-        Place("right", 356, 232, 334, 348, (546, 674)),
+        SeatArea("bottom", 10, 882, 680, 170, (384, 686)),
+        SeatArea("left", 10, 232, 334, 348, (46, 674)),
+        SeatArea("top", 10, 58, 680, 170, (212, 664)),
+        SeatArea("right", 356, 232, 334, 348, (546, 674)),
     ),
     hand=78,
     lying=108,
@@ -139,9 +141,9 @@ _TALL_OF_FOUR = Layout(
 _WIDE_OF_THREE = Layout(
     felt=(430, 10, 740, 540),
     places=(
-        Place("bottom", 262, 566, 1076, 186, (741, 380)),
-        Place("left", 20, 10, 390, 560, (456, 290)),
-        Place("right", 1190, 10, 390, 560, (1026, 290)),
+        SeatArea("bottom", 262, 566, 1076, 186, (741, 380)),
+        SeatArea("left", 20, 10, 390, 560, (456, 290)),
+        SeatArea("right", 1190, 10, 390, 560, (1026, 290)),
     ),
     hand=84,
     lying=118,
@@ -158,9 +160,9 @@ _WIDE_OF_THREE = Layout(
 _TALL_OF_THREE = Layout(
     felt=(10, 474, 680, 396),
     places=(
-        Place("bottom", 10, 880, 680, 150, (281, 616)),
-        Place("left", 10, 104, 334, 366, (56, 590)),
-        Place("right", 356, 104, 334, 366, (506, 590)),
+        SeatArea("bottom", 10, 880, 680, 150, (281, 616)),
+        SeatArea("left", 10, 104, 334, 366, (56, 590)),
+        SeatArea("right", 356, 104, 334, 366, (506, 590)),
     ),
     hand=64,
     lying=138,
@@ -175,11 +177,11 @@ _TALL_OF_THREE = Layout(
     foot=(1062, 2),
 )
 _SEATED = {1: (0,), 2: (0, 2)}
-"""By number of players: the places of a table for four."""
+"""Seats at a table for four, by number of players."""
 
 
 def put_card_table(view: View, sheet: Sheet) -> None:
-    """Put up to four players with their hands around a table."""
+    """Draw up to four players with their hands around a table."""
     if len(view.seats) == 3:
         layout = _TALL_OF_THREE if sheet.is_tall else _WIDE_OF_THREE
     else:
@@ -191,7 +193,7 @@ def put_card_table(view: View, sheet: Sheet) -> None:
     _put_story(sheet, layout, view, is_played)
     places = [layout.places[number] for number in _SEATED.get(len(view.seats), range(len(layout.places)))]
     for at, seat in zip(places, view.seats, strict=True):
-        player = _within(seat, layout.hand, at)
+        player = _with_fitting_cards(seat, layout.hand, at)
         if is_played:
             _put_lying(sheet, layout, at, player)
         if at.edge in ("left", "right"):
@@ -202,7 +204,7 @@ def put_card_table(view: View, sheet: Sheet) -> None:
 
 
 def _put_contract(sheet: Sheet, layout: Layout, view: View) -> None:
-    """What is played, how often it is doubled, the talon, and what is not known."""
+    """Draw the contract, its multiplier, the talon, and what is unknown."""
     x, y, room, anchor = layout.title
     sheet.put(text(" · ".join(view.title)[:200], BESIDE, room, "k-faint", anchor=anchor), x, y)
     contract = view.contract
@@ -252,7 +254,7 @@ def _put_talon(sheet: Sheet, at: tuple[float, float], view: View) -> None:
 
 
 def _put_story(sheet: Sheet, layout: Layout, view: View, is_played: bool) -> None:
-    """What is going on, in a few lines amid the table, the first of them bold."""
+    """Draw the story in a few lines in the middle, the first of them bold."""
     x, y, room = layout.story
     said = [words for words in map(plain, view.story) if words]
     if sheet.is_tall and view.unknown:
@@ -265,7 +267,7 @@ def _put_story(sheet: Sheet, layout: Layout, view: View, is_played: bool) -> Non
 
 
 def _put_facts(sheet: Sheet, layout: Layout, view: View) -> None:
-    """A trick that is over in one corner, bids and players who are elsewhere in the other."""
+    """Draw the last trick in one corner, bids and other people in the other."""
     shown = [fact for fact in view.facts if _cards(fact)][-1:]
     listed = [fact for fact in view.facts if not _cards(fact)]
     if layout.left is None or layout.right is None:
@@ -291,13 +293,12 @@ def _put_facts(sheet: Sheet, layout: Layout, view: View) -> None:
 
 
 def _cards(fact: Fact) -> list[Card]:
-    """The cards of a fact whose items are pieces."""
     elements = (element for item in fact.items for element in item if isinstance(element, tuple))
     return [piece for pieces in elements for piece in pieces if isinstance(piece, Card)]
 
 
 def _put_cards(sheet: Sheet, at: Corner, fact: Fact, remarks: list[str]) -> None:
-    """A trick that is over: its cards, or their names where there is no room for these."""
+    """Draw the cards of the last trick, or their names if there is no room."""
     cards = _cards(fact)
     y = put_lines(sheet, plain(fact.title), (at.x, at.y), at.width, size=24, ink="k-faint")
     if len(cards) * (_SHOWN + 8) <= at.width:
@@ -311,7 +312,10 @@ def _put_cards(sheet: Sheet, at: Corner, fact: Fact, remarks: list[str]) -> None
 
 @lru_cache(maxsize=256)
 def plate(name: str, to_move: bool, width: float) -> Fragment:
-    """A name plate, its upper left corner at the origin; who is to move has an arrow and a thick edge."""
+    """Return a name plate, its upper left corner at the origin.
+
+    An arrow and a thick edge mark the player to move.
+    """
     drawn = group()
     edge, thick = ("k-s-turn", 6) if to_move else ("k-s-line", 2)
     shape(drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick)
@@ -323,7 +327,7 @@ def plate(name: str, to_move: bool, width: float) -> Fragment:
     return fragment(drawn)
 
 
-def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
+def _put_lying(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:
     x, y = at.card
     wide = layout.lying
     if player.lies is None:
@@ -338,8 +342,8 @@ def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
         sheet.put(text(player.name or '""', 24, wide + 56, ink, anchor="middle"), x + wide / 2, foot)
 
 
-def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
-    """A player at a side: each thing below the other."""
+def _put_beside(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:
+    """Draw a player at a short edge, one thing below the other."""
     sheet.put(plate(player.name, player.state == "turn", at.width), at.x, at.y)
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     most = max(2, int((at.height - _PLATE - hand) / _LINE))
@@ -355,8 +359,8 @@ def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
     _put_hand(sheet, layout.hand, (at.x, y), (at.width, at.y + at.height - y), player, "start")
 
 
-def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seat) -> None:
-    """A player at a long edge: the hand towards the table, beside the plate what is said."""
+def _put_along(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:
+    """Draw a player at a long edge: the hand towards the table, the words beside the plate."""
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     above = at.edge == "bottom"
     y = at.y + hand + 4 if above else at.y
@@ -384,12 +388,12 @@ def _hand_of(player: Seat) -> Hand:
     return player.hand or Hand()
 
 
-def _within(player: Seat, width: float, at: Place) -> Seat:
-    """A player with as many cards as there is room for; no game deals more."""
+def _with_fitting_cards(player: Seat, width: float, at: SeatArea) -> Seat:
+    """Return a player with as many cards as fit; no game deals more."""
     hand = _hand_of(player)
     rows = max(1, int((at.height - _PLATE) / (height(width) + _gap(width))))
     columns = _columns(1, width, at.width)
-    most = rows * columns if rows > 1 else int(_TOGETHER * columns)
+    most = rows * columns if rows > 1 else int(_OVERLAP_FACTOR * columns)
     more = len(hand.pieces) + bool(hand.hidden) - most
     if more <= 0:
         return player
@@ -399,7 +403,7 @@ def _within(player: Seat, width: float, at: Place) -> Seat:
 
 
 def _figures(player: Seat, room: float, most: int) -> list[str]:
-    """A player's figures, on one line or each on its own, or in brief where there is no room for that."""
+    """Return a player's figures on one line or several, abbreviated if there is no room."""
     figures = [figure.words for figure in player.figures]
     together = " · ".join(figures)
     if not together:
@@ -418,15 +422,14 @@ def _fits_bold(words: str, room: float) -> bool:
 
 
 def _gap(width: float) -> float:
-    """Between cards of a hand."""
     return 3 if width < NARROW else 6
 
 
 def _columns(shown: int, width: float, room: float) -> int:
-    """How many cards stand side by side; for a row of one or two more they move together."""
+    """Return the number of cards side by side; one or two more than fit overlap."""
     gap = _gap(width)
     columns = max(1, int((room + gap) / (width + gap)))
-    return shown if columns < shown <= _TOGETHER * columns else columns
+    return shown if columns < shown <= _OVERLAP_FACTOR * columns else columns
 
 
 def _rows(player: Seat, width: float, room: float) -> int:
@@ -443,7 +446,7 @@ def _put_hand(
     player: Seat,
     anchor: Anchor,
 ) -> None:
-    """The cards that are known, then the backs of the others; rows that lack room move together."""
+    """Draw the known cards, then the backs of the others; rows without enough room overlap."""
     x, y = at
     room, high = within
     gap = _gap(width)

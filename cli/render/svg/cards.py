@@ -1,7 +1,7 @@
-"""German-suited cards: the four signs as paths, a card of any size, and backs.
+"""German-suited cards: the four suit signs as paths, card faces of any size, and backs.
 
-Schafkopf and mariáš are played with the same pack. On a card stands what players call it, so that nobody
-must know the signs: `Ober` and `Eichel`, `svršek` and `žaludy`.
+Schafkopf and mariáš use the same pack. Cards also have the players' words for them, so that nobody needs to
+know the signs: `Ober` and `Eichel`, `svršek` and `žaludy`.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from kiebitz.dissectors.game.view import Card
 ACORN, LEAF, HEART, BELL = "acorn", "leaf", "heart", "bell"
 
 _INKS = {ACORN: "#4a2f14", LEAF: "#1e6b2e", HEART: "#b3122a", BELL: "#8a5a00"}
-"""Of words on a card: each can be read on its paper."""
+"""Colours of words on a card, all readable on its paper."""
 
 _PAPER = "#fffdf5"
 _EDGE = "#6f675a"
 _LEAST = 24.0
-"""No letter is smaller."""
+"""Minimum size of letters."""
 
 _HIGH = 1.38
-"""How much higher than wide a card is."""
+"""Ratio of a card's height to its width."""
 
 NARROW = 72
-"""Below this width a card has its value in a short word."""
+"""Below this width the value on a card is abbreviated."""
 
 _WITH_SUIT = 96
-"""From this width on the suit is written on a card, too."""
+"""From this width on the name of the suit is written on a card, too."""
 
 
 def height(width: float) -> float:
-    """How high a card of this width is."""
+    """Return the height of a card of this width."""
     return round(_HIGH * width)
 
 
 def draw_sign(parent: Element, sign: str, at: tuple[float, float], size: float) -> None:
-    """A suit's sign, so high, its middle at this place."""
+    """Draw a suit's sign centred at a point."""
     x, y = at
     drawn = shape(parent, "g", transform=f"translate({x:g} {y:g}) scale({size / 100:g})")
     _SIGNS[sign](drawn)
@@ -46,7 +46,7 @@ def draw_sign(parent: Element, sign: str, at: tuple[float, float], size: float) 
 
 @lru_cache(maxsize=256)
 def sign(name: str, size: float) -> Fragment:
-    """A suit's sign alone, its middle at the origin."""
+    """Return a suit's sign centred at the origin."""
     drawn = group()
     draw_sign(drawn, name, (0, 0), size)
     return fragment(drawn)
@@ -54,7 +54,7 @@ def sign(name: str, size: float) -> Fragment:
 
 @lru_cache(maxsize=256)
 def card(face: Card, width: float) -> Fragment:
-    """A card's face, its upper left corner at the origin."""
+    """Return a card's face, its upper left corner at the origin."""
     drawn = group()
     high = height(width)
     _blank(drawn, width, high, _PAPER)
@@ -81,7 +81,7 @@ def card(face: Card, width: float) -> Fragment:
 
 @lru_cache(maxsize=256)
 def backs(count: int, width: float, room: float) -> Fragment:
-    """So many hidden cards, one over the other within this room, and how many they are."""
+    """Return overlapping hidden cards within a width, and their number."""
     drawn = group()
     high = height(width)
     step = 0.0 if count < 2 else min(width * 0.45, (room - width) / (count - 1))
@@ -117,13 +117,13 @@ def backs(count: int, width: float, room: float) -> Fragment:
 
 
 def backs_width(count: int, width: float, room: float) -> float:
-    """How wide so many backs are."""
+    """Return the width of a number of backs."""
     return width + min(width * 0.45 * max(0, count - 1), room - width)
 
 
 @lru_cache(maxsize=32)
 def halo(width: float, takes: bool) -> Fragment:
-    """What goes around the card that was played last, or around the one that `takes` the trick."""
+    """Return the frame of the card played last, or of the one that `takes` the trick."""
     drawn = group()
     high = height(width)
     shape(
@@ -144,7 +144,7 @@ def halo(width: float, takes: bool) -> Fragment:
 
 @lru_cache(maxsize=8)
 def place(width: float) -> Fragment:
-    """Where a card will lie."""
+    """Return the mark of an empty place for a card."""
     drawn = group()
     shape(
         drawn,
@@ -176,16 +176,16 @@ def _blank(parent: Element, width: float, high: float, fill: str, x: float = 0) 
 
 
 def _fitted(parent: Element, at: tuple[float, float], words: str, size: float, room: float, ink: str) -> None:
-    """A word of ours in the middle of a card; it is drawn together where a font may be too wide for it."""
+    """Draw a word in the middle of a card, condensed if a font may be too wide."""
     more: dict[str, str | float] = {}
     size = max(_LEAST, min(size, room / (LETTER_WIDTH * len(words))))
     if len(words) * LETTER_WIDTH * size > room:
         more = {"textLength": room, "lengthAdjust": "spacingAndGlyphs"}
-    # Thicker than usual, but not as wide as bold letters.
+    # Thicker than usual, but narrower than bold letters.
     label(parent, at, words, size, 1e4, text_anchor="middle", fill=ink, stroke=ink, stroke_width=0.8, **more)
 
 
-# The signs, in a square of 100 whose middle is the origin.
+# The signs in a square of 100 units, centred at the origin.
 
 
 def _acorn(parent: Element) -> None:

@@ -1,4 +1,4 @@
-"""A Catan table as a drawing: the board, the players with their hands, the dice, trades and the bank."""
+"""The drawing of a Catan table: the board, the players with their hands, the dice, trades and the bank."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KINDS = {STRASSE: ("road", "roads"), DORF: ("village", "villages"), STADT: ("ci
 
 
 def draw_catan(view: CatanView, events: Sequence[Event], sheet: Sheet) -> None:
-    """Draw a table: the board at the left with the players beside it, or above with the players below."""
+    """Draw a table: the board with the players beside it or, on a tall sheet, below it."""
     players = view.seats[:MOST_PLAYERS]
     if sheet.is_tall:
         high = 620.0 if len(players) < 5 else 540.0
@@ -51,19 +51,19 @@ def draw_catan(view: CatanView, events: Sequence[Event], sheet: Sheet) -> None:
 
 
 def _fresh(events: Sequence[Event], island: IslandView) -> Spot:
-    """Where something has changed on the board since the last roll; empty if nothing has."""
+    """Return where the board has changed since the last roll; empty if it has not."""
     for event in reversed(events):
         if event.kind == "rolled":
             break
         if event.kind in ("built", "robber"):
-            where = _where(event.data.get("place" if event.kind == "built" else "to"))
+            where = _event_spot(event.data.get("place" if event.kind == "built" else "to"))
             there = where == (island.robber,) or any(piece.where == where for piece in island.pieces)
             return where if there else ()
     return ()
 
 
-def _where(told: Any) -> Spot:
-    """A spot as events tell it, places with x and y; empty if it is none."""
+def _event_spot(told: Any) -> Spot:
+    """Return the spot named in an event, a list of places with x and y; empty if it is invalid."""
     places = told if isinstance(told, list) else [told]
     if not all(isinstance(place, dict) and place.keys() >= {"x", "y"} for place in places):
         return ()
@@ -71,7 +71,7 @@ def _where(told: Any) -> Spot:
 
 
 def _put_no_board(sheet: Sheet, view: CatanView, board: Box) -> None:
-    """The sea and why there is no island, and the fields of which one is made."""
+    """Draw the sea, the reason why there is no island, and the fields of islands."""
     why = "the game has not begun" if view.is_lobby else view.no_island
     sheet.put(_sea(why, view.server[:200], board.width, board.height), board.x, board.y)
 
@@ -91,7 +91,7 @@ def _sea(words: str, below: str, width: float, height: float) -> Fragment:
 
 
 def _put_headline(sheet: Sheet, view: CatanView, beside: Box) -> None:
-    """The dice, and how the game stands."""
+    """Draw the dice and the state of the game."""
     x, y = beside.x, beside.y + 4
     if view.dice is not None:
         for face in view.dice.faces[:2]:
@@ -119,7 +119,7 @@ def _die(face: int | str) -> Fragment:
 
 
 def _put_foot(sheet: Sheet, view: CatanView, beside: Box) -> float:
-    """The bank, whose names are the key to the signs, and above it trades; gives where they begin."""
+    """Draw the bank, which is the legend of the signs, and trades above it; return their upper edge."""
     bottom = beside.y + beside.height
     crowded = sheet.is_tall or len(view.seats) > 4
     if not view.is_lobby and not crowded:
@@ -144,7 +144,7 @@ def _trades(view: CatanView) -> list[str]:
     return [plain(fact.title) for fact in view.facts]
 
 
-# In words.
+# Description in words.
 
 
 def _say(sheet: Sheet, view: CatanView) -> None:

@@ -1,4 +1,4 @@
-"""The board of Catan: its ground, which stays as it is, and upon it what changes, in small fragments."""
+"""The board of Catan: one fragment for its unchanging ground, and small ones for what changes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND, STADT, STRASSE
 
 _HALF = 3**0.5 / 2
 _BESIDE, _ABOVE = 0.98, 0.7
-"""Sea around the land, for the harbours, in sides of a field."""
+"""Width of the sea around the land, for harbours, in sides of a field."""
 
 _TURNS = [(0, -1), (_HALF, -0.5), (_HALF, 0.5), (0, 1), (-_HALF, 0.5), (-_HALF, -0.5)]
-"""The corners of a field, in sides of it."""
+"""Corners of a field, in sides of a field."""
 
 _TOO_SMALL = 42.0
-"""Fields whose sides are shorter have no numbers, and what is built there no letters."""
+"""Fields with shorter sides have no numbers, and their buildings no letters."""
 
 _CHIP_DOWN = 0.25
-"""A number stands so far below the middle of its field, in sides of it."""
+"""Distance of a number below the middle of its field, in sides of a field."""
 
 _VILLAGE = [(-0.21, 0.2), (-0.21, -0.1), (0.0, -0.3), (0.21, -0.1), (0.21, 0.2)]
 _CITY = [
@@ -54,18 +54,18 @@ _CITY = [
     (0.36, -0.1),
     (0.36, 0.26),
 ]
-"""Corners of a house, in sides of a field."""
+"""Corners of a building, in sides of a field."""
 
 
 def marks(player: CatanSeat | None) -> tuple[str, str]:
-    """The letter and the colour of a player's pieces."""
+    """Return the letter and the colour of a player's pieces."""
     if player is None:
         return "?", NO_COLOUR
     return player.letter, PLAYERS.get(player.colour, NO_COLOUR)
 
 
 class Ground:
-    """The place of an island in a rectangle that is filled with sea; `side` is that of a field."""
+    """An island's position in a rectangle filled with sea; `side` is the length of a field's side."""
 
     def __init__(self, island: IslandView, x: float, y: float, width: float, height: float) -> None:
         self._x, self._y, self._width, self._height = x, y, width, height
@@ -73,11 +73,11 @@ class Ground:
         self.side, self._middle = _measures(island, width, height)
 
     def at(self, where: Spot) -> Point:
-        """Where an edge or a corner lies; a field is the spot of it alone."""
+        """Return the position of an edge or a corner; a field is given as a spot of its own."""
         return _at(self._board, where, self.side, self._middle, (self._x, self._y))
 
     def put(self, sheet: Sheet) -> None:
-        """Put the sea and the fields on a sheet."""
+        """Draw the sea and the fields."""
         board = self._board
         ground = _ground(
             tuple(board.fields.items()),
@@ -90,9 +90,9 @@ class Ground:
 
 
 def put_board(sheet: Sheet, island: IslandView, ground: Ground, fresh: Spot, apart: int) -> None:
-    """Put an island on a sheet, with a mark below what is `fresh` there.
+    """Draw an island, with a mark at the `fresh` spot.
 
-    Of more buildings than `apart` those of each player are one piece.
+    If there are more buildings than `apart`, each player's are one fragment.
     """
     ground.put(sheet)
     side = ground.side
@@ -110,7 +110,7 @@ def put_board(sheet: Sheet, island: IslandView, ground: Ground, fresh: Spot, apa
 
 
 def _put_lit(sheet: Sheet, island: IslandView, ground: Ground) -> None:
-    """The chips whose number was rolled, unless the robber is there."""
+    """Draw the chips with the rolled number, except the robber's."""
     if island.rolled is None or ground.side < _TOO_SMALL:
         return
     for place, number in island.board.numbers.items():
@@ -123,7 +123,7 @@ def _put_together(sheet: Sheet, island: IslandView, ground: Ground) -> None:
     owners: dict[int, list[Piece]] = {}
     for piece in island.pieces:
         owners.setdefault(piece.owner.number if piece.owner else -1, []).append(piece)
-    # The houses after all roads, as these lead up to them.
+    # Houses cover the ends of roads.
     for kind in (True, False):
         for pieces in owners.values():
             drawn = group()
@@ -137,7 +137,7 @@ def _put_together(sheet: Sheet, island: IslandView, ground: Ground) -> None:
 
 
 def _measures(island: IslandView, width: float, height: float) -> tuple[float, Point]:
-    """How long a field's side is, and where the island's origin lies, in a rectangle of this size."""
+    """Return the length of a field's side and the island's origin in a rectangle of this size."""
     across, up = zip(*map(island.board.centre, island.land), strict=True)
     columns = (max(across) - min(across) + 2) * _HALF + 2 * _BESIDE
     rows = (max(up) - min(up)) * 1.5 + 2 + 2 * _ABOVE
@@ -151,7 +151,7 @@ def _at(board: Board, where: Spot, side: float, middle: Point, corner: Point = (
     return corner[0] + middle[0] + x * _HALF * side, corner[1] + middle[1] - y * 1.5 * side
 
 
-# The ground.
+# Ground.
 
 
 @lru_cache(maxsize=16)
@@ -162,7 +162,7 @@ def _ground(
     width: float,
     height: float,
 ) -> Fragment:
-    """The sea in a rectangle whose upper left corner is the origin, and the fields, in the middle of it."""
+    """Return a rectangle of sea, its upper left corner at the origin, with the fields in its middle."""
     board = Board(dict(fields), dict(numbers), dict(harbours))
     island = IslandView(board, None, [], None)
     side, middle = _measures(island, width, height)
@@ -190,7 +190,7 @@ def _ground(
 
 
 def draw_key(parent: Element, x: float, y: float, width: float) -> None:
-    """The fields in two rows of so much width, with what they are called and what they yield."""
+    """Draw the legend of the fields in two rows: their names and resources."""
     side = width / 6.4
     for number, (field, yielded) in enumerate([*LAND.items(), (WÜSTE, "")]):
         row, column = divmod(number, 3)
@@ -231,7 +231,7 @@ def _draw_field(parent: Element, field: str, number: int | None, centre: Point, 
 
 
 def _draw_chip(parent: Element, number: int, at: Point, side: float, ground: str) -> None:
-    """A number; below it as many pips as throws of the dice give it."""
+    """Draw a number with its pips: the number of throws that give it."""
     x, y = at
     colour = HOT if number in HOTTEST else BLACK
     radius = max(20.0, 0.35 * side)
@@ -266,7 +266,7 @@ def _draw_chip(parent: Element, number: int, at: Point, side: float, ground: str
 def _draw_harbour(
     parent: Element, coast: Point, sea: Point, ends: list[Point], resource: str, side: float
 ) -> None:
-    """A harbour in the sea, with a pier to each of the corners that use it."""
+    """Draw a harbour with a pier to each of its corners."""
     x, y = (a + (b - a) * 0.61 for a, b in zip(coast, sea, strict=True))
     for end in ends:
         line(parent, (x, y), end, stroke="#8a6238", stroke_width=0.09 * side, stroke_linecap="round")
@@ -283,7 +283,7 @@ def _draw_harbour(
         label(parent, (x, base), rate, size, fill=BLACK, font_weight="bold", text_anchor="middle")
 
 
-# What changes.
+# Changing parts.
 
 
 @lru_cache(maxsize=64)
@@ -295,7 +295,7 @@ def _lit_chip(number: int, side: float) -> Fragment:
 
 @lru_cache(maxsize=16)
 def _mark(side: float) -> Fragment:
-    """The ground of what has just happened."""
+    """Return the mark of the last change."""
     drawn = group()
     shape(drawn, "circle", r=0.42 * side, fill=LIT, stroke=OUTLINE, stroke_width=2)
     return fragment(drawn)
@@ -327,7 +327,7 @@ def _draw_piece(parent: Element, piece: Piece, island: IslandView, ground: Groun
 
 
 def _slope(road: Piece, island: IslandView, ground: Ground) -> int:
-    """Which way an edge leads, in degrees."""
+    """Return the direction of an edge in degrees."""
     (x1, y1), (x2, y2) = (ground.at(end) for end in island.board.ends(road.where))
     return round(degrees(atan2(y2 - y1, x2 - x1))) % 180
 
@@ -347,7 +347,7 @@ def _house(letter: str, colour: str, kind: str, side: float) -> Fragment:
 
 
 def _draw_road(parent: Element, letter: str, colour: str, slope: int, side: float) -> None:
-    """A road amid its edge; it leaves room for the houses at its ends."""
+    """Draw a road in the middle of its edge, with room for houses at the ends."""
     has_letter = side >= _TOO_SMALL
     long, wide = 0.66 * side, max(21.0, 0.25 * side) if has_letter else 0.25 * side
     shape(

@@ -1,4 +1,4 @@
-"""The players of a Catan table: a card for each, a plate that stays and small pieces that change."""
+"""The players of a Catan table: a card for each, with an unchanging plate and small changing pieces."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kiebitz.dissectors.protocols.catan.view import NOT_KNOWN, CatanSeat, CatanV
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 _FACTS = 27.0
-"""Height of a line of what is said."""
+"""Height of a line of facts."""
 
 _GAP = 8.0
-"""Between cards."""
+"""Gap between cards."""
 
 _POINTS = 150.0
-"""Room for the points beside a name."""
+"""Width of the points beside a name."""
 
 _TURN, _WON = "turn", "won"
 _BACK = "#46618f"
@@ -33,21 +33,21 @@ _STAR += [(0.0, 5.5), (-8.0, 11.0), (-5.5, 2.0), (-13.0, -4.0), (-3.5, -4.0)]
 
 
 class Card(Box, frozen=True):
-    """The place of a player's card."""
+    """The area of a player's card."""
 
     @property
     def is_narrow(self) -> bool:
-        """Whether names and points have to stand below each other."""
+        """True if points do not fit beside the name."""
         return self.width < 500
 
     @property
     def loose(self) -> float:
-        """How much more room there is between the rows of a card than there has to be."""
+        """Extra space between the rows of a card."""
         return 0.0 if self.is_narrow else max(0.0, min(18.0, (self.height - 122) / 3))
 
 
 def put_cards(sheet: Sheet, view: CatanView, players: Sequence[CatanSeat], box: Box) -> None:
-    """Put a card for each of these players in a box, in two columns if it is narrow and they are many."""
+    """Draw a card for each player, in two columns if the box is narrow and they are many."""
     columns = 2 if sheet.is_tall and len(players) > 3 else 1
     rows = -(-len(players) // columns)
     width = (box.width - (columns - 1) * _GAP) / columns
@@ -59,7 +59,7 @@ def put_cards(sheet: Sheet, view: CatanView, players: Sequence[CatanSeat], box: 
 
 
 def _put_guest(sheet: Sheet, player: CatanSeat, card: Card) -> None:
-    """A player before the game."""
+    """Draw a player before the game."""
     _put_plate(sheet, player, "", card)
     left, down = (14, 68) if card.is_narrow else (72, 80 + card.loose)
     about = [mark.text for mark in player.marks]
@@ -88,7 +88,7 @@ def _put_card(sheet: Sheet, player: CatanSeat, card: Card) -> None:
     top += high + loose / 2
     room = int((card.height - top) // _FACTS)
     if told and room > 0:
-        sheet.put(_said(told, right - left, min(room, 3)), left, card.y + top)
+        sheet.put(_facts(told, right - left, min(room, 3)), left, card.y + top)
 
 
 def _put_plate(sheet: Sheet, player: CatanSeat, state: str, card: Card) -> None:
@@ -98,7 +98,7 @@ def _put_plate(sheet: Sheet, player: CatanSeat, state: str, card: Card) -> None:
 
 @lru_cache(maxsize=256)
 def _plate(name: str, letter: str, colour: str, state: str, width: float, height: float) -> Fragment:
-    """The card itself, with what a player is called and known by; marked if it is their turn."""
+    """Return the card itself with name, letter and colour, marked if it is the player's turn."""
     drawn = group()
     edge = "k-card k-s-turn" if state else "k-card k-s-line"
     thick = 6.0 if state else 2.0
@@ -111,7 +111,7 @@ def _plate(name: str, letter: str, colour: str, state: str, width: float, height
     middle = (13 + tile / 2, 12 + high / 2 + 10)
     label(drawn, middle, letter, 28, fill=ink(colour), font_weight="bold", text_anchor="middle")
     x, base = (54.0, 37.0) if box.is_narrow else (72.0, 37 + box.loose / 2)
-    # Narrow cards have it on their second line, to leave the first to the name.
+    # On narrow cards on the second line, so that the name has the first.
     mark_x, mark_y = (20.0, 61.0) if box.is_narrow else (x, base - 10)
     if state == _TURN:
         draw_arrow(drawn, mark_x, mark_y)
@@ -125,9 +125,9 @@ def _plate(name: str, letter: str, colour: str, state: str, width: float, height
 
 @lru_cache(maxsize=512)
 def goods(resource: str, count: str, width: float, narrow: bool, name: str = "") -> Fragment:
-    """How many of a resource: its sign and the number, dashed where that is hidden.
+    """Return a resource's sign and count, dashed if hidden.
 
-    Where it is narrow the number stands below the sign; a `name` stands below both.
+    If narrow, the count is below the sign; a `name` is below both.
     """
     drawn = group()
     size = _size(count, narrow)
@@ -146,7 +146,7 @@ def goods(resource: str, count: str, width: float, narrow: bool, name: str = "")
 
 @lru_cache(maxsize=128)
 def _total(count: str, width: float, narrow: bool) -> Fragment:
-    """How many cards there are in a hand: a number beside two backs."""
+    """Return the number of cards in a hand beside two backs."""
     drawn = group()
     size = _size(count, narrow)
     left = (width - size) / 2 if narrow else 0.0
@@ -158,7 +158,7 @@ def _total(count: str, width: float, narrow: bool) -> Fragment:
 
 @lru_cache(maxsize=128)
 def _backs(many: int, words: str, width: float) -> Fragment:
-    """A hand of which nothing is known but its number."""
+    """Return a hand of which only the number of cards is known."""
     drawn = group()
     size = 40.0
     for place in range(many):
@@ -169,7 +169,7 @@ def _backs(many: int, words: str, width: float) -> Fragment:
 
 
 def _size(count: str, narrow: bool) -> float:
-    """Of a sign: beside much that is written it is small."""
+    """Return the size of a sign: smaller beside a long count."""
     return 30.0 if narrow else 40.0 if len(count) < 4 else 26.0
 
 
@@ -196,8 +196,8 @@ def _draw_count(parent: Element, count: str, width: float, narrow: bool) -> None
 
 
 @lru_cache(maxsize=512)
-def _said(words: str, room: float, most: int) -> Fragment:
-    """What there is to say of a player, in at most so many lines."""
+def _facts(words: str, room: float, most: int) -> Fragment:
+    """Return facts about a player in at most `most` lines."""
     drawn = group()
     said = lines(words[:400], SMALL, room)
     for number, line in enumerate(said[:most]):

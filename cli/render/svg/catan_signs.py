@@ -1,6 +1,6 @@
-"""The colours of Catan's drawing, and signs that tell its fields and resources apart without these.
+"""The colours of Catan's drawing, and signs that distinguish fields and resources without colour.
 
-A field has the sign of the resource that it yields.
+A field has the sign of its resource.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SEA, SHALLOWS, SAND = "#5aa9d6", "#8fcdec", "#f4e3b4"
 OUTLINE = "#262626"
 BLACK, WHITE = "#111111", "#ffffff"
 CHIP, HOT, LIT = "#fffbe6", "#c4001a", "#ffe600"
-"""A number's chip, the ink of the hottest numbers, and the ground of what has just happened."""
+"""Colours: a number's chip, the most frequent numbers, and the mark of the last change."""
 
 RESOURCES = {
     "Holz": "#4f9d5b",
@@ -36,7 +36,7 @@ NO_COLOUR = "#8a8a8a"
 
 
 def draw_sign(parent: Element, what: str, at: Point, size: float) -> bool:
-    """Draw the sign of a field or a resource in a square around this place; False where it has none."""
+    """Draw the sign of a field or a resource in a square around a point; return False if it has none."""
     drawing = _SIGNS.get(LAND.get(what, what))
     if drawing is None:
         return False

@@ -1,7 +1,7 @@
-"""Statistics as charts on a sheet, one card below or beside the other, in the style of the boards.
+"""Statistics as charts on a sheet in the style of the tables, one card below or beside the other.
 
-Words are large enough to be read from the back of a room, lines have their names at their ends, and no colour
-alone tells anything.
+Words can be read from the back of a room, lines have their names at their ends, and nothing is shown by
+colour alone.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _BAR = 26.0
 
 _MANY_VALUES = 12
 _MANY_COLUMNS = 3
-"""A chart with more of them takes both columns of the sheet."""
+"""A chart with more columns spans the sheet."""
 
 _TITLES = 460.0
-"""A chart whose titles are wider together takes both columns, too."""
+"""A chart with wider titles spans the sheet, too."""
 
 _MOST_ROWS = 16
 _MOST_COLUMNS = 8
@@ -63,12 +63,12 @@ _PLOT = 300.0
 
 
 def document_of(table: TableStatistics, caption: str) -> bytes:
-    """An SVG document with all charts of a table."""
+    """Return an SVG document with all charts of a table."""
     return document(draw_charts(table).drawing(), heading(table), caption)
 
 
 def draw_charts(table: TableStatistics) -> Sheet:
-    """The charts of a table on a wide sheet, as high as they need."""
+    """Draw the charts of a table on a wide sheet of the height needed."""
     width = SIZES["wide"][0] - 2 * _EDGE
     half = (width - _GAP) / 2
     bottoms = [0.0, 0.0]
@@ -76,7 +76,7 @@ def draw_charts(table: TableStatistics) -> Sheet:
     for is_large, run in groupby(table.statistics, _is_large):
         results = list(run)
         for result in results:
-            # A small one alone would leave a hole beside it.
+            # A single small chart would leave a gap beside it.
             if is_large or len(results) == 1:
                 card, x, y = _card(result, width), float(_EDGE), max(bottoms)
                 bottoms = [y + card.height + _GAP] * 2
@@ -98,7 +98,7 @@ def _is_large(result: Result) -> bool:
             return len(result.counts) > _MANY_VALUES
         case Counts():
             grid = grid_of(result)
-            titles = max(map(_wide, grid.columns), default=0.0)
+            titles = max(map(_estimated_width, grid.columns), default=0.0)
             return len(grid.columns) > _MANY_COLUMNS or titles * len(grid.columns) > _TITLES
         case Course():
             return True
@@ -107,7 +107,7 @@ def _is_large(result: Result) -> bool:
 
 
 class _Card(msgspec.Struct):
-    """A chart that is being drawn: what is below its `height` is free."""
+    """A chart in progress; the space below its `height` is free."""
 
     drawn: Element
     title: str
@@ -116,22 +116,22 @@ class _Card(msgspec.Struct):
 
     @property
     def room(self) -> float:
-        """The width inside."""
+        """The inner width."""
         return self.width - 2 * _PAD
 
     def words(self, words: str, most: int = 6) -> None:
-        """Put words below all else, in as many lines as they need, up to so many."""
+        """Write words below all else, in at most `most` lines."""
         for row in lines(words, _WORDS, self.room)[:most]:
             label(self.drawn, (_PAD, self.height + _WORDS), row, _WORDS, self.room, class_="k-ink")
             self.height += _WORDS * 1.25
 
 
 def _card(result: Result, width: float) -> _Card:
-    """A statistic as a card."""
+    """Return the card of a statistic."""
     drawn = group()
     ground = shape(drawn, "rect", width=width, rx=16, class_="k-card k-s-line", stroke_width=2)
     card = _Card(drawn, result.title, width, _PAD + 44.0)
-    # Words are cut as if their letters were of the usual width.
+    # Text is cut for letters of average width.
     room = card.room * LETTER_WIDTH / BOLD
     label(drawn, (_PAD, _PAD + 26), result.title, _TITLE, room, font_weight="bold", class_="k-ink")
     match result:
@@ -146,7 +146,7 @@ def _card(result: Result, width: float) -> _Card:
         case Durations():
             _durations(card, result)
         case Rate():
-            # A single stretch is told in words.
+            # A single bin is described in words.
             if len(result.counts) > 1:
                 _columns(card, [float(count) for count in result.counts], {}, [], 140)
             card.words(rate_words(result))
@@ -163,7 +163,7 @@ def _histogram(card: _Card, result: Histogram) -> None:
     if result.chance is not None:
         y = card.height + 16
         line(card.drawn, (_PAD, y), (_PAD + 44, y), class_="k-s-ink", stroke_width=5)
-        label(card.drawn, (_PAD + 56, y + 9), "to be expected by chance", _WORDS, card.room, class_="k-ink")
+        label(card.drawn, (_PAD + 56, y + 9), "expected by chance", _WORDS, card.room, class_="k-ink")
         card.height += 40
         card.words(test_words(result.chance))
 
@@ -171,7 +171,7 @@ def _histogram(card: _Card, result: Histogram) -> None:
 def _columns(
     card: _Card, counts: Sequence[float], marks: dict[int, float], values: Sequence[str], height: float
 ) -> None:
-    """Bars that stand beside each other, with their counts above, their values below, and marks across."""
+    """Draw vertical bars with counts above, values below, and marks across."""
     most = max(1.0, *counts, *marks.values())
     step = card.room / len(counts)
     top = card.height + (SMALL + 10 if values else 0)
@@ -202,17 +202,17 @@ def _columns(
 
 
 def _label_room(card: _Card, names: Sequence[str]) -> float:
-    """How wide the names before the bars are."""
-    return min(card.room * 0.4, max(map(_wide, names)) + 16)
+    """Return the width of the names before the bars."""
+    return min(card.room * 0.4, max(map(_estimated_width, names)) + 16)
 
 
-def _wide(name: str) -> float:
-    """About how wide words are; capitals take more than other letters."""
+def _estimated_width(name: str) -> float:
+    """Estimate the width of a name; capitals are wider than other letters."""
     return sum(BOLD if letter.isupper() else LETTER_WIDTH for letter in name[:200]) * _WORDS
 
 
 def _rows(card: _Card, names: Sequence[str]) -> list[tuple[float, float]]:
-    """Put names below each other; gives where each one's bar begins, and its base line."""
+    """Write names below each other; return the beginning of each one's bar and its base line."""
     room = _label_room(card, names[:_MOST_ROWS])
     places = []
     for name in names[:_MOST_ROWS]:
@@ -230,7 +230,7 @@ def _more(card: _Card, count: int, most: int, what: str) -> None:
 
 def _bar(card: _Card, x: float, base: float, width: float) -> None:
     if width > 0:
-        # The least amount above 0 is seen, too.
+        # The smallest value above 0 is visible, too.
         shape(card.drawn, "rect", x=x, y=base - 21, width=max(3.0, width), height=_BAR, rx=3, class_="k-turn")
 
 
@@ -305,14 +305,14 @@ def _course(card: _Card, result: Course) -> None:
     def x_of(seconds: float) -> float:
         return left + (seconds - begin) / (end - begin) * (right - left) if end > begin else left
 
-    # Where there are debts, 0 stands between; a middle might be too near to it.
+    # With negative values, 0 is labelled; the middle might be too near to it.
     between = 0 if least < 0 else round(most / 2)
     for amount in sorted({least, between, most}):
         line(card.drawn, (left, y_of(amount)), (right, y_of(amount)), class_="k-s-line", stroke_width=2)
         at = (left - 12, y_of(amount) + 8)
         label(card.drawn, at, f"{amount:,}", SMALL, text_anchor="end", class_="k-faint")
     ends = {name: y_of(curve[-1][1]) for name, curve in curves.items()}
-    for number, (name, y) in enumerate(_apart(ends, top, base).items()):
+    for number, (name, y) in enumerate(_spread(ends, top, base).items()):
         colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number // 2 % len(_DASHES)]
         _curve(card, [(x_of(seconds), y_of(amount)) for seconds, amount in curves[name]], right, colour, dash)
         line(card.drawn, (right, ends[name]), (right + 18, y), stroke=colour, stroke_width=2)
@@ -325,7 +325,7 @@ def _course(card: _Card, result: Course) -> None:
 
 
 def _curve(card: _Card, points: Sequence[tuple[float, float]], right: float, colour: str, dash: str) -> None:
-    """A line in steps: an amount holds until the next."""
+    """Draw a step line: a value holds until the next one."""
     (x, y), *rest = points
     path = [f"M{x:.1f} {y:.1f}", *(f"H{x:.1f}V{y:.1f}" for x, y in rest), f"H{right:.1f}"]
     shape(
@@ -340,14 +340,14 @@ def _curve(card: _Card, points: Sequence[tuple[float, float]], right: float, col
     )
 
 
-def _apart(ends: dict[str, float], top: float, base: float) -> dict[str, float]:
-    """Where names stand so that none is on another: near their lines' ends, in their order."""
+def _spread(ends: dict[str, float], top: float, base: float) -> dict[str, float]:
+    """Return positions of names near the ends of their lines, in their order and without overlaps."""
     step = min(_WORDS + 6, (base - top) / max(1, len(ends) - 1)) if len(ends) > 1 else 0.0
     found: dict[str, float] = {}
     y = top - step
     for name in sorted(ends, key=ends.__getitem__):
         y = found[name] = max(ends[name], y + step)
-    # Those that were pushed below the plot move up again, and push others.
+    # Names pushed below the plot move up again, and push others.
     y = base + step
     for name in reversed(found):
         y = found[name] = min(found[name], y - step)

@@ -1,4 +1,4 @@
-"""The cup and the dice, bubbles with what was announced, and the plates of players without hands."""
+"""The cup and the dice, bubbles with announcements, and plates of players without hands."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ DICE_SIZE = (440.0, 250.0)
 ANNOUNCED_SIZE = (304.0, 118.0)
 
 ONE_LINE = 70.0
-"""Plates that are lower have one line."""
+"""Height below which a plate has one line."""
 
 _POINTS = 32.0
-"""Room for the points on such a plate."""
+"""Width of the points on such a plate."""
 
 _MARKS = {"lost": "l16,16m0,-16l-16,16", "joined": "m0,9l6,7l11,-16"}
 """A cross, and a tick."""
 
 
 @lru_cache(maxsize=256)
-def thrown(dice: Dice, scale: float) -> Fragment:
-    """The cup and the dice as they lie there, around the middle of the upper edge."""
+def dice_and_cup(dice: Dice, scale: float) -> Fragment:
+    """Return the cup and the dice in their current state, the middle of the upper edge at the origin."""
     drawn = group()
     place = shape(drawn, "g", transform=f"scale({scale:.3g})")
     faces = dice.faces[:3]
@@ -39,7 +39,7 @@ def thrown(dice: Dice, scale: float) -> Fragment:
         for number, face in enumerate(faces):
             die(place, (-44 + number * (_DIE + 16), 110 - 46 * number), face, _DIE)
     elif dice.roll == "secret" and faces:
-        # Their roller looks below it, and nobody else.
+        # Only the player who rolled sees the dice under the cup.
         _draw_cup(place, 0.55)
         for number, face in enumerate(faces):
             die(place, (-82 + number * 84, 96), face, 80, _SECRET)
@@ -51,7 +51,7 @@ def thrown(dice: Dice, scale: float) -> Fragment:
 
 
 def _draw_cup(parent: Element, opacity: float = 1) -> None:
-    """The cup upside down, 220 high, around the middle of its upper edge."""
+    """Draw the cup upside down, 220 high, the middle of its upper edge at the origin."""
     cup = shape(parent, "g", opacity=opacity)
     edges: dict[str, str | float] = {"stroke": _INSIDE, "stroke_width": 3}
     shape(cup, "path", d="M-66,14Q-66,2-54,2H54Q66,2 66,14L92,190H-92Z", fill=_LEATHER, **edges)
@@ -60,8 +60,8 @@ def _draw_cup(parent: Element, opacity: float = 1) -> None:
 
 
 @lru_cache(maxsize=1024)
-def announced(call: Call, is_last: bool, scale: float) -> Fragment:
-    """What a player has announced, in a bubble, its upper left corner at the origin."""
+def announcement(call: Call, is_last: bool, scale: float) -> Fragment:
+    """Return a bubble with an announcement, its upper left corner at the origin."""
     width, height = ANNOUNCED_SIZE
     drawn = group()
     place = shape(drawn, "g", transform=f"scale({scale:.3g})")
@@ -81,7 +81,7 @@ def announced(call: Call, is_last: bool, scale: float) -> Fragment:
 
 @lru_cache(maxsize=1024)
 def plate(name: str, state: str, width: float, height: float) -> Fragment:
-    """A player's place at the table, on one line if it is low; the `state` is that of a `Seat`."""
+    """Return a player's plate, with one line if it is low; `state` is that of a `Seat`."""
     drawn = group()
     low = height < ONE_LINE
     colour = {"turn": "turn", "won": "turn", "lost": "alarm"}.get(state, "line")
@@ -108,5 +108,5 @@ def plate(name: str, state: str, width: float, height: float) -> Fragment:
 
 
 def _size(name: str, room: float) -> float:
-    """Of the letters of a name on one line."""
+    """Return the letter size at which a name fits on one line."""
     return max(SMALL, min(28.0, room / (BOLD * max(1, len(name)))))

@@ -1,6 +1,6 @@
-"""A drawing as an SVG document that stands alone: it loads no fonts, and nothing else either.
+"""Drawings as standalone SVG documents, which load no fonts or other files.
 
-Every piece is written out where it stands, as not every viewer knows `use`.
+Fragments are written out where they are shown, as not every viewer supports `use`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SVG = "http://www.w3.org/2000/svg"
 
 
 def document(drawing: Drawing, title: str, caption: str) -> bytes:
-    """A drawing between a title and a caption, both still as they came, in UTF-8."""
+    """Return a drawing between a title and a caption, both not escaped yet, as UTF-8."""
     width, height = drawing.width, drawing.height + 2 * _BAND
     root = svg(width, height)
     shape(root, "rect", width=width, height=height, class_="k-paper")
@@ -34,7 +34,7 @@ def document(drawing: Drawing, title: str, caption: str) -> bytes:
 
 
 def svg(width: float, height: float) -> Element:
-    """An empty document, with the colours that drawings have."""
+    """Return an empty document with the colours of drawings."""
     root = ElementTree.Element(
         "svg",
         {

@@ -11,17 +11,17 @@ from kiebitz.dissectors.game.view import Grid
 
 SQUARE = 100.0
 _COLOURS = ("#1747b5", "#c41622", "#1e6b2e", "#8a5a00", "#6a1f9c", "#444444")
-"""Of owners, in their order on the board."""
+"""Colours of the owners, in their order on the board."""
 
 
 def grid_size(grid: Grid) -> tuple[float, float]:
-    """Width and height of a board at scale 1."""
+    """Return width and height of a board at scale 1."""
     return SQUARE * max(1, max(map(len, grid.rows), default=1)), SQUARE * max(1, len(grid.rows))
 
 
 @lru_cache(maxsize=64)
 def board(grid: Grid, scale: float) -> Fragment:
-    """A board, around the middle of its upper edge."""
+    """Return a board, the middle of its upper edge at the origin."""
     drawn = group()
     square = SQUARE * scale
     width, height = (length * scale for length in grid_size(grid))

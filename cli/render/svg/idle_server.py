@@ -1,4 +1,4 @@
-"""A server at which nobody plays just now: who is there, in which group or lobby, and what else is known."""
+"""A server without a running game: its players by group or lobby, and other facts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kiebitz.dissectors.game.view import Group, View
 _EDGE = 40.0
 _HEADING = 46.0
 _PLATES = 106.0
-"""Of a row of plates, with what is said of each below it."""
+"""Height of a row of plates with the words below."""
 
 _ROW = 44.0
 _LINES = 4
-"""Of a row of words."""
+"""Maximum number of lines of a fact."""
 
 _MOST = 12
-"""Of a group so many are drawn."""
+"""Maximum number of players drawn of a group."""
 
 
-def put_gathering(view: View, sheet: Sheet) -> None:
-    """A title, the groups with their players' plates, and rows of words, as far as there is room."""
+def put_idle_server(view: View, sheet: Sheet) -> None:
+    """Draw a title, the groups with their players' plates, and facts, as far as there is room."""
     groups, title = view.groups, view.idle
     rows = [fact_words(fact, 6) for fact in view.facts]
     longest = max((len(each.members) for each in groups), default=0)
@@ -56,7 +56,7 @@ def _high(each: Group, columns: int) -> float:
 
 
 def _put_group(sheet: Sheet, each: Group, y: float, columns: int) -> float:
-    """One group; gives where the next begins."""
+    """Draw one group; return the beginning of the next."""
     step = (sheet.width - 2 * _EDGE) / columns
     more = len(each.members) - _MOST
     heading = each.title + (f" (and {more} more)" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Lines of words that fit in their places."""
+"""Lines of text that fit into a given width."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kiebitz.services.evidence.cells import cell_len
 Anchor = Literal["start", "middle", "end"]
 
 BESIDE = 26.0
-"""Height of what is said beside."""
+"""Letter size of remarks."""
 
 
 def fitting(words: str, room: float, sizes: Sequence[float], bold: bool = False) -> float:
-    """The largest of these sizes, the largest first, in which words are not cut; or else the last."""
+    """Return the first of these sizes, which are descending, at which a text is not cut, or the last."""
     cells = cell_len(printable(words[:200]))
     letter = BOLD if bold else LETTER_WIDTH
     return next((size for size in sizes if int(room / (letter * size)) >= cells), sizes[-1])
@@ -37,9 +37,9 @@ def put_fitted(
     bold: bool = False,
     anchor: Anchor = "start",
 ) -> None:
-    """Put a line of words, in the largest of these sizes in which they are not cut."""
+    """Write a line in the largest of these sizes at which it is not cut."""
     size = fitting(words, room, sizes, bold)
-    # Words are cut as if their letters were of the usual width.
+    # Text is cut for letters of average width.
     usual = room * LETTER_WIDTH / BOLD if bold else room
     sheet.put(text(words, size, usual, ink, bold, anchor), *at)
 
@@ -56,9 +56,9 @@ def put_lines(
     ink: str = "k-ink",
     bold: bool = False,
 ) -> float:
-    """Put words in at most so many lines, the first of them at this place; gives the next line's place.
+    """Write a text in at most `most` lines, the first at `at`; return the position of the next line.
 
-    Where they need more lines the last one is cut.
+    If it needs more lines, the last one is cut.
     """
     x, y = at
     rows = lines(words[:1000], size, room)
@@ -71,17 +71,17 @@ def put_lines(
 
 
 def many(things: Sequence[str], most: int) -> str:
-    """Things on a line, and how many more there are."""
+    """Return items on one line, and the number of further ones."""
     shown = ", ".join(thing[:200] for thing in things[:most])
     return shown if len(things) <= most else f"{shown} and {len(things) - most} more"
 
 
 _NAME = 24
-"""A name amid words has no more letters."""
+"""Maximum length of a name within a sentence."""
 
 
 def plain(line: Line) -> str:
-    """Return a line's words without its signs, names cut; not yet escaped."""
+    """Return a line as text without signs, names cut; not escaped yet."""
     return "".join(map(_words, line))
 
 
@@ -101,7 +101,7 @@ def _words(element: Element) -> str:
 
 
 def ink(line: Line) -> str:
-    """Return the class of a line's colour, which is that of a tone it has all over."""
+    """Return the class of a line's colour if all of it has one tone."""
     if len(line) == 1 and isinstance(line[0], Span):
         return {"bad": "k-alarm", "faint": "k-faint"}.get(line[0].tone, "k-ink")
     return "k-ink"

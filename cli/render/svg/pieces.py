@@ -1,4 +1,4 @@
-"""What drawings of several games are made of: places on a sheet, lines of words."""
+"""Parts of the drawings of several games: areas of a sheet, lines of text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kiebitz.cli.render.svg.shapes import Element, label, polygon, shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, fragment, group
 
 SMALL = 24.0
-"""The least height of letters that can be read where people sit."""
+"""Smallest letters that can be read from the seats of a room."""
 
 BOLD = 0.66
-"""How wide a bold letter is in most fonts, in parts of its height."""
+"""Width of a bold letter in most fonts, relative to its height."""
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Box(msgspec.Struct, frozen=True):
 def text(
     words: str, size: float, room: float, colour: str, bold: bool = False, anchor: str = "start"
 ) -> Fragment:
-    """A line of words that begins, or ends, at its place; the colour is a class of the theme."""
+    """Return a line of text anchored at its position; the colour is a class of the theme."""
     drawn = group()
     weight = "bold" if bold else "normal"
     label(drawn, (0, 0), words, size, room, font_weight=weight, text_anchor=anchor, class_=colour)
@@ -37,20 +37,20 @@ def text(
 
 
 def draw_name(parent: Element, x: float, base: float, name: str, largest: float, room: float) -> None:
-    """A player's name, as large as all of it can be read, and bold where there is room for that."""
+    """Draw a player's name as large as it fits, bold if there is room."""
     size = max(SMALL, min(largest, room / (BOLD * max(1, len(name)))))
     weight = "bold" if size > SMALL else "normal"
     label(parent, (x, base), name or '""', size, room, font_weight=weight, class_="k-ink")
 
 
 def draw_arrow(parent: Element, x: float, middle: float) -> None:
-    """The mark of the player to move, 18 wide, which can be told without its colour."""
+    """Draw the arrow of the player to move, 18 wide; it does not rely on colour."""
     polygon(parent, [(x, middle - 11), (x + 18, middle), (x, middle + 11)], class_="k-turn")
 
 
 @lru_cache(maxsize=64)
 def felt(width: float, height: float, radius: float, inset: float = 0.0) -> Fragment:
-    """The table itself, so far inside of a rectangle."""
+    """Return the table's felt, inset in a rectangle."""
     drawn = group()
     shape(
         drawn,

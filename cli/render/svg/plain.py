@@ -1,4 +1,4 @@
-"""A table as its terminal picture, row by row, where a protocol has no drawing of its own."""
+"""A table as rows of its text picture, for protocols without a drawing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kiebitz.dissectors.game.view import Scene
 from kiebitz.services.evidence.cells import cell_len
 
 _SIZE = 26.0
-"""Of the letters."""
+"""Letter size."""
 
 _WIDE, _HIGH = 15.7, 34.0
-"""A cell of the terminal."""
+"""Size of a terminal cell."""
 
 _FONT = "Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
 
@@ -26,7 +26,7 @@ _WORD = re.compile(r"\S+")
 
 
 def draw_plain(protocol: str, scene: Scene, sheet: Sheet) -> None:
-    """Draw the rows for which there is room; the rest is told in a word."""
+    """Draw the rows that fit, and mention the others."""
     console = Console(file=io.StringIO(), width=int(sheet.width / _WIDE), force_terminal=False)
     rows = ["".join(piece.text for piece in row) for row in console.render_lines(draw(protocol, scene))]
     room = int(sheet.height / _HIGH)
@@ -40,9 +40,9 @@ def draw_plain(protocol: str, scene: Scene, sheet: Sheet) -> None:
 
 @lru_cache(maxsize=256)
 def _row(row: str) -> Fragment:
-    """A row of the terminal, each word in a place of its own.
+    """Return a row of the terminal, each word at its own position.
 
-    Viewers disagree over blanks, and over how wide a font is.
+    Viewers differ in how they treat blanks and in the width of fonts.
     """
     drawn = group()
     for word in _WORD.finditer(row):

@@ -1,6 +1,6 @@
-"""A table of players without hands: the dice or the board, what was announced, plates with points.
+"""A table of players without hands: dice or board, announcements, plates with points.
 
-Up to eight players sit around a wide table. More of them are a list beside it; below a tall one all are.
+Up to eight players sit around a wide table. More are listed beside it, and all below a tall one.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from kiebitz.dissectors.game.view import Group, Line, Seat, View
 _MOST_AROUND = 8
 MOST_LISTED = 40
 _LETTER = 0.58
-"""How wide a letter is, about, in parts of its height."""
+"""Average width of a letter, relative to its height."""
 
 _REMARK = 34.0
 _LEADING = 1.3
 _PLATE = 104.0
-"""Heights of a remark, of lines in parts of their letters, and of a player's plate."""
+"""Heights: of a remark, of lines relative to their letters, of a player's plate."""
 
 
 def put_plate_table(view: View, sheet: Sheet) -> None:
-    """Put the players around a table, or in a list beside it or below it."""
+    """Draw the players around a table, or in a list beside or below it."""
     shown = view.seats
     if len(shown) > MOST_LISTED:
         shown = shown[: MOST_LISTED - 1]
@@ -41,11 +41,11 @@ def put_plate_table(view: View, sheet: Sheet) -> None:
         _put_listed(sheet, view, shown)
 
 
-# Where players sit.
+# Players.
 
 
 def _put_around(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:
-    """Players above and below the table, clockwise from the upper left."""
+    """Draw players above and below the table, clockwise from the upper left."""
     above = -(-len(players) // 2)
     rows = [(players[:above], 8.0), (players[above:][::-1], 800 - _PLATE - 8)]
     for seats, y in rows:
@@ -57,7 +57,7 @@ def _put_around(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:
 
 
 def _put_listed(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:
-    """Players in two columns, in their order, below a tall table, or many of them beside a wide one."""
+    """Draw players in two columns: below a tall table or, if they are many, beside a wide one."""
     more = len(view.seats) - len(players)
     rows = max(1, -(-(len(players) + bool(more)) // 2))
     if sheet.is_tall:
@@ -70,7 +70,7 @@ def _put_listed(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:
         middle = Box(8, 8, 672, 784)
     width = box.width / 2
     for number, seat in enumerate(players):
-        # Few are read line by line, many column by column.
+        # A few are read line by line, many column by column.
         line, column = divmod(number, 2) if len(players) <= _MOST_AROUND else divmod(number, rows)[::-1]
         gap = 6 if high >= things.ONE_LINE + 6 else 0
         plate = Box(box.x + column * width, box.y + line * high, width - 2, high - gap)
@@ -82,12 +82,12 @@ def _put_listed(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:
 
 
 def _put_plate(sheet: Sheet, seat: Seat, box: Box) -> None:
-    """A player, and below the name points and what is being done."""
+    """Draw a player with points and action below the name."""
     sheet.put(things.plate(seat.name[:60], seat.state, box.width, box.height), box.x, box.y)
     base = box.y + box.height / 2 + 29
     x = box.x + 16
     room = box.width - 28
-    doing = _doing(seat)
+    doing = _action(seat)
     if seat.figures:
         words = " · ".join(figure.words for figure in seat.figures)
         if is_short := _LETTER * 28 * (len(words) + 1 + len(doing)) > room:
@@ -100,12 +100,12 @@ def _put_plate(sheet: Sheet, seat: Seat, box: Box) -> None:
 
 
 def _put_row(sheet: Sheet, seat: Seat, box: Box) -> None:
-    """A player on one line: of what is being done there is its mark alone where a name is long."""
+    """Draw a player on one line, with only a mark of the action if the name is long."""
     sheet.put(things.plate(seat.name[:60], seat.state, box.width, box.height), box.x, box.y)
     right, base = box.x + box.width - 10, box.y + box.height / 2 + 9
     if seat.figures:
         sheet.put(text(_brief(seat), SMALL, 80, "k-ink", bold=True, anchor="end"), right, base)
-    doing = _doing(seat)
+    doing = _action(seat)
     room = box.width - _LETTER * 32 * len(seat.name) - 100
     if doing and seat.state not in ("lost", "joined") and room >= _LETTER * SMALL * len(doing):
         sheet.put(text(doing, SMALL, room, _ink(seat), anchor="end"), right - 50, base)
@@ -115,8 +115,8 @@ def _brief(seat: Seat) -> str:
     return " · ".join(figure.brief or figure.words for figure in seat.figures)
 
 
-def _doing(seat: Seat) -> str:
-    """What a player does, in a word or two."""
+def _action(seat: Seat) -> str:
+    """Return a player's action in a word or two."""
     if seat.says is not None and not seat.marks:
         return f"{seat.says.verb} {seat.says.words}"
     return ", ".join(mark.text for mark in seat.marks)
@@ -128,11 +128,11 @@ def _ink(seat: Seat) -> str:
     return "k-turn" if seat.state == "turn" else "k-ink"
 
 
-# The middle of the table.
+# Middle of the table.
 
 
 def _put_middle(sheet: Sheet, view: View, box: Box) -> None:
-    """Dice or board, what is going on, and what was announced: beside each other, or one below the other."""
+    """Draw dice or board, story and announcements, beside or below each other."""
     sheet.put(felt(box.width, round(box.height, 1), 36, 2), box.x, box.y)
     bottom = box.y + box.height - 14
     for words in reversed(_remarks(view, box.width - 60)):
@@ -146,7 +146,7 @@ def _put_middle(sheet: Sheet, view: View, box: Box) -> None:
 
 
 def _put_beside(sheet: Sheet, view: View, box: Box) -> None:
-    """Dice or board at the left, words and announcements at the right."""
+    """Draw dice or board at the left, story and announcements at the right."""
     is_wide = box.width > 1000
     across, down = _size(view)
     scale = 1.3 if is_wide else min(1.0, 0.36 * box.width / across, box.height / down)
@@ -165,7 +165,7 @@ def _put_beside(sheet: Sheet, view: View, box: Box) -> None:
 
 
 def _put_stacked(sheet: Sheet, view: View, box: Box) -> None:
-    """Dice or board above, words and announcements below."""
+    """Draw dice or board above, story and announcements below."""
     row = ANNOUNCED_SIZE[1] + 10 if view.calls else 0.0
     room = box.width - 60
     told = _fitted(view.story, 38.0, room, box.height - row - 200)
@@ -188,7 +188,7 @@ def _put_stacked(sheet: Sheet, view: View, box: Box) -> None:
 
 
 def _size(view: View) -> tuple[float, float]:
-    """Width and height of the dice or the board."""
+    """Return width and height of the dice or the board."""
     if view.grid is not None:
         return grid_size(view.grid)
     return DICE_SIZE if view.dice is not None else (1.0, 1.0)
@@ -198,15 +198,15 @@ def _put_thing(sheet: Sheet, view: View, x: float, y: float, scale: float) -> No
     if view.grid is not None:
         sheet.put(board(view.grid, round(scale, 2)), x, y)
     elif view.dice is not None:
-        sheet.put(things.thrown(view.dice, round(scale, 2)), x, y)
+        sheet.put(things.dice_and_cup(view.dice, round(scale, 2)), x, y)
 
 
 _Line = tuple[str, float, str, bool]
-"""Words, the height of their letters, their colour, and whether they are bold."""
+"""Text, letter size, colour, and whether it is bold."""
 
 
 def _fitted(story: Sequence[Line], large: float, room: float, height: float) -> list[_Line]:
-    """The story in lines, the first one bold: as large as all of it fits, and cut where it never does."""
+    """Return the story in lines, the first bold, as large as it fits, cut if it never does."""
     found: list[_Line] = []
     for size in sorted({large, *(size for size in (38.0, 34.0, 30.0, 27.0, SMALL) if size < large)})[::-1]:
         found = []
@@ -225,7 +225,7 @@ def _height(told: Iterable[_Line]) -> float:
 
 
 def _put_story(sheet: Sheet, told: list[_Line], x: float, y: float, room: float) -> float:
-    """Put the lines below each other; gives where they end."""
+    """Draw the lines below each other; return their lower edge."""
     for words, size, colour, bold in told:
         y += _LEADING * size
         sheet.put(text(words, size, room, colour, bold), x, y - size * 0.35)
@@ -233,27 +233,27 @@ def _put_story(sheet: Sheet, told: list[_Line], x: float, y: float, room: float)
 
 
 def _put_announced(sheet: Sheet, view: View, box: Box, scale: float) -> None:
-    """The latest announcements of the round, the last of which is to be beaten."""
+    """Draw the latest announcements of the round; the last one is to be beaten."""
     wide = ANNOUNCED_SIZE[0] * scale + 8
     calls = view.calls[-max(1, int((box.width + 8) // wide)) :]
     for number, call in enumerate(calls, 1):
         short = msgspec.structs.replace(call, name=shorten(call.name, 24, UNICODE), words=call.words[:12])
-        bubble = things.announced(short, number == len(calls), scale)
+        bubble = things.announcement(short, number == len(calls), scale)
         sheet.put(bubble, box.x + (number - 1) * wide, box.y)
 
 
-# What else there is to say.
+# Remarks.
 
 
 def _remarks(view: View, room: float) -> list[str]:
-    """What is not known, facts, and who is elsewhere, each on a line."""
+    """Return lines with what is unknown, facts, and other people."""
     found = [view.unknown] if view.unknown else []
     found += [fact_words(fact, 6) for fact in view.facts]
     return found + [_listing(group, room) for group in view.groups]
 
 
 def _listing(group: Group, room: float) -> str:
-    """A group with as many names as fit on a line."""
+    """Return a group with as many names as fit on a line."""
     title = f"{group.title}: "
     cells = int(room / (_LETTER * SMALL)) - len(title)
     line = ""

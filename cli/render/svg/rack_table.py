@@ -1,4 +1,4 @@
-"""A table with racks: the players, and between each two the stack from one to the next."""
+"""A table with racks: the players, and between neighbours the stack from one to the next."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from kiebitz.dissectors.game.view import Hand, Pile, Seat, Tile, View
 _PLATE_WIDE = 400
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """Where a player's plate, rack and stack are: each its upper left corner."""
+class _SeatArea(msgspec.Struct, frozen=True):
+    """Upper left corners of a player's plate, rack and stack."""
 
     plate: tuple[float, float]
     count: tuple[float, float]
     rack: tuple[float, float]
     stack: tuple[float, float]
     label: tuple[float, float]
-    """Where the words begin that say whose stack it is."""
+    """Beginning of the label of the stack."""
 
 
 _MIDDLE = (1600 - RACK_WIDE) / 2
 _WIDE = (
-    _Place((_MIDDLE, 744), (_MIDDLE + 416, 776), (_MIDDLE, 578), (1180, 640), (1242, 664)),
-    _Place((10, 282), (426, 314), (10, 336), (366, 640), (20, 664)),
-    _Place((_MIDDLE, 8), (_MIDDLE + 416, 40), (_MIDDLE, 62), (366, 90), (20, 114)),
-    _Place((954, 282), (1370, 314), (954, 336), (1180, 90), (1242, 114)),
+    _SeatArea((_MIDDLE, 744), (_MIDDLE + 416, 776), (_MIDDLE, 578), (1180, 640), (1242, 664)),
+    _SeatArea((10, 282), (426, 314), (10, 336), (366, 640), (20, 664)),
+    _SeatArea((_MIDDLE, 8), (_MIDDLE + 416, 40), (_MIDDLE, 62), (366, 90), (20, 114)),
+    _SeatArea((954, 282), (1370, 314), (954, 336), (1180, 90), (1242, 114)),
 )
-"""From the player at the bottom on, clockwise: left, top, right."""
+"""Clockwise from the bottom: bottom, left, top, right."""
 
 _TALL_STEP = 231.0
 
 
 def put_rack_table(view: View, sheet: Sheet) -> None:
-    """Put up to four players with their racks around the main stack, or below each other."""
+    """Draw up to four players with their racks around the main stack, or below each other."""
     _put_middle(sheet, view)
     for place, seat in zip(_places(sheet), view.seats, strict=False):
         _put_player(sheet, place, seat)
@@ -53,22 +53,24 @@ def put_rack_table(view: View, sheet: Sheet) -> None:
         put_lines(sheet, group_words(group, 4), (20, 250), 440, ink="k-faint")
 
 
-def _places(sheet: Sheet) -> tuple[_Place, ...]:
+def _places(sheet: Sheet) -> tuple[_SeatArea, ...]:
     if not sheet.is_tall:
         return _WIDE
-    # Everybody below each other, in the order of play.
+    # Players below each other, in the order of play.
     found = []
     for number in range(4):
         y = 158 + number * _TALL_STEP
         rack = (700 - RACK_WIDE) / 2
         found.append(
-            _Place((rack, y), (rack + 352, y + 32), (rack, y + 54), (rack + RACK_WIDE - WIDE, y - 17), (0, 0))
+            _SeatArea(
+                (rack, y), (rack + 352, y + 32), (rack, y + 54), (rack + RACK_WIDE - WIDE, y - 17), (0, 0)
+            )
         )
     return tuple(found)
 
 
-def _put_player(sheet: Sheet, place: _Place, seat: Seat) -> None:
-    """A player, and the rack with what is on it."""
+def _put_player(sheet: Sheet, place: _SeatArea, seat: Seat) -> None:
+    """Draw a player and their rack."""
     sheet.put(plate(seat.name, seat.state == "turn", 340 if sheet.is_tall else _PLATE_WIDE), *place.plate)
     told = [mark.text for mark in seat.marks] or [figure.words for figure in seat.figures]
     sheet.put(text(", ".join(told), BESIDE, 130, "k-ink", bold=bool(seat.marks)), *place.count)
@@ -86,8 +88,8 @@ def _put_player(sheet: Sheet, place: _Place, seat: Seat) -> None:
         sheet.put(tiles.halo(), x + across, y + down)
 
 
-def _put_pile(sheet: Sheet, place: _Place, pile: Pile) -> None:
-    """The stack from which a player draws; what was just put there is marked."""
+def _put_pile(sheet: Sheet, place: _SeatArea, pile: Pile) -> None:
+    """Draw the stack from which a player draws; a tile just put there is marked."""
     x, y = place.stack
     top = pile.pieces[-1] if pile.pieces else None
     sheet.put(tiles.tile(top) if isinstance(top, Tile) else tiles.gap(), x, y)
@@ -106,7 +108,7 @@ def _put_pile(sheet: Sheet, place: _Place, pile: Pile) -> None:
 
 
 def _put_middle(sheet: Sheet, view: View) -> None:
-    """The main stack, and what is going on."""
+    """Draw the main stack and the story."""
     title = " · ".join(view.title)
     anchor: Anchor = "start" if sheet.is_tall else "middle"
     for pile in view.piles[:1]:

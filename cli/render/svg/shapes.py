@@ -1,4 +1,4 @@
-"""Shapes and words of a vector drawing, as elements of SVG."""
+"""Shapes and text as SVG elements."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Point = tuple[float, float]
 
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 LETTER_WIDTH = 0.58
-"""About how wide a letter is, in parts of its height; what it really is depends on where it is shown."""
+"""Approximate width of a letter, relative to its height; the real one depends on the viewer's font."""
 
 
 def shape(parent: Element, tag: str, **attributes: str | float) -> Element:
-    """A new shape; `stroke_width` stands for `stroke-width`, `class_` for `class`. Numbers are rounded."""
+    """Add a shape; `stroke_width` becomes `stroke-width`, `class_` becomes `class`. Numbers are rounded."""
     written = {
         name.rstrip("_").replace("_", "-"): value
         if isinstance(value, str)
@@ -28,20 +28,20 @@ def shape(parent: Element, tag: str, **attributes: str | float) -> Element:
 
 
 def polygon(parent: Element, points: Iterable[Point], **attributes: str | float) -> Element:
-    """A closed shape with these corners."""
+    """Add a closed shape with these corners."""
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return shape(parent, "polygon", points=corners, **attributes)
 
 
 def line(parent: Element, start: Point, end: Point, **attributes: str | float) -> Element:
-    """A straight line."""
+    """Add a straight line."""
     return shape(parent, "line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], **attributes)
 
 
 def label(
     parent: Element, at: Point, words: str, size: float, room: float = 1e4, **attributes: str | float
 ) -> Element:
-    """Words on a line, safe, and cut to about the width for which there is room."""
+    """Add a line of text, escaped and cut to an approximate width."""
     x, y = at
     element = shape(parent, "text", x=x, y=y, font_size=size, **attributes)
     cells = max(1, int(room / (LETTER_WIDTH * size)))
@@ -50,7 +50,7 @@ def label(
 
 
 def lines(words: str, size: float, room: float) -> list[str]:
-    """Words in lines of about the width for which there is room."""
+    """Return a text wrapped to an approximate width."""
     return wrapped(words, max(1, int(room / (LETTER_WIDTH * size))))
 
 
@@ -65,7 +65,7 @@ _PIPS = {
 
 
 def die(parent: Element, at: Point, face: int | str, size: float, ground: str = "#ffffff") -> None:
-    """A die, its upper left corner at this place; a face that no die has is written as it is."""
+    """Add a die, its upper left corner at `at`; an impossible face is written as text."""
     x, y = at
     shape(
         parent,

@@ -1,11 +1,11 @@
-"""A view as a drawing: which table its players sit at, and the same in words."""
+"""Drawing of a view: the kind of table, and the description in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kiebitz.cli.render.svg.card_table import put_card_table
-from kiebitz.cli.render.svg.idle_server import put_gathering
+from kiebitz.cli.render.svg.idle_server import put_idle_server
 from kiebitz.cli.render.svg.lettering import fact_words, group_words, many, plain
 from kiebitz.cli.render.svg.plate_table import MOST_LISTED, put_plate_table
 from kiebitz.cli.render.svg.rack_table import put_rack_table
@@ -21,7 +21,7 @@ def draw_view(view: View, sheet: Sheet) -> None:
     """Draw a view on an empty sheet."""
     hands = [seat.hand for seat in view.seats if seat.hand is not None]
     if view.idle:
-        put_gathering(view, sheet)
+        put_idle_server(view, sheet)
     elif not hands or len(view.seats) > _MOST_HANDS or view.grid is not None:
         put_plate_table(view, sheet)
     elif any(hand.is_rack for hand in hands):
@@ -33,7 +33,7 @@ def draw_view(view: View, sheet: Sheet) -> None:
 
 
 def _words(view: View) -> Iterator[str]:
-    """Yield all that is drawn, a line for each thing."""
+    """Yield the description of the drawing, one line per thing."""
     yield from filter(None, (view.idle, " · ".join(view.title)))
     if view.contract is not None:
         contract = (*view.contract.parts, *view.contract.additions)
@@ -70,7 +70,7 @@ def _seat_line(seat: Seat) -> str:
 
 
 def seat_words(seat: Seat) -> list[str]:
-    """Return what is said of a player."""
+    """Return the facts about a player."""
     told = [mark.text for mark in seat.marks]
     state = {"turn": "to move", "won": "has won"}.get(seat.state)
     if state is not None and state not in told:

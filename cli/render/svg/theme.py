@@ -1,7 +1,7 @@
-"""The colours that follow the reader, light or dark. All else, as a card or a hex, keeps its own.
+"""Colours that follow the reader's light or dark theme. All others, as of a card or a hex, are fixed.
 
 A shape has such a colour by its class, as in `shape(parent, "rect", class_="k-card k-s-line")`; classes
-that begin with `k-s-` colour the stroke, the others the fill.
+beginning with `k-s-` colour the stroke, the others the fill.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ COLOURS: dict[str, tuple[str, str]] = {
     "turn": ("#0b63c5", "#7ab8ff"),
     "alarm": ("#b00020", "#ff8a80"),
 }
-"""By name: in light and in dark. `turn` marks who is to move, which no colour alone does."""
+"""Light and dark colour by name. `turn` marks the player to move, never by colour alone."""
 
 
 def style(selector: str = "svg") -> str:
-    """A style sheet for drawings below a selector, which goes by what the reader's machine prefers."""
+    """Return a style sheet for drawings below a selector, which follows the system's theme."""
     light, dark = (_rules(selector, place) for place in (0, 1))
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
 
 
 def page_style() -> str:
-    """A style sheet for a page and its drawings, which has each colour as `--k-…` for itself, too.
+    """Return a style sheet for a page with drawings, which also has each colour as a variable `--k-…`.
 
-    It goes by what the reader's machine prefers, unless the root of the page says `data-theme` (light, dark).
+    It follows the system's theme unless the root element has `data-theme` (light, dark).
     """
     light, dark = (_values(place) for place in (0, 1))
     rules = "\n".join(
-        # What a `use` shows has nothing around it that a selector could name.
+        # Elements shown by `use` have no ancestors that a selector could match.
         f".k-{name} {{ fill: var(--k-{name}) }} .k-s-{name} {{ stroke: var(--k-{name}) }}"
         for name in COLOURS
     )

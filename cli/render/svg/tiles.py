@@ -1,4 +1,4 @@
-"""Okey's tiles and racks as fragments: each colour has a sign of its own below its number."""
+"""Okey's tiles and racks as fragments; each colour also has a sign below its number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kiebitz.cli.render.svg.svg_canvas import Fragment, fragment, group
 from kiebitz.dissectors.game.view import Tile
 
 WIDE, HIGH = 50.0, 70.0
-"""A tile."""
+"""Size of a tile."""
 
 IN_A_ROW = 12
 PLACES = 2 * IN_A_ROW
@@ -24,14 +24,14 @@ _JOKER = "#6a1f9c"
 
 
 def place(number: int) -> tuple[float, float]:
-    """Where a rack's place of this number is, from 0, seen from the rack's upper left corner."""
+    """Return the position of a rack's place (counted from 0), relative to the rack's upper left corner."""
     row, column = divmod(number, IN_A_ROW)
     return _FRAME + column * _STEP + (_STEP - WIDE) / 2, _FRAME + row * _ROW + (_ROW - HIGH) / 2
 
 
 @lru_cache(maxsize=2)
 def rack() -> Fragment:
-    """An empty rack."""
+    """Return an empty rack."""
     drawn = group()
     shape(
         drawn,
@@ -54,7 +54,7 @@ def rack() -> Fragment:
 
 @lru_cache(maxsize=128)
 def tile(tile: Tile) -> Fragment:
-    """A tile's face, its upper left corner at the origin."""
+    """Return a tile's face, its upper left corner at the origin."""
     drawn = group()
     _blank(drawn, _IVORY)
     if not tile.number:
@@ -68,7 +68,7 @@ def tile(tile: Tile) -> Fragment:
 
 @lru_cache(maxsize=32)
 def backs(count: int) -> Fragment:
-    """So many tiles that nobody sees on a rack, whose upper left corner is the origin."""
+    """Return hidden tiles on a rack whose upper left corner is the origin."""
     drawn = group()
     for number in range(min(count, PLACES)):
         x, y = place(number)
@@ -90,7 +90,7 @@ def backs(count: int) -> Fragment:
 
 @lru_cache(maxsize=2)
 def heap() -> Fragment:
-    """The main stack: tiles on top of each other, their backs up; the uppermost at the origin."""
+    """Return the main stack of hidden tiles, the top one at the origin."""
     drawn = group()
     for up in (12, 8, 4, 0):
         shape(
@@ -110,7 +110,7 @@ def heap() -> Fragment:
 
 @lru_cache(maxsize=2)
 def gap() -> Fragment:
-    """Where a tile could lie."""
+    """Return the mark of an empty place for a tile."""
     drawn = group()
     shape(
         drawn,
@@ -128,7 +128,7 @@ def gap() -> Fragment:
 
 @lru_cache(maxsize=4)
 def halo() -> Fragment:
-    """What goes around a tile that was just moved."""
+    """Return the frame of a tile that was just moved."""
     drawn = group()
     shape(
         drawn,
@@ -147,7 +147,7 @@ def halo() -> Fragment:
 
 
 def draw_sign(parent: Element, colour: str, at: tuple[float, float], size: float) -> None:
-    """A colour's sign, `size` from its middle to its edge: a disc, a triangle, a square, a cross."""
+    """Draw a colour's sign with a radius of `size`: a disc, a triangle, a square, a cross."""
     x, y = at
     ink = COLOURS[colour]
     if colour == "RED":
@@ -173,7 +173,7 @@ def _blank(parent: Element, fill: str) -> None:
 
 
 def draw_star(parent: Element, at: tuple[float, float], size: float) -> None:
-    """The joker's sign."""
+    """Draw the joker's sign."""
     x, y = at
     points = []
     for number in range(10):
@@ -185,7 +185,7 @@ def draw_star(parent: Element, at: tuple[float, float], size: float) -> None:
 
 @lru_cache(maxsize=2)
 def legend(across: int) -> Fragment:
-    """The signs on tiles, so many of them side by side."""
+    """Return the legend of the signs, `across` of them side by side."""
     drawn = group()
     for number, colour in enumerate((*COLOURS, "joker")):
         x, y = number % across * 132.0, number // across * 38.0

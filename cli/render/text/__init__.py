@@ -1,6 +1,6 @@
-"""The text renderer: the picture of a table on a terminal, drawn from its view.
+"""The text renderer: pictures of tables for the terminal, drawn from their views.
 
-All that a view says came from the network: texts are those of `cli.terminal.screen`, which escape it.
+Text in a view came from the network: `cli.terminal.screen` escapes it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def draw(protocol: str, scene: Scene) -> RenderableType:
-    """Return the picture of a table of this protocol; its plain state if there is no view of it."""
+    """Return the picture of a table of this protocol; its plain state if it has no view."""
     view = view_of(protocol, scene)
     if view is None:
         from kiebitz.cli.terminal.screen import as_json

@@ -1,7 +1,7 @@
-"""A canvas of terminal cells, and the shapes that are put on it: dice, the cup, boxes with words in them.
+"""A canvas of terminal cells, and shapes for it: dice, the cup, boxes with text.
 
-Widths are terminal cells: a wide character takes two. Every shape comes in Unicode and, for terminals that
-cannot show that, in ASCII.
+Widths are in cells: a wide character takes two. Every shape exists in Unicode and in ASCII, for terminals
+that cannot show the former.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kiebitz.services.evidence.cells import cell_len, set_cell_size
 
 
 class Glyphs(msgspec.Struct, frozen=True):
-    """The characters that pictures are drawn with.
+    """The characters of pictures.
 
-    `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down. `suits`
-    are acorn, leaf, heart, bell, all of the same width: as emoji, or the French signs that stand for them, or
-    letters. `back` is a hidden card, or tile.
+    `box` has the corners clockwise from the top left, horizontal, vertical, and tails pointing up and down.
+    `suits` are acorn, leaf, heart, bell, all of the same width: emoji, the French signs in their place, or
+    letters. `back` is a hidden card or tile.
     """
 
     box: tuple[str, ...]
@@ -41,17 +41,18 @@ class Glyphs(msgspec.Struct, frozen=True):
 
 UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★", "×")
 OWN_SUITS = msgspec.structs.replace(UNICODE, suits=("🌰", "🍃", "♥ ", "🔔"))
-"""With the suits of the German pack: a chestnut comes nearest to an acorn. A heart takes one cell in every
-terminal, so it has a blank."""
+"""The suits of the German pack: a chestnut is nearest to an acorn. A heart takes one cell in every terminal,
+so it has a blank.
+"""
 
 ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*", "x")
 
 SUIT_STYLES = ("bold", "bold #008700", "bold #d70000", "bold #d78700")
-"""The suits in the colours of a tournament pack; its black is the terminal's own colour of text."""
+"""The colours of a tournament pack; its black is the terminal's text colour."""
 
 
 def glyphs_for(encoding: str, emoji: bool = False) -> Glyphs:
-    """The glyphs that an encoding can write; `emoji` says whether these are drawn."""
+    """Return the glyphs that an encoding can write, with emoji if the terminal shows them."""
     best = OWN_SUITS if emoji else UNICODE
     try:
         for part in msgspec.structs.astuple(best):
@@ -62,18 +63,18 @@ def glyphs_for(encoding: str, emoji: bool = False) -> Glyphs:
 
 
 def without_accents(words: str) -> str:
-    """Words of ours in ASCII letters."""
+    """Return a text of our own in ASCII letters."""
     return unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
 
 
 class Canvas:
-    """Rows of styled text that is put at places; what is put on one row must not overlap."""
+    """Rows of styled text at given positions; texts on one row must not overlap."""
 
     def __init__(self, height: int) -> None:
         self._rows: list[list[tuple[int, Text]]] = [[] for _ in range(height)]
 
     def put(self, x: int, y: int, text: Text) -> None:
-        """Write one line, its first cell at column `x` of row `y`."""
+        """Write one line from column `x` of row `y` on."""
         self._rows[y].append((x, text))
 
     def put_lines(self, x: int, y: int, lines: Sequence[Text]) -> None:
@@ -82,11 +83,11 @@ class Canvas:
             self.put(x, y + number, line)
 
     def lines(self) -> list[Text]:
-        """The rows, from the top."""
+        """Return the rows from the top."""
         return [self._row(row) for row in self._rows]
 
     def text(self) -> Text:
-        """All rows as one text."""
+        """Return all rows as one text."""
         return LINE_BREAK.join(self.lines())
 
     @staticmethod
@@ -99,22 +100,22 @@ class Canvas:
 
 
 class Cells:
-    """Cells that are drawn over each other, one narrow character in each.
+    """Cells that can be drawn over, one narrow character in each.
 
-    What is put somewhere keeps the ground below it, unless it brings its own.
+    A text keeps the background of its cells unless it has its own.
     """
 
     def __init__(self, width: int, height: int) -> None:
         self._rows = [[(" ", Style.null())] * width for _ in range(height)]
 
     def put(self, x: int, y: int, text: str, style: str = "") -> None:
-        """Write a text, its first character at column `x` of row `y`; what lies outside is left out."""
+        """Write a text from column `x` of row `y` on; the part outside is dropped."""
         for column, character in enumerate(text, x):
             if 0 <= y < len(self._rows) and 0 <= column < len(self._rows[y]):
                 self._rows[y][column] = (character, _over(self._rows[y][column][1], style))
 
     def lines(self) -> list[Text]:
-        """The rows, from the top."""
+        """Return the rows from the top."""
         return [Text.assemble(*map(_run, groupby(row, itemgetter(1)))) for row in self._rows]
 
 
@@ -124,13 +125,13 @@ def _over(ground: Style, style: str) -> Style:
 
 
 def _run(cells: tuple[Style, Iterable[tuple[str, Style]]]) -> tuple[str, Style]:
-    """Neighbouring cells of one style."""
+    """Join neighbouring cells of one style."""
     style, run = cells
     return "".join(character for character, _ in run), style
 
 
 def shorten(text: str, width: int, glyphs: Glyphs) -> str:
-    """The text in at most `width` cells, escaped; what had to go is an ellipsis."""
+    """Return a text escaped and cut to `width` cells, with an ellipsis."""
     text = printable(text)
     if cell_len(text) <= width:
         return text
@@ -138,7 +139,7 @@ def shorten(text: str, width: int, glyphs: Glyphs) -> str:
 
 
 def boxed(words: Text, glyphs: Glyphs, style: str, tail: str | None = None) -> list[Text]:
-    """Words in a box of three rows; a bubble if it has a tail, "up" or "down"."""
+    """Return text in a box of three rows; a bubble if it has a tail, "up" or "down"."""
     top_left, top_right, bottom_right, bottom_left, line, side, up, down = glyphs.box
     width = words.cell_len + 2
     middle = (width - 1) // 2
@@ -165,7 +166,7 @@ _PIPS = {
 
 
 def die(face: int | str, glyphs: Glyphs, style: str) -> list[Text]:
-    """A big die, 9 by `DIE_HEIGHT` cells; a face that no die has is written as it is."""
+    """Return a big die of 9 by `DIE_HEIGHT` cells; an impossible face is written as text."""
     pips = _PIPS.get(face) if isinstance(face, int) else None
     rows = pips or ("       ", shorten(str(face), 5, glyphs).center(7), "       ")
     top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
@@ -177,7 +178,7 @@ def die(face: int | str, glyphs: Glyphs, style: str) -> list[Text]:
 
 
 def cup(words: str, glyphs: Glyphs, style: str) -> list[Text]:
-    """The cup upside down, 13 by `DIE_HEIGHT` cells, with up to five characters of words on it."""
+    """Return the cup upside down, 13 by `DIE_HEIGHT` cells, with up to five characters on it."""
     top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
     left, right = glyphs.slopes
     return [

@@ -1,4 +1,4 @@
-"""A Catan table: the board, and beside it the players with their hands; before the game, who is there."""
+"""The text picture of a Catan table: the board and the players, or before the game the lobby."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kiebitz.cli.render.text.canvas import Canvas
 from kiebitz.cli.render.text.catan_board import draw_board
 from kiebitz.cli.render.text.catan_hexes import SIZES, Hexes
 from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
-from kiebitz.cli.render.text.catan_words import spelt
+from kiebitz.cli.render.text.catan_words import spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
@@ -15,7 +15,7 @@ from kiebitz.dissectors.protocols.catan.view import CatanView, IslandView
 _WIDEST = 150
 _GAP = 1
 _ROWS_AROUND = 5
-"""Rows of a terminal that are not the board's: the title, sentences, the prompt."""
+"""Rows of a terminal used by the title, sentences and the prompt."""
 
 
 class CatanPicture(Picture):
@@ -46,12 +46,12 @@ def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
             lines = canvas.lines()
     lines += draw_below(view, width, pen)
     for remark in filter(None, (view.no_island, view.unknown)):
-        lines += pen.wrap(Text(spelt(pen, remark), "dim"), width, 2)
+        lines += pen.wrap(Text(spell(pen, remark), "dim"), width, 2)
     return lines
 
 
 def _hexes(island: IslandView, width: int, pen: Pen) -> Hexes | None:
-    """The board, its fields as large as leaves room for the players; None if there is no room for it."""
+    """Return the board with fields as large as the players leave room for; None if it does not fit."""
     height = pen.console.size.height - _ROWS_AROUND if pen.console.is_terminal else None
     sizes = [Hexes(island, size) for size in SIZES]
     for hexes in sizes:

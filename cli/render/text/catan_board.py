@@ -1,4 +1,4 @@
-"""The board of Catan on a terminal: in full colour, or as outlines where there are no colours."""
+"""The board of Catan on a terminal: in full colour, or as outlines without colours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kiebitz.cli.render.text.catan_colours import (
 )
 from kiebitz.cli.render.text.catan_ground import draw_colours, draw_outlines
 from kiebitz.cli.render.text.catan_hexes import Hexes
-from kiebitz.cli.render.text.catan_words import short, spelt
+from kiebitz.cli.render.text.catan_words import short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.protocols.catan.board import Hex, Spot
@@ -34,7 +34,7 @@ _HARBOUR_WIDTH = 5
 
 
 def draw_board(island: IslandView, hexes: Hexes, pen: Pen) -> list[Text]:
-    """The board as lines of `hexes.width` columns."""
+    """Return the board as lines of `hexes.width` columns."""
     cells = Cells(hexes.width, hexes.height)
     if in_colour(pen):
         draw_colours(cells, island, hexes)
@@ -51,18 +51,18 @@ def draw_board(island: IslandView, hexes: Hexes, pen: Pen) -> list[Text]:
 
 
 def in_colour(pen: Pen) -> bool:
-    """Whether fields are filled with colour; else they get outlines."""
+    """Return True if fields are filled with colour; otherwise they have outlines."""
     return pen.console.color_system is not None and not pen.console.no_color and pen.glyphs is not ASCII
 
 
 def _draw_field(cells: Cells, island: IslandView, place: Hex, hexes: Hexes, pen: Pen) -> None:
-    """The robber if he is there, what grows there, and the number."""
+    """Draw the robber, the resource and the number of a field."""
     x, y = hexes.field(place)
     field = island.board.fields[place]
     colours = in_colour(pen)
     if place == island.robber:
         cells.put(x - 1, y, _ROBBER[pen.glyphs is ASCII], BLACK if colours else "")
-    word = spelt(pen, _WORDS.get(field, field), 2 * hexes.size.half - 1)
+    word = spell(pen, _WORDS.get(field, field), 2 * hexes.size.half - 1)
     cells.put(x - len(word) // 2, y + 1, word, ink(FIELDS.get(field, UNKNOWN)) if colours else "")
     number = island.board.numbers.get(place)
     if number is None:
@@ -74,7 +74,7 @@ def _draw_field(cells: Cells, island: IslandView, place: Hex, hexes: Hexes, pen:
 
 
 def _chip(number: int, yields: bool, pen: Pen) -> str:
-    """A number as it is written on its field: without colours a 6 or 8 and the number rolled are marked."""
+    """Return a number as written on its field: without colours, 6, 8 and the rolled number are marked."""
     words = str(number)[:3]
     if in_colour(pen):
         return f" {words} "[:4]
@@ -84,18 +84,18 @@ def _chip(number: int, yields: bool, pen: Pen) -> str:
 
 
 def _draw_harbour(cells: Cells, edge: Spot, sea: Hex, kind: str, hexes: Hexes, pen: Pen) -> None:
-    """A harbour's rate and kind in the sea, and a mark at the two corners from which it is used."""
+    """Draw a harbour's rate and kind in the sea, and a mark at its two corners."""
     resource = kind.removesuffix(HAFEN).strip()
     for column, row in hexes.ends(edge):
         cells.put(
             column, row, _HARBOUR_CORNER[pen.glyphs is ASCII], f"bold {BLACK}" if in_colour(pen) else ""
         )
     style = on_colour(RESOURCES.get(resource, WHITE))
-    words = ["2:1", spelt(pen, short(resource, _HARBOUR_WIDTH), _HARBOUR_WIDTH)] if resource else ["3:1"]
+    words = ["2:1", spell(pen, short(resource, _HARBOUR_WIDTH), _HARBOUR_WIDTH)] if resource else ["3:1"]
     (left, top), (right, _) = hexes.ends(edge)
     x, y = hexes.field(sea)
     if left == right:
-        # The sea is beside the land: the label begins at the edge.
+        # At the sea beside the land the label begins at the edge.
         for row, line in enumerate(words, top + 1):
             cells.put(left + 1 if x > left else left - len(line), row, line, style)
         return
@@ -105,7 +105,7 @@ def _draw_harbour(cells: Cells, edge: Spot, sea: Hex, kind: str, hexes: Hexes, p
 
 
 def _draw_building(cells: Cells, piece: Piece, hexes: Hexes, pen: Pen) -> None:
-    """A village is its player's letter, a city has walls around it."""
+    """Draw a village as its player's letter, a city with walls around it."""
     x, y = hexes.corner(piece.where)
     letter, colour = owner_marks(piece)
     if piece.kind == STADT:

@@ -1,6 +1,6 @@
-"""The colours of Catan: fields, resources, and the pieces of the players, who are known by theirs.
+"""The colours of Catan's fields, resources and players' pieces.
 
-All are of the 256 colours that nearly every terminal has.
+All are among the 256 colours of nearly every terminal.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ COAST = "#ffd7af"
 BORDER = "#444444"
 BLACK, WHITE = "#000000", "#ffffff"
 CHIP, HOT, LIT = "#ffffd7", "#d70000", "#ffff00"
-"""A number's chip, the ink of the hottest numbers, and the chip whose number was rolled."""
+"""Colours: a number's chip, the most frequent numbers, and the chip with the rolled number."""
 
 HOTTEST = (6, 8)
-"""The numbers that come most often."""
+"""The most frequent numbers."""
 
 RESOURCES = {
     "Holz": "#008700",
@@ -37,25 +37,25 @@ PLAYERS = {
     "Braun": "#875f00",
 }
 NO_COLOUR = "#8a8a8a"
-"""Of a player who has not chosen a colour yet."""
+"""The colour of a player who has not chosen one yet."""
 
 
 def colour_of(seat: CatanSeat | None) -> str:
-    """The colour of a player's pieces."""
+    """Return the colour of a player's pieces."""
     return PLAYERS.get(seat.colour, NO_COLOUR) if seat is not None else NO_COLOUR
 
 
 def owner_marks(piece: Piece) -> tuple[str, str]:
-    """The letter and the colour of a piece."""
+    """Return the letter and the colour of a piece."""
     return piece.owner.letter if piece.owner is not None else "?", colour_of(piece.owner)
 
 
 def ink(colour: str) -> str:
-    """Black or white, whichever is better to read on a colour."""
+    """Return black or white, whichever is more readable on a colour."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return BLACK if 299 * red + 587 * green + 114 * blue > 120_000 else WHITE
 
 
 def on_colour(colour: str) -> str:
-    """The style of bold letters on a piece or a label of this colour."""
+    """Return the style of bold letters on a piece or a label of this colour."""
     return f"bold {ink(colour)} on {colour}"

@@ -1,7 +1,7 @@
-"""What the board of Catan stands on: fields and roads, filled with colour or as outlines.
+"""The ground of Catan's board: fields and roads, filled with colour or as outlines.
 
-In colour a cell is two pixels, one above the other, which are about square. Without colours the edges of
-fields are lines, and a road is its player's small letter along them.
+In colour a cell is two nearly square pixels, one above the other. Without colours the edges of fields are
+lines, and a road is its player's small letter along them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def draw_colours(cells: Cells, island: IslandView, hexes: Hexes) -> None:
 
 
 def _edge_colours(island: IslandView, hexes: Hexes) -> dict[Spot, str]:
-    """Every edge of the land, those at the coast last."""
+    """Return the colour of every edge of the land, those at the coast last."""
     edges = {edge for place in island.land for edge in hexes.edges(place)}
     inland = {edge: all(map(island.board.is_land, edge)) for edge in edges}
     return {
@@ -49,7 +49,7 @@ def _edge_colours(island: IslandView, hexes: Hexes) -> dict[Spot, str]:
 
 
 def _inside(place: Hex, hexes: Hexes) -> Iterator[Cell]:
-    """The pixels of a field."""
+    """Yield the pixels of a field."""
     x, y = hexes.field(place)
     half, upright, slope = hexes.size.half, 2 * hexes.size.upright, 2 * hexes.size.slope
     for row in range(-slope, upright + slope + 1):
@@ -60,11 +60,11 @@ def _inside(place: Hex, hexes: Hexes) -> Iterator[Cell]:
 
 
 def _line(edge: Spot, hexes: Hexes) -> Iterator[Cell]:
-    """The pixels along an edge; corners are at the lower pixel of their cells."""
+    """Yield the pixels along an edge; corners are at the lower pixel of their cells."""
     (x1, y1), (x2, y2) = hexes.ends(edge)
     steps = max(abs(x2 - x1), 2 * (y2 - y1))
     for step in range(steps + 1):
-        # Rounded the same way on both sides of a field.
+        # Rounded in the same way on both sides of a field.
         across = (abs(x2 - x1) * step * 2 + steps) // (2 * steps)
         down = (2 * (y2 - y1) * step * 2 + steps) // (2 * steps)
         yield x1 + (across if x2 > x1 else -across), 2 * y1 + 1 + down
@@ -100,9 +100,9 @@ def _draw_road(cells: Cells, road: Piece, hexes: Hexes) -> None:
 
 
 def _steps(ends: tuple[Cell, Cell]) -> Iterator[tuple[int, int, int]]:
-    """The cells of an edge between its corners, and the shape of the line in each.
+    """Yield the cells of an edge between its corners, with the shape of the line in each.
 
-    A slanting edge goes down in steps: it turns in the middle of its way from one row to the next.
+    A slanting edge goes down in steps, each turning halfway between two rows.
     """
     (x1, y1), (x2, y2) = ends
     if x1 == x2:
@@ -122,7 +122,7 @@ def _steps(ends: tuple[Cell, Cell]) -> Iterator[tuple[int, int, int]]:
 
 
 def _junction(corner: Cell, others: set[Cell]) -> int:
-    """The shape of a corner from which lines lead to these others."""
+    """Return the shape of a corner with lines to these others."""
     x, y = corner
     left = any(other[0] < x for other in others)
     right = any(other[0] > x for other in others)

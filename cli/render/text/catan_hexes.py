@@ -1,7 +1,7 @@
-"""Where fields, edges and corners of an island lie in a terminal's rows and columns: pure geometry.
+"""Geometry of an island in a terminal's rows and columns: fields, edges and corners.
 
-A field is a hexagon that stands on a corner. A cell is twice as high as it is wide, so that a field of nine
-columns and five rows looks about right.
+A field is a hexagon standing on a corner. A cell is twice as high as wide, so that a field of nine columns
+and five rows looks about regular.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ABOVE = 1
 
 
 class Size(msgspec.Struct, frozen=True):
-    """A field's size: half its width in columns; the rows of an upright and of a slanting edge."""
+    """Size of a field: half its width in columns; the rows of an upright and of a slanting edge."""
 
     half: int
     upright: int
@@ -29,7 +29,7 @@ class Size(msgspec.Struct, frozen=True):
 
     @property
     def pitch(self) -> int:
-        """From one row of fields to the next."""
+        """Distance in rows between two rows of fields."""
         return self.upright + self.slope
 
 
@@ -38,7 +38,7 @@ SIZES = (Size(6, 3, 2), Size(5, 2, 2), Size(4, 2, 1), Size(3, 2, 1))
 
 
 class Hexes:
-    """The cells of an island whose fields have this size."""
+    """The cells of an island with fields of this size."""
 
     def __init__(self, island: IslandView, size: Size) -> None:
         self._board = island.board
@@ -51,12 +51,12 @@ class Hexes:
         self.height = (self._top - min(up)) * size.pitch + size.upright + 2 * size.slope + 1 + 2 * _ABOVE
 
     def field(self, place: Hex) -> Cell:
-        """The column of a field's middle, and the row where its upright edges begin."""
+        """Return the column of a field's middle, and the row where its upright edges begin."""
         x, y = self._board.centre(place)
         return self._column(x), self._row(y)
 
     def corner(self, where: Spot) -> Cell:
-        """The cell of a corner."""
+        """Return the cell of a corner."""
         centres = [self._board.centre(place) for place in where]
         x = sum(x for x, _ in centres) // 3
         # Either two of the three fields are below the corner, or two are above it.
@@ -64,12 +64,12 @@ class Hexes:
         return self._column(x), self._row(y) - (self.size.slope if above == 2 else 0)
 
     def ends(self, edge: Spot) -> tuple[Cell, Cell]:
-        """The corners of an edge, the upper one first."""
+        """Return the corners of an edge, the upper one first."""
         one, other = sorted(map(self.corner, self._board.ends(edge)), key=lambda cell: cell[1])
         return one, other
 
     def edges(self, place: Hex) -> list[Spot]:
-        """The six edges of a field."""
+        """Return the six edges of a field."""
         return [spot((place, other)) for other in self._board.neighbours(place)]
 
     def _column(self, x: int) -> int:

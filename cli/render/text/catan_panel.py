@@ -1,4 +1,4 @@
-"""The players of a Catan table beside its board: who is to move, points, hands and what is hidden of them."""
+"""The players of a Catan table beside its board: turn, points, known and hidden cards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kiebitz.cli.render.text.canvas import shorten
 from kiebitz.cli.render.text.catan_colours import RESOURCES, colour_of, on_colour
-from kiebitz.cli.render.text.catan_words import short, spelt
+from kiebitz.cli.render.text.catan_words import short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.game.view import Line, Name
@@ -14,23 +14,23 @@ from kiebitz.dissectors.protocols.catan.view import MOST_PLAYERS, NOT_KNOWN, Cat
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 NARROWEST = 26
-"""Columns that the table of hands needs."""
+"""Minimum width of the table of hands, in columns."""
 
 _COLUMNS = len(ROHSTOFFE) + 1
 _WIDEST_COLUMN = 9
 _WIDEST = _COLUMNS * _WIDEST_COLUMN + 2
 _INDENT = 2
 _LINES = 2
-"""Lines that a trade and other sentences may take."""
+"""Maximum number of lines of a trade or another sentence."""
 
 _MOST_FACTS = 3
-"""Lines of what is said of a player."""
+"""Maximum number of lines of facts about a player."""
 
 _MOST_TRADES = 4
 
 
 def draw_panel(view: CatanView, width: int, pen: Pen, rows: int | None = None) -> list[Text]:
-    """The panel in lines of at most `width` columns, set as loosely as so many `rows` allow."""
+    """Return the panel in lines of at most `width` columns, with the spacing that `rows` allow."""
     width = min(width, _WIDEST)
     blocks = _blocks(view, width, _MOST_FACTS, pen)
     if rows is None:
@@ -46,7 +46,7 @@ def draw_panel(view: CatanView, width: int, pen: Pen, rows: int | None = None) -
 
 
 def _blocks(view: CatanView, width: int, most: int, pen: Pen) -> list[list[Text]]:
-    """The parts of the panel; of each player at most so many lines of facts."""
+    """Return the parts of the panel; each player has at most `most` lines of facts."""
     blocks = [_headlines(view, width, pen)]
     if width >= NARROWEST:
         blocks.append([_header(width)])
@@ -55,7 +55,7 @@ def _blocks(view: CatanView, width: int, most: int, pen: Pen) -> list[list[Text]
             [
                 _name_line(seat, seat.figures[0].words, width, pen),
                 *_hand(seat, width, pen),
-                *_said((mark.text for mark in seat.marks), width, most, pen),
+                *_facts((mark.text for mark in seat.marks), width, most, pen),
             ]
         )
     if view.more:
@@ -64,28 +64,28 @@ def _blocks(view: CatanView, width: int, most: int, pen: Pen) -> list[list[Text]
 
 
 def draw_below(view: CatanView, width: int, pen: Pen) -> list[Text]:
-    """What belongs to the whole table: the open trades and the bank."""
+    """Return the lines about the whole table: open trades and the bank."""
     lines = []
     for fact in view.facts[-_MOST_TRADES:]:
         lines += pen.wrap(_line(fact.title, view, pen), width, _LINES)
     if view.bank:
-        lines += pen.wrap(Text(spelt(pen, view.bank_words), "dim"), width, _LINES)
+        lines += pen.wrap(Text(spell(pen, view.bank_words), "dim"), width, _LINES)
     return lines
 
 
 def draw_lobby(view: CatanView, width: int, pen: Pen) -> list[Text]:
-    """Who is there before the game."""
-    lines = pen.wrap(Text(spelt(pen, view.server), "dim"), width, 1) if view.server else []
+    """Return the lines about the lobby before the game."""
+    lines = pen.wrap(Text(spell(pen, view.server), "dim"), width, 1) if view.server else []
     if not view.seats:
-        return [*lines, pen.line("nobody is here yet", width)]
+        return [*lines, pen.line("no players yet", width)]
     for seat in view.seats[:MOST_PLAYERS]:
         about = ", ".join(mark.text for mark in seat.marks)
-        lines.append(_name_line(seat, spelt(pen, about), min(width, _WIDEST), pen))
+        lines.append(_name_line(seat, spell(pen, about), min(width, _WIDEST), pen))
     return lines + ([pen.line(view.more, width, "dim")] if view.more else [])
 
 
 def _headlines(view: CatanView, width: int, pen: Pen) -> list[Text]:
-    """How the game stands, and the dice."""
+    """Return the state of the game and the dice."""
     between = " " if any(seat.state == "won" for seat in view.seats) else ": "
     told = Text(between).join(_line(line, view, pen) for line in view.story)
     lines = pen.wrap(told, width, _LINES)
@@ -97,7 +97,7 @@ def _headlines(view: CatanView, width: int, pen: Pen) -> list[Text]:
 
 
 def _line(line: Line, view: CatanView, pen: Pen) -> Text:
-    """A line, its names in the colours of the pieces."""
+    """Return a line with names in the colours of the pieces."""
     found = Text()
     for element in line:
         if isinstance(element, Name):
@@ -105,12 +105,12 @@ def _line(line: Line, view: CatanView, pen: Pen) -> Text:
             name.stylize(on_colour(colour_of(next(s for s in view.seats if s.name == element.name))))
             found.append_text(name)
         else:
-            found.append(spelt(pen, str(element)))
+            found.append(spell(pen, str(element)))
     return found
 
 
 def _header(width: int) -> Text:
-    """What the columns of the hands are."""
+    """Return the titles of the columns of hands."""
     line = Text()
     for resource in ROHSTOFFE:
         word = short(resource, _column(width) - 1)
@@ -124,7 +124,7 @@ def _column(width: int) -> int:
 
 
 def _name_line(seat: CatanSeat, right: str, width: int, pen: Pen) -> Text:
-    """A player's letter and colour, the name, and what stands at the right edge."""
+    """Return a player's letter, colour and name, and the text at the right edge."""
     mark = {"turn": pen.glyphs.turn, "won": pen.glyphs.joker}.get(seat.state, " ")
     line = Text.assemble(
         (f"{mark} ", "bold"),
@@ -138,12 +138,12 @@ def _name_line(seat: CatanSeat, right: str, width: int, pen: Pen) -> Text:
 
 
 def _hand(seat: CatanSeat, width: int, pen: Pen) -> list[Text]:
-    """The resources of a player in the columns of the header; in words where there is no room for these."""
+    """Return a player's resources in the columns of the header, or in words if there is no room."""
     if width < NARROWEST:
         kinds = zip(seat.counts, ROHSTOFFE, strict=True)
         known = ", ".join(f"{count} {name}" for count, name in kinds if count not in ("0", NOT_KNOWN))
         words = f"{seat.total} cards: {known or ('hidden' if NOT_KNOWN in seat.counts else NOT_KNOWN)}"
-        return pen.wrap(Text(spelt(pen, words)), width, 2 * _LINES)
+        return pen.wrap(Text(spell(pen, words)), width, 2 * _LINES)
     column = _column(width)
     line = Text()
     for count in seat.counts:
@@ -151,8 +151,8 @@ def _hand(seat: CatanSeat, width: int, pen: Pen) -> list[Text]:
     return [line.append(shorten(seat.total, column - 1, pen.glyphs).rjust(column))]
 
 
-def _said(said: Iterable[str], width: int, most: int, pen: Pen) -> list[Text]:
-    """What there is to say of a player, in at most so many lines."""
-    words = Text(", ".join(spelt(pen, fact) for fact in said))
+def _facts(said: Iterable[str], width: int, most: int, pen: Pen) -> list[Text]:
+    """Return facts about a player in at most `most` lines."""
+    words = Text(", ".join(spell(pen, fact) for fact in said))
     lines = pen.wrap(words, width - _INDENT, most) if words else []
     return [Text(" " * _INDENT) + line for line in lines]

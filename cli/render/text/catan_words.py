@@ -1,4 +1,4 @@
-"""Words of Catan as a terminal can show them."""
+"""Words of Catan in a terminal's characters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from kiebitz.cli.render.text.pen import Pen
 from kiebitz.dissectors.protocols.catan.words import in_ascii
 
 
-def spelt(pen: Pen, word: str, width: int = 200) -> str:
-    """A word as a terminal can show it: without umlauts if it has none."""
+def spell(pen: Pen, word: str, width: int = 200) -> str:
+    """Return a word, without umlauts if the terminal has none."""
     return pen.words(in_ascii(word) if pen.glyphs is ASCII else word, width).plain
 
 
 def short(resource: str, width: int) -> str:
-    """A resource in so many letters."""
+    """Return a resource's name cut to `width` letters."""
     if len(resource) <= width:
         return resource
     return resource[:3] if width < 5 else f"{resource[: width - 1]}."

@@ -1,4 +1,4 @@
-"""What stands in a chart, on a terminal as in a drawing: its numbers in words, and what goes where."""
+"""Contents of charts shared by both renderers: numbers in words, and their layout."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kiebitz.services.wording import counted
 from kiebitz.storage.read.event_text import game_title
 
 TIMES = ("moves", "mean", "median", "longest")
-"""The columns of durations."""
+"""Columns of durations."""
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """Counts in lines and columns; the more numerous go down. A single column has no title."""
+    """Counts in lines and columns; the longer dimension is vertical. A single column has no title."""
 
     lines: list[str]
     columns: list[str]
@@ -32,7 +32,7 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 def grid_of(counts: Counts) -> Grid:
-    """How counts are laid out."""
+    """Lay out counts."""
     lines = [*counts.lines]
     columns = list(dict.fromkeys(column for line in counts.lines.values() for column in line))
     cells = [[line.get(column, 0) for column in columns] for line in counts.lines.values()]
@@ -44,13 +44,13 @@ def grid_of(counts: Counts) -> Grid:
 
 
 def heading(table: TableStatistics, dot: str = UNICODE.dot) -> str:
-    """Which table it is, and how much counts there."""
+    """Return the name of a table and its totals."""
     told = f"{counted(table.messages, 'message')}, {counted(table.events, 'event')}"
     return f" {dot} ".join((game_title(table.protocol), table.server, told))
 
 
 def test_words(chance: Chance) -> str:
-    """What the comparison with chance shows, with its figures."""
+    """Return the result of the comparison with chance, with its figures."""
     if chance.chi_squared is None or chance.p is None:
         return chance.says
     p = f"{chance.p:.3f}" if chance.p >= 0.001 else "below 0.001"
@@ -58,7 +58,7 @@ def test_words(chance: Chance) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration in its own unit, as in `0.60 ms`, `2.3 s` and `5 min 3 s`."""
+    """Return a duration in a suitable unit, as in `0.60 ms`, `2.3 s` and `5 min 3 s`."""
     if seconds < 0.001:
         return f"{seconds * 1000:.2f} ms"
     if seconds < 1:
@@ -69,12 +69,12 @@ def duration(seconds: float) -> str:
 
 
 def times_words(times: Times) -> list[str]:
-    """What stands in the columns of durations."""
+    """Return the columns of durations."""
     return [f"{times.count:,}", duration(times.mean), duration(times.median), duration(times.longest)]
 
 
 def rate_words(rate: Rate) -> str:
-    """How many messages a second there were."""
+    """Return a number of messages per second in words."""
     seconds = rate.stretch * len(rate.counts)
     mean, most = sum(rate.counts) / seconds, max(rate.counts) / rate.stretch
     return f"{_rounded(mean)} on average, {_rounded(most)} at most, over {duration(seconds)}"
@@ -85,13 +85,13 @@ def _rounded(number: float) -> str:
 
 
 def at(line: Sequence[tuple[float, int]], seconds: float) -> int | None:
-    """How much it was at a time; None before the first."""
+    """Return the value at a time; None before the first."""
     place = bisect_right(line, seconds, key=lambda point: point[0])
     return line[place - 1][1] if place else None
 
 
 def span(lines: dict[str, list[tuple[float, int]]]) -> tuple[float, float, int, int]:
-    """When a course begins and ends, and its least and greatest amount, between which 0 is, too."""
+    """Return begin, end, minimum and maximum of lines; 0 lies within the last two."""
     times = [seconds for line in lines.values() for seconds, _ in line]
     amounts = [amount for line in lines.values() for _, amount in line]
     return min(times), max(times), min(0, *amounts), max(0, *amounts)

@@ -1,4 +1,4 @@
-"""Statistics as lines of text: bars, small tables and courses, as wide as there is room for."""
+"""Statistics as text charts: bars, small tables and lines, as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from kiebitz.services.evidence.cells import cell_len
 from kiebitz.services.wording import counted
 
 NARROWEST, WIDEST = 40, 160
-"""Columns: with fewer, the terminal cuts lines; with more, bars would only be longer."""
+"""Minimum and maximum width in columns."""
 
-MOST_LINES = 24
-"""Of a statistic no more lines are shown; as JSON it has all."""
+MAX_LINES = 24
+"""Maximum number of lines of a statistic; JSON has all."""
 
-_WHERE_NO_TERMINAL = 80
-"""So wide they are where stdout is no terminal."""
+_DEFAULT_WIDTH = 80
+"""Width if stdout is not a terminal."""
 
 _MOST_COLUMNS = 24
 _GAP = "  "
 _INDENT = "  "
 _NUMBER = 6
-"""Cells of a number."""
+"""Width of a number, in cells."""
 
 
 class Strokes(msgspec.Struct, frozen=True):
-    """The characters of bars: `parts` of a cell, from the least; `levels` of a course; a `mark` on a bar."""
+    """The characters of bars: `parts` of a cell, ascending; `levels` of a line; a `mark` on a bar."""
 
     full: str
     parts: str
@@ -73,12 +73,12 @@ def _strokes(encoding: str) -> Strokes:
 
 
 def charts_for_stdout() -> Charts:
-    """Draws statistics for stdout: as wide as its terminal, in letters that it can write."""
-    return Charts(terminal_columns() or _WHERE_NO_TERMINAL, letters_of_output())
+    """Return the charts for stdout's width and encoding."""
+    return Charts(terminal_columns() or _DEFAULT_WIDTH, letters_of_output())
 
 
 class Charts:
-    """Draws statistics in at most so many columns, in the letters of an encoding."""
+    """Text charts of a maximum width in the characters of an encoding."""
 
     def __init__(self, columns: int, encoding: str) -> None:
         self._width = max(NARROWEST, min(columns, WIDEST))
@@ -87,18 +87,18 @@ class Charts:
         self._strokes = _strokes(encoding)
 
     def lines(self, table: TableStatistics) -> Iterator[Line]:
-        """All that was counted at a table."""
+        """Yield all statistics of a table."""
         return self.charts(heading(table, self._glyphs.dot), table.statistics)
 
     def charts(self, title: str, statistics: Iterable[Result]) -> Iterator[Line]:
-        """Statistics below a title."""
+        """Yield statistics below a title."""
         known = without_accents(title) if self._glyphs is ASCII else title
         yield [Styled(self._words(known, self._width), bold=True)]
         for result in statistics:
             yield [""]
             yield [Styled(self._words(result.title, self._width), bold=True)]
             for line in self._chart(result):
-                # On a very narrow terminal there may be no room for all figures.
+                # On a very narrow terminal not all figures may fit.
                 yield [shorten(f"{_INDENT}{line}".rstrip(), self._width, self._glyphs)]
             if not isinstance(result, Rate) and result.left_out:
                 yield [f"{_INDENT}left out as too many: {result.left_out:,}"]
@@ -125,7 +125,7 @@ class Charts:
         room = self._room(label, 2 if expected else 1)
         if expected:
             yield f"{'':{label}}{_GAP}{'seen':>{_NUMBER}}{_GAP}{'chance':>{_NUMBER}}"
-        for value, count in islice(result.counts.items(), MOST_LINES):
+        for value, count in islice(result.counts.items(), MAX_LINES):
             numbers = f"{count:>{_NUMBER},}"
             bar = self._bar(count, most, room)
             if value in expected:
@@ -149,10 +149,10 @@ class Charts:
         yield from self._more(len(grid.lines))
 
     def _in_columns(self, grid: Grid, label: int, width: int, digits: int) -> Iterator[str]:
-        """Each number with its bar, in columns of one width."""
+        """Yield each number with its bar, in columns of equal width."""
         if grid.columns:
             yield f"{'':{label}}{_GAP}{_GAP.join(self._label(title, width) for title in grid.columns)}"
-        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MAX_LINES):
             cells = (
                 f"{number:>{digits},} {self._bar(number, grid.most, width - digits - 1)}".ljust(width)
                 for number in numbers
@@ -160,10 +160,10 @@ class Charts:
             yield f"{self._label(name, label)}{_GAP}{_GAP.join(cells)}"
 
     def _in_words(self, grid: Grid, label: int) -> Iterator[str]:
-        """What is not 0, where there is no room for columns."""
+        """Yield the nonzero numbers, if there is no room for columns."""
         room = self._room(label, 0)
         titles = [self._words(title, room) for title in grid.columns[:_MOST_COLUMNS]]
-        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MAX_LINES):
             told = ", ".join(
                 f"{title} {number:,}" for title, number in zip(titles, numbers, strict=False) if number
             )
@@ -178,7 +178,7 @@ class Charts:
         numbers = max(map(len, told))
         room = self._room(label, 0) - numbers - len(_GAP) - 7
         yield f"{'':{label}}{_GAP}{result.part}"
-        for (name, share), words in islice(zip(result.lines.items(), told, strict=True), MOST_LINES):
+        for (name, share), words in islice(zip(result.lines.items(), told, strict=True), MAX_LINES):
             bar = self._bar(share.part, share.all, room)
             rest = self._strokes.empty * (room - len(bar))
             yield (
@@ -193,7 +193,7 @@ class Charts:
         numbers = max(len(f"{line[-1][1]:,}") for line in result.lines.values())
         room = self._room(label, 0) - numbers - len(_GAP)
         levels = self._strokes.levels
-        for name, line in islice(result.lines.items(), MOST_LINES):
+        for name, line in islice(result.lines.items(), MAX_LINES):
             drawn = ""
             for cell in range(room):
                 amount = at(line, begin + (end - begin) * cell / max(1, room - 1))
@@ -216,7 +216,7 @@ class Charts:
         titles = _GAP.join(f"{title:>{width}}" for title, width in zip(TIMES, widths, strict=True))
         yield f"{'':{label}}{_GAP}{titles}" + (f"{_GAP}median" if room >= _NUMBER else "")
         most = max(times.median for times in result.lines.values())
-        for (name, times), row in islice(zip(result.lines.items(), rows, strict=True), MOST_LINES):
+        for (name, times), row in islice(zip(result.lines.items(), rows, strict=True), MAX_LINES):
             cells = _GAP.join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
             yield f"{self._label(name, label)}{_GAP}{cells}{_GAP}{self._bar(times.median, most, room)}"
         yield from self._more(len(result.lines))
@@ -227,20 +227,20 @@ class Charts:
         levels = self._strokes.levels
         cells = min(room, len(counts) * max(1, room // len(counts)))
         drawn = [counts[cell * len(counts) // cells] for cell in range(cells)]
-        # A single stretch is told in words.
+        # A single bin is described in words.
         if len(counts) > 1:
             yield "".join(levels[round(count / most * (len(levels) - 1))] for count in drawn)
         yield rate_words(result)
 
-    # What they are made of.
+    # Parts of lines.
 
     def _words(self, text: str, width: int) -> str:
-        """A text in letters that can be written, and short."""
+        """Return a text in the encoding's characters, cut to a width."""
         known = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
         return shorten(known, width, self._glyphs)
 
     def _label_width(self, labels: Sequence[str]) -> int:
-        widest = max(cell_len(self._words(label, self._width // 3)) for label in labels[:MOST_LINES])
+        widest = max(cell_len(self._words(label, self._width // 3)) for label in labels[:MAX_LINES])
         return max(widest, 2)
 
     def _label(self, label: str, width: int) -> str:
@@ -248,14 +248,14 @@ class Charts:
         return words + " " * (width - cell_len(words))
 
     def _room(self, label: int, numbers: int) -> int:
-        """What is left of a line for a bar."""
+        """Return the width left for a bar."""
         return self._width - len(_INDENT) - label - len(_GAP) - numbers * (_NUMBER + len(_GAP))
 
     def _bar(self, amount: float, most: float, room: int) -> str:
         if room <= 0 or amount <= 0 or most <= 0:
             return ""
         parts = len(self._strokes.parts) + 1
-        # The least amount above 0 is seen, too.
+        # The smallest value above 0 is visible, too.
         whole, part = divmod(max(1, round(amount / most * room * parts)), parts)
         return self._strokes.full * whole + (self._strokes.parts[part - 1] if part else "")
 
@@ -264,5 +264,5 @@ class Charts:
         return f"{filled[:place]}{self._strokes.mark}{filled[place + 1 :]}"
 
     def _more(self, count: int) -> Iterator[str]:
-        if count > MOST_LINES:
-            yield f"and {count - MOST_LINES:,} more; --json has all"
+        if count > MAX_LINES:
+            yield f"and {count - MAX_LINES:,} more; --json has all"

@@ -1,11 +1,11 @@
-"""The table itself: the edge of its felt, with a title above and a remark below, and what is put on it."""
+"""The table: the edge of its felt with a title above and a remark below, and texts on it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kiebitz.cli.render.text.canvas import Canvas, Glyphs, shorten
-from kiebitz.cli.render.text.seating import Edge, Place, Seating
+from kiebitz.cli.render.text.seating import Edge, Seating, SeatPlace
 from kiebitz.cli.terminal.screen import Text
 
 _FELT = "#5f875f"
@@ -13,7 +13,7 @@ _INSET = 2
 
 
 class Felt(Canvas):
-    """A canvas with a table on it; an empty title or remark leaves its edge whole."""
+    """A canvas with a table on it; an empty title or remark does not interrupt its edge."""
 
     def __init__(self, seats: Seating, title: str, remark: str, glyphs: Glyphs) -> None:
         super().__init__(seats.rows)
@@ -30,14 +30,14 @@ class Felt(Canvas):
             self.put(seats.x + seats.felt - 1, row, Text(side, _FELT))
 
     def put_inside(self, row: int, lines: Sequence[Text], edge: Edge | None = None) -> None:
-        """Write lines from a row of the felt on: near its left or right edge, or else each in the middle."""
+        """Write lines from a row of the felt on, near its left or right edge, or centred."""
         for number, line in enumerate(lines, self.seats.y + 1 + row):
             right = self.seats.felt - line.cell_len
             x = _INSET if edge == "left" else right - _INSET if edge == "right" else right // 2
             self.put(self.seats.x + x, number, line)
 
-    def put_seat(self, place: Place, lines: Sequence[Text], side_row: int | None = None) -> None:
-        """Write lines at a seat; at a side they may begin elsewhere, so many rows below the upper edge."""
+    def put_seat(self, place: SeatPlace, lines: Sequence[Text], side_row: int | None = None) -> None:
+        """Write lines at a seat; at a side they may begin `side_row` rows below the upper edge."""
         y = place.y
         if place.edge == "top":
             y = self.seats.y - len(lines)

@@ -13,7 +13,7 @@ _ASCII_BOX = tuple("+++++++++-|")
 
 
 def grid_lines(grid: Grid, pen: Pen, width: int) -> list[Text]:
-    """Return a board of at most `width` columns; squares for which there is no room are left out."""
+    """Return a board of at most `width` columns; squares that do not fit are left out."""
     columns = max(1, max((len(row) for row in grid.rows), default=1))
     tokens = [token for row in grid.rows for token in row if token is not None]
     inner = max((pen.token(token, _WIDEST - 2).cell_len for token in tokens), default=1) + 2

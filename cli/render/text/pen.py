@@ -1,4 +1,4 @@
-"""How texts get onto a terminal: no wider than there is room for, and each player in his colour."""
+"""Conversion of view texts to terminal text: cut to a width, with a colour for each player."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kiebitz.dissectors.game.view import (
 )
 
 COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
-"""Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""
+"""Middle tones, readable on black and on white; rich uses the nearest ones of a terminal."""
 
 NAME_IN_WORDS = 14
 
@@ -34,7 +34,7 @@ STYLES: dict[Tone, str] = {"": "", "strong": "bold", "good": "green", "bad": "bo
 
 
 class Pen(msgspec.Struct, eq=False):
-    """Writes what a scene says. `names` are all players in an order that stays: it gives each his colour."""
+    """Writer of a view's texts. The order of `names` gives each player a stable colour."""
 
     console: AnyConsole
     encoding: str
@@ -43,24 +43,24 @@ class Pen(msgspec.Struct, eq=False):
 
     @property
     def between(self) -> str:
-        """What stands between facts on a line."""
+        """The separator of facts on a line."""
         return f" {self.glyphs.dot} "
 
     def introduce(self, names: Iterable[str]) -> None:
-        """Give a colour to names that are new, too."""
+        """Assign colours to new names."""
         self.names = [*self.names, *sorted({*names} - {*self.names})]
 
     def words(self, text: str, width: int = 200) -> Text:
-        """A text from the network, in letters that the terminal has, and short."""
+        """Return a text from the network in the terminal's characters, cut to a width."""
         known = text[: 4 * width].encode(self.encoding, "backslashreplace").decode(self.encoding)
         return self.line(known, width)
 
     def line(self, words: str, width: int, style: str = "") -> Text:
-        """Words of ours on a line of at most `width` cells."""
+        """Return a text of our own cut to `width` cells."""
         return Text(shorten(words, width, self.glyphs), style)
 
     def span(self, span: Span) -> Text:
-        """Words in their tone."""
+        """Return words in their tone."""
         words = self.words(span.text)
         words.stylize(STYLES[span.tone])
         return words
@@ -86,7 +86,7 @@ class Pen(msgspec.Struct, eq=False):
         return self.piece(element)
 
     def piece(self, piece: Piece) -> Text:
-        """A piece, as short as it goes, such as `♥S`."""
+        """Return a piece in its shortest form, such as `♥S`."""
         match piece:
             case Card():
                 return Text(self._sign(piece.suit) + piece.letters, _suit_style(piece.suit))
@@ -96,30 +96,30 @@ class Pen(msgspec.Struct, eq=False):
                 return self.token(piece)
 
     def token(self, token: Token, width: int = 9) -> Text:
-        """A token's words in its owner's colour."""
+        """Return a token's text in its owner's colour."""
         words = self.words(token.words, width)
         words.stylize(f"bold {self._colour(token.owner)}")
         return words
 
     def card_face(self, card: Card, deck: Deck) -> Text:
-        """A card as it lies on the table; all cards of a deck are of the same width."""
+        """Return a card on the table; all cards of a deck have the same width."""
         sign = self._sign(card.suit)
         if not deck.in_words:
             face = self.piece(card)
             face.pad_right(self.face_width(deck) - face.cell_len)
             return face
         word = without_accents(card.value) if self.glyphs is ASCII else card.value
-        # A sign of two cells has blanks enough of its own.
+        # Signs two cells wide look separated enough.
         sign = sign.ljust(1 if self.glyphs is OWN_SUITS else 2)
         return Text(sign + word.ljust(deck.longest), _suit_style(card.suit))
 
     def face_width(self, deck: Deck) -> int:
-        """Number of cells of a card's face."""
+        """Return the width of a card's face in cells."""
         sign = Text(self.glyphs.suits[0]).cell_len
         return (2 if deck.in_words else sign) + deck.longest
 
     def suit_legend(self, deck: Deck) -> str:
-        """What the signs mean that stand for suits; empty where they are the suits' own."""
+        """Return the legend of the signs that replace suits; empty if the suits' own signs are used."""
         if self.glyphs is OWN_SUITS:
             return ""
         return " ".join(f"{self._sign(suit)} {self._suit_name(suit)}" for suit in deck.suits)
@@ -131,7 +131,7 @@ class Pen(msgspec.Struct, eq=False):
         return without_accents(suit.name) if self.glyphs is ASCII else suit.name
 
     def wrap(self, text: Text, width: int, height: int) -> list[Text]:
-        """A text in lines of at most `width` cells, and in at most `height` of them."""
+        """Return a text in at most `height` lines of at most `width` cells."""
         lines = text.lines(self.console, width)
         if len(lines) > height:
             lines = lines[:height]
@@ -144,13 +144,13 @@ class Pen(msgspec.Struct, eq=False):
         return lines
 
     def name(self, name: str, width: int = NAME_IN_WORDS) -> Text:
-        """A player's name in his colour."""
+        """Return a player's name in their colour."""
         text = self.words(name or '""', width)
         text.stylize(self._colour(name))
         return text
 
     def marked(self, name: str, to_move: bool, width: int) -> Text:
-        """A player's name, marked if it is his turn."""
+        """Return a player's name, marked if it is their turn."""
         if not to_move:
             return self.name(name, width)
         text = self.name(name, width - 2)
@@ -158,7 +158,7 @@ class Pen(msgspec.Struct, eq=False):
         return Text.assemble((f"{self.glyphs.turn} ", "bold"), text)
 
     def listing(self, group: Group, width: int, most: int) -> list[Text]:
-        """A group in so many lines at most, with as many names as fit."""
+        """Return a group in at most `most` lines, with as many names as fit."""
         line = Text(f"{group.title}: ", "dim")
         for number, (name, said) in enumerate(group.members):
             about = f" ({self.words(said, 40)})" if said else ""

@@ -1,4 +1,4 @@
-"""A picture as rich prints it: drawn anew for each console, in its width and its letters."""
+"""A picture as a rich renderable, drawn for the width and encoding of each console."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kiebitz.dissectors.game.view import View
 
 
 class Picture(ABC):
-    """Something to print that is drawn in cells; `names` gives each player a colour."""
+    """A picture made of cells; `names` gives each player a colour."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -31,7 +31,7 @@ class Picture(ABC):
 
     @staticmethod
     def _glyphs(console: AnyConsole, encoding: str) -> Glyphs:
-        # Who reads a file or a pipe is not known.
+        # The terminal behind a file or a pipe is unknown.
         return glyphs_for(encoding, console.is_terminal and emoji.are_drawn())
 
 

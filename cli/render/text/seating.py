@@ -1,7 +1,7 @@
-"""Where players sit around a table: pure geometry, in terminal cells.
+"""Geometry of the seats around a table, in terminal cells.
 
-Seats go round clockwise in the order of play, from the top left: the top edge, the right side, the bottom
-edge, the left side. How many rows a seat and the table have differs from game to game.
+Seats follow the order of play clockwise from the top left: top edge, right side, bottom edge, left side. The
+height of seats and table differs by game.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ FELT_ROWS = 11
 """Rows inside the table's edge."""
 
 SEAT_ROWS = 2
-"""A seat has a name and, below it, what there is to say; at a crowded side both stand on one line."""
+"""A seat has a name and words below it; at a crowded side both are on one line."""
 
 _LEAST_FELT = 46
 _LEAST_SIDE = 15
 NARROWEST = _LEAST_FELT + 2 * _LEAST_SIDE
-"""A table with its seats has so many columns at the least."""
+"""Minimum width of a table with its seats, in columns."""
 
 _SEAT_WIDTH = 15
 _TWO_LINED = 4
-"""So many seats of two lines fit at a side."""
+"""Maximum number of seats of two lines at a side."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """The place of a seat: its first cell, its width, and whether it has one line only."""
+class SeatPlace(msgspec.Struct, frozen=True):
+    """The position of a seat: its first cell, its width, and whether it has only one line."""
 
     edge: Edge
     x: int
@@ -39,11 +39,11 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def beside(self) -> bool:
-        """Whether it is at a side of the table."""
+        """True if it is at a side of the table."""
         return self.edge in ("left", "right")
 
     def column(self, length: int) -> int:
-        """Where a line of so many cells begins: towards the table at the sides, in the middle else."""
+        """Return the first column of a line: towards the table at the sides, otherwise centred."""
         room = self.width - length
         if self.edge == "left":
             return self.x + room
@@ -51,9 +51,9 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Seating(msgspec.Struct, frozen=True):
-    """A table of `felt` columns, edges included, that starts at column `x` and row `y`, and its seats.
+    """A table of `felt` columns, edges included, at column `x` and row `y`, and its seats.
 
-    Inside its edges it has `felt_rows`, and the picture has `rows`.
+    It has `felt_rows` inside its edges, and the picture has `rows`.
     """
 
     x: int
@@ -61,15 +61,15 @@ class Seating(msgspec.Struct, frozen=True):
     felt: int
     felt_rows: int
     rows: int
-    places: list[Place]
+    places: list[SeatPlace]
 
 
 def seating(
     players: int, width: int, seat_rows: int = SEAT_ROWS, felt_rows: int = FELT_ROWS, top: bool = True
 ) -> Seating | None:
-    """Seat so many players in a picture of `width` columns; None where there is no room for them.
+    """Seat players in a picture of `width` columns; return None if they do not fit.
 
-    Where nobody is to sit at the `top` edge, three of them sit evenly at the others.
+    Without the `top` edge, three players sit evenly at the others.
     """
     side = 22 if width >= 100 else min(17, (width - _LEAST_FELT) // 2)
     felt = width - 2 * side
@@ -90,26 +90,26 @@ def seating(
 
 
 def _share(players: int, sides: int, top: bool) -> tuple[int, int, int, int]:
-    """How many sit at each edge, so many of them at the sides: as even as it goes."""
+    """Return the number of players at each edge, `sides` of them at the sides, as even as possible."""
     rest = players - sides
     above = (rest + 1) // 2 if top else 0
     return above, (sides + 1) // 2, rest - above, sides // 2
 
 
-def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[Place]:
+def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[SeatPlace]:
     if not seats:
         return []
     each = width // seats
-    return [Place(edge, x + number * each, y, each) for number in range(seats)]
+    return [SeatPlace(edge, x + number * each, y, each) for number in range(seats)]
 
 
 def _column(
     edge: Edge, seats: int, x: int, width: int, y: int, seat_rows: int, felt_rows: int
-) -> list[Place]:
+) -> list[SeatPlace]:
     if not seats:
         return []
     one_line = seats > _TWO_LINED
     height = 1 if one_line else seat_rows
     each = felt_rows / seats
     first = y + (each - height) / 2
-    return [Place(edge, x, int(first + number * each), width, one_line) for number in range(seats)]
+    return [SeatPlace(edge, x, int(first + number * each), width, one_line) for number in range(seats)]

@@ -1,4 +1,4 @@
-"""A view on a terminal: a table with its players around it, or a list where there is no room for one."""
+"""The text picture of a view: a table with players around it, or a list if there is no room."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kiebitz.cli.render.text.canvas import DIE_HEIGHT, Canvas, boxed, cup, die
 from kiebitz.cli.render.text.felt import Felt
 from kiebitz.cli.render.text.grid import grid_lines
 from kiebitz.cli.render.text.pen import NAME_IN_WORDS, STYLES, Pen
-from kiebitz.cli.render.text.seating import Edge, Place, seating
+from kiebitz.cli.render.text.seating import Edge, SeatPlace, seating
 from kiebitz.cli.render.text.tiles import RACK_COLUMNS, TILE_WIDTH, legend, rack, rack_on_end, tile_face
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.game.view import Dice, Fact, Hand, Pile, Seat, Span, View
@@ -24,14 +24,14 @@ _LISTED_LINES = 5
 _LISTED_WIDTH = 26
 _STORY_WIDTH = 40
 _MOST_IN_A_ROW = 4
-"""Cards of a hand that stand side by side beside the table."""
+"""Cards in a row of a hand beside the table."""
 
 _MOST_ITEMS = 7
-"""So many bids fit on two lines of 80 columns."""
+"""Maximum number of bids; they fit on two lines of 80 columns."""
 
 _MOST_GROUPS = 12
 _MOST_LINES = 4
-"""Of a group, where there is no table."""
+"""Maximum number of lines of a group without a table."""
 
 _PILE_LABEL = 12
 
@@ -41,13 +41,13 @@ _PILES: dict[Edge, tuple[Edge, Edge]] = {
     "bottom": ("bottom", "right"),
     "left": ("bottom", "left"),
 }
-"""In which corner the stack lies from which a player draws: where the player before can reach it."""
+"""Corner of the stack from which a player draws: near the previous player."""
 
 
 class _Layout(msgspec.Struct, frozen=True):
     """Rows of a seat and of the felt, and the row of the felt at which seats beside it begin (None: centred).
 
-    `story` is the first row of what is going on, and the number of rows for it.
+    `story` is the first row of the story and its number of rows.
     """
 
     seat_rows: int
@@ -60,9 +60,9 @@ class _Layout(msgspec.Struct, frozen=True):
 _PLATES = _Layout(2, 11, None, (0, 11))
 _CARDS = _Layout(3, 3 * _BOX_HEIGHT, 2, (_BOX_HEIGHT, _BOX_HEIGHT))
 _CARDS_OF_THREE = _Layout(3, 4 + 2 * _BOX_HEIGHT, 0, (4, _BOX_HEIGHT), top=False)
-"""Where nobody sits at the top edge, the contract and the talon are there."""
+"""The top edge has the contract and the talon instead of a player."""
 _RACKS = _Layout(3, RACK_COLUMNS, 0, (4, 4))
-"""A rack on end stands beside the felt."""
+"""Racks at the sides are vertical."""
 
 
 def draw_view(view: View, pen: Pen, width: int) -> list[Text]:
@@ -85,7 +85,7 @@ class _Picture:
     def lines(self) -> list[Text]:
         return [*self._table(), *self._below()]
 
-    # The table.
+    # Table.
 
     def _table(self) -> list[Text]:
         view, layout = self.view, self.layout
@@ -98,7 +98,7 @@ class _Picture:
             return self._listed() if self.has_hands else self._in_columns()
         felt = Felt(seats, self._title(), self._remark(), self.pen.glyphs)
         self._draw_middle(felt)
-        # From the bottom on; the places begin at the top, or at the right if nobody sits there.
+        # From the bottom on; places begin at the top, or at the right if the top is empty.
         first = (len(view.seats) + 1) // 2 if self.has_hands else 0
         for seat, place in zip(view.seats[first:] + view.seats[:first], seats.places, strict=True):
             self._draw_seat(felt, seat, place)
@@ -108,13 +108,13 @@ class _Picture:
         return self.pen.words(self.pen.between.join(self.view.title), 44).plain
 
     def _remark(self) -> str:
-        """The words at the lower edge: the suits, or else what is not known."""
+        """Return the text at the lower edge: the suits, or what is unknown."""
         if self.view.deck is not None:
             return self.pen.suit_legend(self.view.deck)
         return self.pen.words(self.view.unknown, 100).plain
 
     def _contract(self) -> list[Text]:
-        """The game that is played, how often it is doubled, and the talon: a line for each."""
+        """Return the contract, its multiplier and the talon, a line for each."""
         contract = self.view.contract
         if contract is None:
             return [Text(), Text(), *self._talon()]
@@ -160,7 +160,7 @@ class _Picture:
         felt.put_inside(first + (rows - len(lines)) // 2, lines)
 
     def _draw_dice(self, felt: Felt, dice: Dice) -> None:
-        """The dice, and beside them what is going on."""
+        """Draw the dice, and the story beside them."""
         drawn = self._dice(dice)
         width = drawn[0].cell_len
         inner = felt.seats.felt - 2
@@ -179,7 +179,7 @@ class _Picture:
         rows = zip(*(die(face, self.pen.glyphs, style) for face in faces), strict=True)
         return [Text(" ").join(row) for row in rows]
 
-    def _draw_seat(self, felt: Felt, seat: Seat, place: Place) -> None:
+    def _draw_seat(self, felt: Felt, seat: Seat, place: SeatPlace) -> None:
         crowded = place.beside and sum(other.edge == place.edge for other in felt.seats.places) > 2
         bubble = seat.says is not None and not crowded
         if not self.has_hands:
@@ -201,7 +201,7 @@ class _Picture:
         if seat.pile is not None:
             self._draw_pile(felt, seat.pile, place)
 
-    def _draw_pile(self, felt: Felt, pile: Pile, place: Place) -> None:
+    def _draw_pile(self, felt: Felt, pile: Pile, place: SeatPlace) -> None:
         edge, side = _PILES[place.edge]
         unknown = Text("?".center(TILE_WIDTH))
         top = (
@@ -218,8 +218,8 @@ class _Picture:
         label.stylize_before("dim")
         return label
 
-    def _draw_bubble(self, felt: Felt, seat: Seat, place: Place) -> None:
-        """What a player has announced: at the long edges on the table, at the sides above the name."""
+    def _draw_bubble(self, felt: Felt, seat: Seat, place: SeatPlace) -> None:
+        """Draw an announcement: at the long edges on the table, at the sides above the name."""
         assert seat.says is not None
         style = STYLES[seat.says.tone] or "bold"
         dice = ",".join(map(str, seat.says.dice))
@@ -230,7 +230,7 @@ class _Picture:
         y = {"top": felt.seats.y + 1, "bottom": above - 1}.get(place.edge, above)
         felt.put_lines(place.column(bubble[0].cell_len), y, bubble)
 
-    # A player.
+    # Players.
 
     def _name(self, seat: Seat, width: int) -> Text:
         return self.pen.marked(seat.name, seat.state == "turn", width)
@@ -241,8 +241,8 @@ class _Picture:
     def _figures(self, seat: Seat, width: int) -> list[Text]:
         return [self.pen.line(figure.words, width) for figure in seat.figures]
 
-    def _plate(self, seat: Seat, place: Place, bubble: bool = False) -> list[Text]:
-        """A player without a hand: the name, marked if it is their turn, and figures and marks."""
+    def _plate(self, seat: Seat, place: SeatPlace, bubble: bool = False) -> list[Text]:
+        """Return a player without a hand: the name, marked if it is their turn, figures and marks."""
         doing = self._marks(seat)
         says = seat.says
         if says is not None and not doing:
@@ -258,8 +258,8 @@ class _Picture:
         said = Text.assemble(figures, self.pen.between if figures and doing else "", doing)
         return [self._name(seat, place.width - 2), *self.pen.wrap(said, place.width, 1)]
 
-    def _along(self, seat: Seat, place: Place) -> list[Text]:
-        """A player at a long edge, in up to three lines, the hand towards the table."""
+    def _along(self, seat: Seat, place: SeatPlace) -> list[Text]:
+        """Return a player at a long edge in up to three lines, the hand towards the table."""
         between = self.pen.between
         said = self._marks(seat)
         figures = between.join(figure.words for figure in seat.figures)
@@ -271,11 +271,11 @@ class _Picture:
         if figures:
             who.append(self.pen.line(figures, place.width))
         hand = self._row(seat.hand, place.width if self.layout.top else self.width)
-        # Without cards the name stays where it was.
+        # Without cards the name keeps its row.
         return who + hand if place.edge == "top" else (hand or [Text()]) + who
 
-    def _beside(self, seat: Seat, place: Place) -> list[Text]:
-        """A player at a side of the table: each thing on a line of its own."""
+    def _beside(self, seat: Seat, place: SeatPlace) -> list[Text]:
+        """Return a player at a side of the table, each thing on its own line."""
         name, hand = self._name(seat, place.width), seat.hand
         marks = self.pen.wrap(self._marks(seat), place.width, 3) if seat.marks else []
         figures = self._figures(seat, place.width)
@@ -285,7 +285,7 @@ class _Picture:
         return [name, *marks, *figures, *self._rows(hand, place.width)]
 
     def _row(self, hand: Hand | None, width: int) -> list[Text]:
-        """A hand beside or above the table's edge."""
+        """Return a hand beside or above the table's edge."""
         if hand is None:
             return []
         if hand.is_rack:
@@ -296,7 +296,7 @@ class _Picture:
         return self.pen.wrap(Text(" ").join(pieces), width, 1) if pieces else []
 
     def _rows(self, hand: Hand | None, width: int) -> list[Text]:
-        """A hand in rows of equal width, its cards below each other."""
+        """Return a hand in rows of equal width, aligned in columns."""
         pieces = self._pieces(hand, width) if hand is not None else []
         widest = max((piece.cell_len for piece in pieces), default=0)
         for piece in pieces:
@@ -310,7 +310,7 @@ class _Picture:
         return rows
 
     def _pieces(self, hand: Hand, width: int) -> list[Text]:
-        """The faces of the pieces that are known, and the backs of the others."""
+        """Return the faces of the known pieces and the backs of the others."""
         found = [self.pen.piece(piece) for piece in hand.pieces if piece is not None]
         if hand.hidden is None:
             return [*found, Text("? cards")]
@@ -323,10 +323,10 @@ class _Picture:
         count = next((words for words in counts if back.cell_len + len(words) <= width), "")
         return [back.append(count)]
 
-    # Where there is no room for a table.
+    # Lists, if there is no room for a table.
 
     def _listed(self) -> list[Text]:
-        """The players with their hands below each other."""
+        """Return the players with their hands below each other."""
         lines = [self.pen.line(self._title(), self.width, "bold")]
         headlines = [] if self.layout.top else [line for line in self._contract() if line]
         for text in (*headlines, self._story(), *map(self._fact_of, self.view.seats)):
@@ -334,7 +334,7 @@ class _Picture:
         return [*lines, *self._edge()]
 
     def _edge(self) -> list[Text]:
-        """The words that would stand at a table's lower edge."""
+        """Return the text of a table's lower edge."""
         remark = self._remark()
         return [self.pen.line(remark, self.width)] if remark else []
 
@@ -353,7 +353,7 @@ class _Picture:
         )
 
     def _in_columns(self) -> list[Text]:
-        """The players without hands in columns, then the dice and what is going on."""
+        """Return the players without hands in columns, then the dice and the story."""
         lines = [self.pen.line(self._title(), self.width, "bold"), *self._plates(self.width)]
         dice = self._dice(self.view.dice) if self.view.dice is not None else []
         room = self.width - (dice[0].cell_len + 2 if dice else 0)
@@ -369,16 +369,16 @@ class _Picture:
     def _plates(self, width: int) -> list[Text]:
         across = max(1, width // _LISTED_WIDTH)
         each = width // across
-        place = Place("left", 0, 0, each, one_line=True)
+        place = SeatPlace("left", 0, 0, each, one_line=True)
         canvas = Canvas(-(-len(self.view.seats) // across))
         for number, seat in enumerate(self.view.seats):
             canvas.put_lines(number % across * each, number // across, self._plate(seat, place))
         return canvas.lines()
 
-    # A board.
+    # Board.
 
     def _board(self) -> list[Text]:
-        """The grid, and beside it, or below it, the story and the players."""
+        """Return the grid, with the story and the players beside or below it."""
         assert self.view.grid is not None
         grid = grid_lines(self.view.grid, self.pen, self.width)
         left = max((line.cell_len for line in grid), default=0) + 2
@@ -397,14 +397,14 @@ class _Picture:
     # Below the table.
 
     def _below(self) -> list[Text]:
-        """Facts, what is not known, players who are elsewhere, and what the letters on tiles mean."""
+        """Return facts, what is unknown, other people, and the legend of tiles."""
         view, lines = self.view, [line for fact in self.view.facts for line in self._fact(fact)]
         if view.unknown and (view.idle or view.deck is not None):
             lines.append(self.pen.words(view.unknown, self.width))
             lines[-1].stylize("dim")
         shown: Sequence[int] = range(len(view.groups))
         if len(view.groups) > _MOST_GROUPS:
-            # The last one has the players who are in none of the others.
+            # The last group has the players of no other group.
             shown = [*range(_MOST_GROUPS - 1), len(view.groups) - 1]
         for group in (view.groups[number] for number in shown):
             lines += self.pen.listing(group, self.width, _MOST_LINES if view.idle else 1)

@@ -1,96 +1,96 @@
-// A moment's address: the part behind `#`, as in `#table=1&at=477&as=alice`. It has what is not as usual.
+// The state of the view in the address, behind `#`, as in `#table=1&at=477&as=alice`. Defaults are left out.
 
-import { AT_FIRST, differs } from "./where.js";
+import { AT_FIRST, differs } from "./view_state.js";
 
 const WRITTEN_AFTER_MS = 400;
 const NUMBERS = ["session", "table", "at", "message"];
 const TEXTS = ["as", "filter", "pane"];
 const FLAGS = ["several", "projector"];
-/** Who goes back by the browser's button wants to be where one of these was another. */
+/** Changes of these add a step to the browser's history. */
 const STEPS = ["session", "table", "as", "message", "several"];
 
 /**
- * What an address says; what it does not say is as at first.
+ * Parse an address; what it leaves out has its default.
  *
  * @param {string} hash
- * @returns {Partial<import("./where.js").Place>}
+ * @returns {Partial<import("./view_state.js").State>}
  */
-export function placeOf(hash) {
-  const said = new URLSearchParams(hash.replace(/^#/, ""));
-  const place = {};
-  for (const name of [...NUMBERS, ...TEXTS, ...FLAGS]) place[name] = AT_FIRST[name];
+export function parseHash(hash) {
+  const params = new URLSearchParams(hash.replace(/^#/, ""));
+  const state = {};
+  for (const name of [...NUMBERS, ...TEXTS, ...FLAGS]) state[name] = AT_FIRST[name];
   for (const name of NUMBERS)
-    if (/^\d{1,15}$/.test(said.get(name) ?? "")) place[name] = Number(said.get(name));
-  for (const name of TEXTS) if (said.has(name)) place[name] = said.get(name);
-  for (const name of FLAGS) place[name] = said.get(name) === "1";
-  return place;
+    if (/^\d{1,15}$/.test(params.get(name) ?? "")) state[name] = Number(params.get(name));
+  for (const name of TEXTS) if (params.has(name)) state[name] = params.get(name);
+  for (const name of FLAGS) state[name] = params.get(name) === "1";
+  return state;
 }
 
 /**
- * The address of a place, without what is before `#`; empty for the place of one who has just come.
+ * Return the part of the address from `#` on; empty for the default state.
  *
- * @param {import("./where.js").Place} place
+ * @param {import("./view_state.js").State} state
  */
-export function hashOf(place) {
-  const said = new URLSearchParams();
-  for (const name of [...NUMBERS, ...TEXTS]) if (place[name] !== AT_FIRST[name]) said.set(name, place[name]);
-  for (const name of FLAGS) if (place[name]) said.set(name, "1");
-  const text = said.toString();
+export function formatHash(state) {
+  const params = new URLSearchParams();
+  for (const name of [...NUMBERS, ...TEXTS]) if (state[name] !== AT_FIRST[name]) params.set(name, state[name]);
+  for (const name of FLAGS) if (state[name]) params.set(name, "1");
+  const text = params.toString();
   return text ? `#${text}` : "";
 }
 
 /**
- * The whole address of a place, to be given to somebody.
+ * Return the full address of a state.
  *
- * @param {import("./where.js").Place} place
+ * @param {import("./view_state.js").State} state
  */
-export function linkOf(place) {
-  return location.href.replace(/#.*/s, "") + hashOf(place);
+export function linkTo(state) {
+  return location.href.replace(/#.*/s, "") + formatHash(state);
 }
 
-/** Keeps the browser's address and the place the same, whichever of them changes. */
+/** Keeps the browser's address and the view state in sync. */
 export class Address {
-  #where;
+  #view;
   #timer = 0;
   #written = null;
 
   /**
-   * @param {import("./where.js").Where} where
-   * @param {(place: Partial<import("./where.js").Place>) => void} follow is called with what a new address says
+   * @param {import("./view_state.js").ViewState} view
+   * @param {(state: Partial<import("./view_state.js").State>) => void} follow receives the state of a new address
    */
-  constructor(where, follow) {
-    this.#where = where;
-    where.listen((now, before) => this.#changed(now, before));
+  constructor(view, follow) {
+    this.#view = view;
+    view.listen((now, before) => this.#changed(now, before));
     const read = () => {
-      // A link inside of the page, to its panes, is no place.
+      // A link within the page, such as to its panes, has no state.
       if (location.hash && !location.hash.includes("=")) return;
       if (location.hash === this.#written) return;
       clearTimeout(this.#timer);
       this.#written = location.hash;
-      follow(placeOf(location.hash));
+      follow(parseHash(location.hash));
     };
     addEventListener("hashchange", read);
     addEventListener("popstate", read);
   }
 
   #changed(now, before) {
-    // What plays has an address again when it stands still.
+    // The address is written when playback stops.
     clearTimeout(this.#timer);
     if (now.playing) return;
     this.#timer = setTimeout(() => this.#write(), differs(now, before, ...STEPS) ? 0 : WRITTEN_AFTER_MS);
   }
 
   #write() {
-    const hash = hashOf(this.#where.now);
-    const before = placeOf(this.#written ?? location.hash);
+    const hash = formatHash(this.#view.now);
+    const before = parseHash(this.#written ?? location.hash);
     if (hash === (this.#written ?? location.hash)) return;
-    const isStep = this.#written !== null && STEPS.some((name) => before[name] !== placeOf(hash)[name]);
+    const isStep = this.#written !== null && STEPS.some((name) => before[name] !== parseHash(hash)[name]);
     this.#written = hash;
     try {
-      // An empty address would be the page's without its place: the path says where that is.
+      // An empty relative address would keep the current fragment, so it is the path.
       history[isStep ? "pushState" : "replaceState"](null, "", hash || location.pathname + location.search);
     } catch {
-      // Some browsers refuse it for files, or for too many in a short time: the next one may be taken.
+      // Some browsers refuse it for files, or after too many changes; the next change may succeed.
       this.#written = null;
     }
   }

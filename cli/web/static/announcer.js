@@ -1,15 +1,15 @@
-// What a screen reader is told of what happens: not more than one sentence a second, and of several the last.
+// Announcements for screen readers: at most one sentence per second; of several, the latest.
 
 import { write } from "./elements.js";
 
 const EVERY_MS = 1000;
 
-/** Says sentences in a live region. */
+/** Announces sentences in a live region. */
 export class Announcer {
   #region;
   #timer = 0;
   #waiting = null;
-  #said = "";
+  #spoken = "";
 
   /** @param {HTMLElement} region */
   constructor(region) {
@@ -25,11 +25,11 @@ export class Announcer {
   #speak() {
     const sentence = this.#waiting;
     this.#waiting = null;
-    if (sentence === null || sentence === this.#said) {
+    if (sentence === null || sentence === this.#spoken) {
       this.#timer = 0;
       return;
     }
-    this.#said = sentence;
+    this.#spoken = sentence;
     write(this.#region, sentence);
     this.#timer = setTimeout(() => {
       this.#timer = 0;

@@ -1,22 +1,22 @@
-// The page: puts its parts together, and says what each key and each button does.
+// The entry point of the page: creates its parts, and binds keys and buttons.
 
-import { Address, placeOf } from "./address.js";
+import { Address, parseHash } from "./address.js";
 import { Announcer } from "./announcer.js";
-import { startAppearance } from "./appearance.js";
-import { Bar } from "./bar.js";
+import { initTheme } from "./theme.js";
+import { TimelineBar } from "./timeline_bar.js";
 import { Chart } from "./chart.js";
-import { Choosers } from "./choosers.js";
-import { copyReference } from "./copying.js";
+import { Header } from "./header.js";
+import { copyReference } from "./clipboard.js";
 import { byId } from "./elements.js";
 import { FilterLine } from "./filter_line.js";
 import { Fragments } from "./fragments.js";
 import { HeldStrip } from "./held_strip.js";
-import { Held } from "./held.js";
+import { HeldMessages } from "./held_messages.js";
 import { showHelp } from "./help.js";
 import { keysOf, listenForKeys } from "./keys.js";
-import { Moves } from "./moves.js";
+import { Navigation } from "./navigation.js";
 import { EventsPane } from "./pane_events.js";
-import { FlawsPane } from "./pane_flaws.js";
+import { DiagnosticsPane } from "./pane_diagnostics.js";
 import { HeldPane } from "./pane_held.js";
 import { MessagePane } from "./pane_message.js";
 import { MessagesPane } from "./pane_messages.js";
@@ -24,84 +24,84 @@ import { StatePane } from "./pane_state.js";
 import { StreamsPane } from "./pane_streams.js";
 import { Panes } from "./panes.js";
 import { Pictures } from "./pictures.js";
-import { Playing } from "./playing.js";
-import { startProjector } from "./projector.js";
-import { Several } from "./several.js";
+import { Playback } from "./playback.js";
+import { initProjector } from "./projector.js";
+import { TableGrid } from "./table_grid.js";
 import { FileSource } from "./source_file.js";
 import { ServerSource } from "./source_server.js";
 import { Stage } from "./stage.js";
-import { startStatusLine } from "./status_line.js";
-import { Watched } from "./watched.js";
-import { Where } from "./where.js";
+import { initStatusLine } from "./status_line.js";
+import { SessionModel } from "./session_model.js";
+import { ViewState } from "./view_state.js";
 
-startAppearance(byId("theme"));
+initTheme(byId("theme"));
 
 const data = document.getElementById("kiebitz-data");
 const source = data === null ? new ServerSource() : await FileSource.from(data);
-const where = new Where();
+const view = new ViewState();
 const fragments = new Fragments(byId("fragments"));
 const pictures = new Pictures(source, fragments);
-const watched = new Watched(source, where, pictures);
-const moves = new Moves(where, watched, source);
+const model = new SessionModel(source, view, pictures);
+const navigation = new Navigation(view, model, source);
 const announcer = new Announcer(byId("said"));
-const filterLine = new FilterLine(source, where);
-const choosers = new Choosers(where, watched, moves, source);
-new Stage(where, watched, pictures, fragments, announcer);
-new Bar(where, watched, moves);
-new Chart(where, watched, moves);
-new Playing(where, watched, pictures);
-startStatusLine(where, watched, announcer);
-startProjector(where);
+const filterLine = new FilterLine(source, view);
+const header = new Header(view, model, navigation, source);
+new Stage(view, model, pictures, fragments, announcer);
+new TimelineBar(view, model, navigation);
+new Chart(view, model, navigation);
+new Playback(view, model, pictures);
+initStatusLine(view, model, announcer);
+initProjector(view);
 
-const held = new Held(source, where, watched, announcer);
-const given = { source, where, watched, moves, pictures, filterLine, held };
-new Several(given, fragments);
-const heldPane = new HeldPane(given);
-const panes = new Panes(where, [
-  new EventsPane(given),
-  new MessagesPane(given),
-  new MessagePane(given),
-  new FlawsPane(given),
-  new StreamsPane(given),
-  new StatePane(given),
+const held = new HeldMessages(source, view, model, announcer);
+const context = { source, view, model, navigation, pictures, filterLine, held };
+new TableGrid(context, fragments);
+const heldPane = new HeldPane(context);
+const panes = new Panes(view, [
+  new EventsPane(context),
+  new MessagesPane(context),
+  new MessagePane(context),
+  new DiagnosticsPane(context),
+  new StreamsPane(context),
+  new StatePane(context),
   heldPane,
 ]);
-new HeldStrip(where, held, () => showHeld());
+new HeldStrip(view, held, () => showHeld());
 
 function showHeld() {
-  if (!held.isThere) {
-    where.go({ notice: "nothing is held here: kiebitz relay --hold does it, while it records this session" });
+  if (!held.isAvailable) {
+    view.update({ notice: "no relay holds messages here: start one with kiebitz relay --hold" });
     return;
   }
-  where.go({ projector: false, several: false });
-  panes.turnTo("held");
+  view.update({ projector: false, several: false });
+  panes.show("held");
   heldPane.focus();
 }
 
 const acts = {
-  play: () => moves.play(),
-  step: (by) => moves.step(by),
-  game: (by) => moves.game(by),
-  begin: () => moves.begin(),
-  end: () => moves.end(),
-  pace: (isFaster) => moves.pace(isFaster),
-  error: (by) => moves.error(by),
+  play: () => navigation.play(),
+  step: (by) => navigation.step(by),
+  game: (by) => navigation.game(by),
+  begin: () => navigation.begin(),
+  end: () => navigation.end(),
+  speed: (isFaster) => navigation.speed(isFaster),
+  error: (by) => navigation.error(by),
   filter: () => filterLine.open(),
   tables: () =>
-    where.go(
-      watched.tables.length > 1 ? { several: !where.now.several } : { notice: "there is one table only" },
+    view.update(
+      model.tables.length > 1 ? { several: !view.now.several } : { notice: "there is only one table" },
     ),
-  player: () => choosers.choosePlayer(),
-  pane: (event) => panes.turnTo(Number(event.key) - 1),
-  turn: (by) => panes.turn(by),
+  player: () => header.choosePlayer(),
+  pane: (event) => panes.show(Number(event.key) - 1),
+  turn: (by) => panes.next(by),
   list: (event) => panes.press(event),
   held: showHeld,
   byHand: (deed) => (panes.pane === heldPane ? heldPane.act(deed) : false),
   copy: () =>
-    copyReference(where, panes.pane.reference, { at: watched.timeline === null ? null : watched.seq }),
-  projector: () => where.go({ projector: !where.now.projector }),
+    copyReference(view, panes.pane.reference, { at: model.timeline === null ? null : model.seq }),
+  projector: () => view.update({ projector: !view.now.projector }),
   leave: () =>
-    where.now.projector || where.now.several ? where.go({ projector: false, several: false }) : false,
+    view.now.projector || view.now.several ? view.update({ projector: false, several: false }) : false,
   help: () => showHelp(keys, source.isFile),
 };
 const keys = keysOf(acts);
@@ -113,8 +113,8 @@ const buttons = {
   play: acts.play,
   next: () => acts.step(1),
   last: acts.end,
-  slower: () => acts.pace(false),
-  faster: () => acts.pace(true),
+  slower: () => acts.speed(false),
+  faster: () => acts.speed(true),
   "previous-error": () => acts.error(-1),
   "next-error": () => acts.error(1),
   live: acts.end,
@@ -126,11 +126,11 @@ const buttons = {
 };
 for (const [id, act] of Object.entries(buttons)) byId(id).addEventListener("click", () => act());
 byId("skip").addEventListener("click", (event) => {
-  // The address is that of a moment; this link changes the focus, and nothing else.
+  // The fragment of the address holds the view state, so the link only moves the focus.
   event.preventDefault();
   byId("tabs").querySelector("[aria-selected=true]").focus();
 });
 
-new Address(where, (place) => watched.open({ ...where.now, ...place, playing: false }));
-document.addEventListener("visibilitychange", () => where.grow());
-watched.open({ ...where.now, ...placeOf(location.hash) });
+new Address(view, (state) => model.open({ ...view.now, ...state, playing: false }));
+document.addEventListener("visibilitychange", () => view.notifyData());
+model.open({ ...view.now, ...parseHash(location.hash) });

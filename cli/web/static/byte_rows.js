@@ -1,23 +1,23 @@
-// A message's bytes in rows, in hexadecimal and as text; which piece each byte belongs to, and where a flaw is.
+// Rows of a message's bytes, in hexadecimal and as text, with the piece of each byte and diagnostics.
 
 import { element } from "./elements.js";
 
 const IN_A_ROW = 8;
-/** Letters that would turn a row round, cover their neighbours, or are not seen. */
+/** Characters that change the direction, cover their neighbours, or are invisible. */
 const HIDDEN = /[\p{M}\p{C}\p{Zl}\p{Zp}\p{sc=Arabic}\p{sc=Hebrew}\p{sc=Syriac}\p{sc=Thaana}\p{sc=Nko}]/u;
 const TWO_CELLS =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\p{Extended_Pictographic}]/u;
 
 /**
- * The rows; the bytes of a piece are in elements whose `data-piece` is its number.
+ * Return the rows. The bytes of a piece are in elements whose `data-piece` is its number.
  *
  * @param {Uint8Array} bytes
  * @param {number[]} pieceOf for each byte the number of the innermost piece
- * @param {boolean[]} isFlawed for each byte
- * @param {number} upTo so many bytes are shown
+ * @param {boolean[]} isInvalid for each byte, whether a diagnostic covers it
+ * @param {number} upTo number of bytes to show
  * @returns {HTMLElement[]}
  */
-export function byteRows(bytes, pieceOf, isFlawed, upTo) {
+export function byteRows(bytes, pieceOf, isInvalid, upTo) {
   const letters = lettersOf(bytes);
   const rows = [];
   for (let start = 0; start < upTo; start += IN_A_ROW) {
@@ -26,8 +26,8 @@ export function byteRows(bytes, pieceOf, isFlawed, upTo) {
     const end = Math.min(start + IN_A_ROW, upTo);
     for (let from = start, to; from < end; from = to) {
       to = from + 1;
-      while (to < end && pieceOf[to] === pieceOf[from] && isFlawed[to] === isFlawed[from]) to += 1;
-      const about = { "data-piece": pieceOf[from], class: isFlawed[from] ? "is-flawed" : null };
+      while (to < end && pieceOf[to] === pieceOf[from] && isInvalid[to] === isInvalid[from]) to += 1;
+      const about = { "data-piece": pieceOf[from], class: isInvalid[from] ? "is-invalid" : null };
       hex.append(
         element("span", about, [...bytes.slice(from, to)].map(hexOf).join(" ")),
         to < end ? " " : "",
@@ -51,7 +51,7 @@ function hexOf(byte) {
   return byte.toString(16).padStart(2, "0");
 }
 
-/** For each byte what stands for it: its character beside its first byte, and dots. */
+/** Return the text of each byte: a character at its first byte, dots elsewhere. */
 function lettersOf(bytes) {
   const letters = new Array(bytes.length).fill(".");
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -67,7 +67,7 @@ function lettersOf(bytes) {
     }
     if (HIDDEN.test(letter) || [...letter].length !== 1) continue;
     letters[at] = letter;
-    // It takes the place of its second byte, too.
+    // A wide character takes the cell of its second byte, too.
     if (TWO_CELLS.test(letter) && size > 1) letters[at + 1] = "";
   }
   return letters;

@@ -1,12 +1,12 @@
-// The chart of points: a line for each player over the whole course, which is a second timeline to click and drag on.
+// The chart of scores: a line for each player over the timeline. Clicking or dragging moves to an event.
 
 import { byId, element, svgElement, write } from "./elements.js";
 
 const MOST_LINES = 12;
-/** Names stand at least so far from each other (pixels). */
+/** Minimum distance of names, in pixels. */
 const LEADING = 15;
 const EDGE = 9;
-/** Lines differ in their dashes and in the form at their end; the colours only help. */
+/** Lines differ in their dashes and in the shape at their end; colours are secondary. */
 const DASHES = ["", "7 4", "2 4", "10 4 2 4", "12 6", "4 3 1 3"];
 const FORMS = [
   "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -17,10 +17,10 @@ const FORMS = [
   "M-4-1.500h2.500V-4h3v2.500H4v3H1.500V4h-3V1.500H-4z",
 ];
 
-/** Shows how many points everybody has, and had. */
+/** Shows the players' scores over time and at the current event. */
 export class Chart {
-  #watched;
-  #moves;
+  #model;
+  #navigation;
   #figure = byId("chart");
   #plot = svgElement("svg", { class: "chart-plot", role: "img" });
   #names = element("ul", { class: "chart-names" });
@@ -30,13 +30,13 @@ export class Chart {
   #last = 0;
 
   /**
-   * @param {import("./where.js").Where} where
-   * @param {import("./watched.js").Watched} watched
-   * @param {import("./moves.js").Moves} moves
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./session_model.js").SessionModel} model
+   * @param {import("./navigation.js").Navigation} navigation
    */
-  constructor(where, watched, moves) {
-    this.#watched = watched;
-    this.#moves = moves;
+  constructor(view, model, navigation) {
+    this.#model = model;
+    this.#navigation = navigation;
     this.#figure.append(this.#plot, this.#names);
     const drag = (event) => {
       if (event.buttons & 1) this.#go(event);
@@ -47,11 +47,11 @@ export class Chart {
     });
     this.#plot.addEventListener("pointermove", drag);
     new ResizeObserver(() => this.#draw()).observe(this.#figure);
-    where.listen(() => this.#show());
+    view.listen(() => this.#show());
   }
 
   #show() {
-    const { timeline } = this.#watched;
+    const { timeline } = this.#model;
     const hasScores = Boolean(timeline?.scores?.steps.length);
     this.#figure.hidden = !hasScores;
     byId("timeline").classList.toggle("has-chart", hasScores);
@@ -61,7 +61,7 @@ export class Chart {
   }
 
   #draw() {
-    const { timeline } = this.#watched;
+    const { timeline } = this.#model;
     if (!timeline?.scores || this.#figure.hidden) return;
     this.#of = timeline.scores;
     this.#last = timeline.last;
@@ -100,7 +100,7 @@ export class Chart {
     this.#mark();
   }
 
-  /** The names at the ends of the lines, as far apart as they must be to be read. */
+  /** Place the names near the ends of their lines without overlaps. */
   #label(names, steps, y, height) {
     const lastOf = (place) => steps.findLast(([, row]) => (row[place] ?? null) !== null)?.[1][place] ?? 0;
     const rows = names.map((name, place) => ({ name, place, top: y(lastOf(place)) }));
@@ -108,7 +108,7 @@ export class Chart {
     rows.forEach((row, number) => {
       if (number) row.top = Math.max(row.top, rows[number - 1].top + LEADING);
     });
-    // What this has pushed over the lower edge goes up again, and those above it.
+    // Names pushed over the lower edge move up again, and push those above.
     for (const [number, row] of rows.toReversed().entries()) {
       row.top = Math.min(row.top, height - 4 - number * LEADING);
     }
@@ -123,9 +123,9 @@ export class Chart {
     this.#names.replaceChildren(...this.#labels.map(({ label }) => label));
   }
 
-  /** Where one is, and how many points everybody had there. */
+  /** Mark the current event, and show the scores there. */
   #mark() {
-    const { timeline, seq } = this.#watched;
+    const { timeline, seq } = this.#model;
     const x = this.#xOf(seq);
     this.#here.setAttribute("x1", x);
     this.#here.setAttribute("x2", x);
@@ -134,26 +134,26 @@ export class Chart {
   }
 
   #xOf(seq) {
-    const { begin, last } = this.#watched.timeline;
+    const { begin, last } = this.#model.timeline;
     return (Math.max(seq - begin, 0) / Math.max(last - begin, 1)) * this.#plot.clientWidth;
   }
 
   #go({ clientX }) {
     const { left, width } = this.#plot.getBoundingClientRect();
-    const { begin, last } = this.#watched.timeline;
+    const { begin, last } = this.#model.timeline;
     const share = Math.max(0, Math.min((clientX - left) / width, 1));
-    this.#moves.beAt(Math.round(begin + share * (last - begin)));
+    this.#navigation.moveTo(Math.round(begin + share * (last - begin)));
   }
 }
 
-/** From which value to which the chart goes: from 0 on, unless all are far from it, as what one owns may be. */
+/** Return the range of the chart: from 0, unless all values are far from it. */
 function spanOf(values) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const low = least > 0 && least < most / 2 ? 0 : Math.min(least, most - 1);
   return [low, Math.max(most, low + 1)];
 }
 
-/** A line in steps; it is broken where nobody knows. */
+/** Return a step line, interrupted where a score is unknown. */
 function stepped(steps, place, x, y, last) {
   const path = [];
   let isDrawn = false;

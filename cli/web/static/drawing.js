@@ -1,8 +1,8 @@
-// One drawing of a table on the page: pieces placed on a sheet, wide or tall.
+// A drawing of a table: fragments placed on a sheet, wide or tall.
 
 import { printable, svgElement } from "./elements.js";
 
-/** Shows pictures in an element of SVG; of two that follow one another only what differs is changed. */
+/** Shows pictures in an SVG element; only the differences to the previous picture are changed. */
 export class Drawing {
   #svg;
   #fragments;
@@ -46,7 +46,7 @@ export class Drawing {
 }
 
 /**
- * Which of the two sheets fills a place better.
+ * Return the shape that fills a space better.
  *
  * @param {number} width
  * @param {number} height

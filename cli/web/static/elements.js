@@ -1,34 +1,34 @@
-// Making elements: text that came from the network is only ever put into a page as text.
+// Creation of elements. Text from the network enters the page only as text nodes.
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Controls, marks that turn a line round, and more marks on one letter than any language has. */
+/** Control characters, direction marks, and more combining marks on one letter than any language has. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?<=\p{M}{8})\p{M}/gu;
-/** Attributes that are read like a text. */
+/** Attributes shown or read to the user. */
 const READ = new Set(["title", "aria-label"]);
 
 /**
- * A new element of HTML.
+ * Create an HTML element.
  *
  * @param {string} tag
- * @param {Record<string, unknown>} [attributes] a function is listened with (`onclick`); false and null are left out
- * @param {...(Node|string|null)} children a string becomes a text
+ * @param {Record<string, unknown>} [attributes] functions become listeners (`onclick`); false and null are left out
+ * @param {...(Node|string|null)} children strings become text nodes
  * @returns {HTMLElement}
  */
 export function element(tag, attributes = {}, ...children) {
-  return dressed(document.createElement(tag), attributes, children);
+  return build(document.createElement(tag), attributes, children);
 }
 
 /**
- * A new element of SVG; everything else is as with `element`.
+ * Create an SVG element; parameters as for `element`.
  *
  * @returns {SVGElement}
  */
 export function svgElement(tag, attributes = {}, ...children) {
-  return dressed(document.createElementNS(SVG, tag), attributes, children);
+  return build(document.createElementNS(SVG, tag), attributes, children);
 }
 
 /**
- * The element of the page with this id, which is there.
+ * Return the element with an id, which must exist.
  *
  * @param {string} id
  * @returns {HTMLElement}
@@ -37,7 +37,7 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-/** Write a text into an element, unless it says so already: what does not change is not laid out anew. */
+/** Set the text of an element. An unchanged text causes no new layout. */
 export function write(target, text) {
   const shown = printable(text);
   if (target.textContent !== shown) target.textContent = shown;
@@ -45,7 +45,7 @@ export function write(target, text) {
 
 const NAMED = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** A text in which all that is not seen is escaped (`\\x00`): no name can hide, or pass for the words around it. */
+/** Escape invisible characters (`\\x00`), so that no name can hide, or imitate the text around it. */
 export function printable(text) {
   return text.replace(UNPRINTABLE, (letter) => {
     if (Object.hasOwn(NAMED, letter)) return NAMED[letter];
@@ -54,7 +54,7 @@ export function printable(text) {
   });
 }
 
-function dressed(made, attributes, children) {
+function build(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name.slice(2), value);
     else if (value !== false && value !== null && value !== undefined)

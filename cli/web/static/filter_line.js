@@ -1,15 +1,15 @@
-// The line in which a filter is written: names are completed, and a slip is marked below.
+// The filter input: completes names, and marks errors below.
 
 import { byId, element, write } from "./elements.js";
 
-/** So long after a key what is written is tried. */
+/** Delay between a key and the evaluation of the filter. */
 const PAUSE_MS = 250;
 const MOST_NAMES = 50;
 
-/** A combobox, as ARIA has it; it is seen while it is written in. */
+/** An ARIA combobox, visible while the user edits the filter. */
 export class FilterLine {
   #source;
-  #where;
+  #view;
   #form = byId("filter-line");
   #input = byId("filter");
   #names = byId("filter-names");
@@ -17,20 +17,20 @@ export class FilterLine {
   #chosen = -1;
   #words = [];
   #from = 0;
-  /** What was written when the question was asked that is on its way. */
-  #asked = null;
+  /** The text for which completions are being requested. */
+  #completing = null;
 
   /**
    * @param {import("./source.js").Source} source
-   * @param {import("./where.js").Where} where
+   * @param {import("./view_state.js").ViewState} view
    */
-  constructor(source, where) {
+  constructor(source, view) {
     this.#source = source;
-    this.#where = where;
+    this.#view = view;
     if (source.isFile)
-      this.#input.placeholder = "words to look for, as in: alice rolls   Enter keeps, Esc drops";
-    this.#input.addEventListener("input", () => this.#written());
-    this.#input.addEventListener("keydown", (event) => this.#key(event));
+      this.#input.placeholder = "words, such as alice rolls   Enter applies, Esc clears";
+    this.#input.addEventListener("input", () => this.#edited());
+    this.#input.addEventListener("keydown", (event) => this.#handleKey(event));
     this.#input.addEventListener("blur", () => this.#list([]));
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -38,7 +38,7 @@ export class FilterLine {
     });
     byId("filter-drop").addEventListener("click", () => this.#drop());
     byId("filter-shown").addEventListener("click", () => this.open());
-    // The mouse must not take the focus from the line, or there would be nothing left to click on.
+    // A mouse click must not take the focus from the input, which would close the list.
     this.#names.addEventListener("mousedown", (event) => {
       event.preventDefault();
       const place = [...this.#names.children].indexOf(event.target.closest("[role=option]"));
@@ -46,37 +46,37 @@ export class FilterLine {
     });
   }
 
-  /** Show the line, with the filter that is kept or another one in it. */
-  open(text = this.#where.now.filter) {
+  /** Show the line with a filter, by default the current one. */
+  open(text = this.#view.now.filter) {
     this.#form.hidden = false;
     this.#input.value = text;
     this.#input.focus();
     this.#input.setSelectionRange(text.length, text.length);
-    this.#tell(null);
-    if (text !== this.#where.now.filter) this.#written();
+    this.#showError(null);
+    if (text !== this.#view.now.filter) this.#edited();
   }
 
-  #written() {
+  #edited() {
     clearTimeout(this.#timer);
-    this.#tell(null);
+    this.#showError(null);
     this.#timer = setTimeout(() => {
       this.#ask();
       this.#try();
     }, PAUSE_MS);
   }
 
-  /** Let what is written filter, if it is a filter; whether it is. */
+  /** Apply the text if it is a filter; return whether it is. */
   async #try() {
     clearTimeout(this.#timer);
     const text = this.#input.value.trim();
     try {
       if (text) await this.#source.checkFilter(text);
     } catch (error) {
-      if (text === this.#input.value.trim()) this.#tell(error);
+      if (text === this.#input.value.trim()) this.#showError(error);
       return false;
     }
     if (text !== this.#input.value.trim()) return false;
-    this.#where.go({ filter: text, notice: "" });
+    this.#view.update({ filter: text, notice: "" });
     return true;
   }
 
@@ -85,7 +85,7 @@ export class FilterLine {
   }
 
   #drop() {
-    this.#where.go({ filter: "", notice: "" });
+    this.#view.update({ filter: "", notice: "" });
     this.#close();
   }
 
@@ -96,16 +96,16 @@ export class FilterLine {
     byId("panels").querySelector(".pane:not([hidden]) [tabindex='0']")?.focus({ preventScroll: true });
   }
 
-  /** Mark where the slip is, and say what it is. */
-  #tell(error) {
-    const slip = byId("filter-slip");
-    slip.hidden = error === null;
+  /** Mark the position of an error, and show its message; null clears it. */
+  #showError(error) {
+    const box = byId("filter-error");
+    box.hidden = error === null;
     this.#input.setAttribute("aria-invalid", String(error !== null));
     if (error === null) return;
     const caret = byId("filter-caret");
     caret.hidden = error.position === null;
     if (error.position !== null) {
-      // Of what was cut off at its left end the server counts nothing.
+      // The server's positions do not include leading blanks.
       const lead = this.#input.value.length - this.#input.value.trimStart().length;
       const before = [...this.#input.value].slice(0, lead + error.position).join("");
       write(caret, `${before.replace(/./gsu, " ")}${"^".repeat(Math.max(error.length, 1))}`);
@@ -115,7 +115,7 @@ export class FilterLine {
     write(byId("filter-sentence"), error.message);
   }
 
-  // Names.
+  // Completion of names.
 
   async #ask() {
     const end = this.#input.selectionStart ?? this.#input.value.length;
@@ -124,15 +124,15 @@ export class FilterLine {
       this.#list([]);
       return;
     }
-    this.#asked = text;
+    this.#completing = text;
     try {
       const { from, words } = await this.#source.complete(text);
-      if (this.#asked !== text || document.activeElement !== this.#input) return;
+      if (this.#completing !== text || document.activeElement !== this.#input) return;
       this.#from = [...text].slice(0, from).join("").length;
       const begun = text.slice(this.#from);
       this.#list(words.filter((word) => word !== begun).slice(0, MOST_NAMES));
     } catch {
-      // Without names one writes them oneself.
+      // Editing works without completion, too.
       this.#list([]);
     }
   }
@@ -165,10 +165,10 @@ export class FilterLine {
     this.#input.value = before + this.#input.value.slice(end);
     this.#input.setSelectionRange(before.length, before.length);
     this.#list([]);
-    this.#written();
+    this.#edited();
   }
 
-  #key(event) {
+  #handleKey(event) {
     const count = this.#words.length;
     if (event.key === "Escape") {
       event.preventDefault();

@@ -1,12 +1,12 @@
-// The fragments of drawings: each is kept once, under its name, and shown wherever a picture has it.
+// The fragments of drawings: stored once by name, and shown wherever a picture uses them.
 
 import { shapesOf } from "./markup.js";
 
-/** So many are kept, before those are dropped that none of the last pictures had. */
+/** Number of fragments above which those not used by the last pictures are dropped. */
 const MOST = 5000;
 const LAST_PICTURES = 200;
 
-/** Keeps fragments in the `defs` of one element of the page. */
+/** Stores fragments in a `defs` element of the page. */
 export class Fragments {
   #defs;
   #kept = new Map();
@@ -17,13 +17,13 @@ export class Fragments {
     this.#defs = defs;
   }
 
-  /** How a drawing refers to a fragment. */
+  /** Return the reference to a fragment. */
   reference(name) {
     return `#fragment-${name}`;
   }
 
   /**
-   * Which of a picture's fragments are not here; those that are stay for some pictures more.
+   * Return the missing fragments of a picture; the others are marked as used.
    *
    * @param {object} picture
    * @returns {string[]}

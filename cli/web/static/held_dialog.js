@@ -1,55 +1,55 @@
-// The dialog in which a held message is edited, field by field, or answered in its receiver's name.
+// The dialogs to edit a held message, field by field, or to answer it in its receiver's name.
 
 import { byId, element, write } from "./elements.js";
 
 /**
  * Edit the values of a message, and let it go with them.
  *
- * @param {import("./held.js").Held} held
+ * @param {import("./held_messages.js").HeldMessages} held
  * @param {object} message
  * @param {(sentence: string) => void} done
  */
 export function editHeld(held, message, done) {
   const fields = new Map();
   const lines = message.values.map(({ field, value }, place) => {
-    const slip = element("p", { id: `held-slip-${place}`, class: "held-slip", role: "alert" });
+    const hint = element("p", { id: `held-error-${place}`, class: "held-error", role: "alert" });
     const input = element("input", {
       id: `held-value-${place}`,
       type: "text",
       autocomplete: "off",
       autocapitalize: "off",
       spellcheck: "false",
-      "aria-describedby": slip.id,
+      "aria-describedby": hint.id,
     });
     input.value = value;
-    fields.set(field, { input, slip });
-    return element("div", { class: "held-field" }, element("label", { for: input.id }, field), input, slip);
+    fields.set(field, { input, hint });
+    return element("div", { class: "held-field" }, element("label", { for: input.id }, field), input, hint);
   });
-  if (!lines.length) lines.push(element("p", {}, "it has no values that are known here"));
-  openDialog(`${message.name} from ${message.sender}, with other values`, lines, "Let it go so", async () => {
-    for (const { input, slip } of fields.values()) markSlip(input, slip, "");
+  if (!lines.length) lines.push(element("p", {}, "no editable values"));
+  openDialog(`Edit ${message.name} from ${message.sender}`, lines, "Forward", async () => {
+    for (const { input, hint } of fields.values()) showFieldError(input, hint, "");
     const values = Object.fromEntries([...fields].map(([field, { input }]) => [field, input.value]));
     try {
       await held.act({ do: "change", number: message.number, values });
     } catch (error) {
-      const slips = Object.entries(error.slips ?? {}).filter(([field]) => fields.has(field));
-      if (!slips.length) throw error;
-      for (const [field, sentence] of slips) {
-        const { input, slip } = fields.get(field);
-        markSlip(input, slip, sentence);
+      const errors = Object.entries(error.slips ?? {}).filter(([field]) => fields.has(field));
+      if (!errors.length) throw error;
+      for (const [field, sentence] of errors) {
+        const { input, hint } = fields.get(field);
+        showFieldError(input, hint, sentence);
       }
-      fields.get(slips[0][0]).input.focus();
+      fields.get(errors[0][0]).input.focus();
       return;
     }
     closeDialog();
-    done(`${message.name} was let go with other values`);
+    done(`${message.name} was edited and forwarded`);
   });
 }
 
 /**
- * Write a message that goes back to the sender, as if from the receiver.
+ * Send a message to the sender, as if from the receiver.
  *
- * @param {import("./held.js").Held} held
+ * @param {import("./held_messages.js").HeldMessages} held
  * @param {object} message
  * @param {(sentence: string) => void} done
  */
@@ -70,7 +70,7 @@ export function answerHeld(held, message, done) {
     input,
     element("datalist", { id: "held-names" }, ...message.answers.map((name) => element("option", { value: name }))),
   );
-  openDialog(`An answer to ${message.sender}; ${message.name} still waits`, [line], "Send it", async () => {
+  openDialog(`Answer ${message.sender}; ${message.name} remains held`, [line], "Send", async () => {
     await held.act({ do: "answer", number: message.number, text: input.value.trim() });
     closeDialog();
     done(`${message.name} was answered`);
@@ -78,7 +78,7 @@ export function answerHeld(held, message, done) {
 }
 
 function openDialog(title, lines, words, send) {
-  const why = element("p", { class: "held-slip", role: "alert" });
+  const why = element("p", { class: "held-error", role: "alert" });
   const form = byId("held-form");
   write(byId("held-title"), title);
   form.replaceChildren(
@@ -108,8 +108,8 @@ function closeDialog() {
   byId("held-dialog").close();
 }
 
-function markSlip(input, slip, sentence) {
-  write(slip, sentence);
+function showFieldError(input, hint, sentence) {
+  write(hint, sentence);
   if (sentence) input.setAttribute("aria-invalid", "true");
   else input.removeAttribute("aria-invalid");
 }

@@ -1,16 +1,16 @@
-// The line above the table that says that something waits: what, for how long, and that it is too long.
+// The line above the table about held messages: the overdue or oldest one, and its waiting time.
 
 import { byId, element, write } from "./elements.js";
 
-/** So often the time is shown that a message has waited. */
+/** Interval between two updates of the waiting time. */
 export const HELD_TICK_MS = 100;
 
-/** How long a message has waited, in words. */
-export function waitedWords(held, message) {
+/** Format the waiting time of a message. */
+export function formatWaited(held, message) {
   return `${held.waited(message).toFixed(1)} s`;
 }
 
-/** Shows it, also on a projector; its button leads to the list. */
+/** Shows the line, in projector mode, too; its button opens the list. */
 export class HeldStrip {
   #held;
   #root = byId("held-strip");
@@ -21,11 +21,11 @@ export class HeldStrip {
   #timer = 0;
 
   /**
-   * @param {import("./where.js").Where} where
-   * @param {import("./held.js").Held} held
-   * @param {() => void} show leads to the list
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./held_messages.js").HeldMessages} held
+   * @param {() => void} show opens the list
    */
-  constructor(where, held, show) {
+  constructor(view, held, show) {
     this.#held = held;
     const button = element("button", { type: "button", class: "link", onclick: show }, "act on it");
     this.#root.append(this.#words, " ", this.#time, " ", this.#too, " ", this.#more, " ", button);
@@ -44,12 +44,12 @@ export class HeldStrip {
   }
 
   #tick() {
-    // What has waited for too long comes before what has waited longest.
+    // An overdue message comes before the oldest one.
     const { messages } = this.#held;
     const message = messages.find((one) => this.#held.isOverdue(one)) ?? messages[0];
     const isOverdue = this.#held.isOverdue(message);
     write(this.#words, `held: ${message.name} from ${message.sender} to ${message.receiver},`);
-    write(this.#time, waitedWords(this.#held, message));
+    write(this.#time, formatWaited(this.#held, message));
     write(this.#too, isOverdue ? message.patience : "");
     this.#root.classList.toggle("is-late", isOverdue);
   }

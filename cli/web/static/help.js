@@ -1,4 +1,4 @@
-// The dialog that tells all keys.
+// The dialog with all keys.
 
 import { byId, element } from "./elements.js";
 
@@ -10,8 +10,8 @@ export function showHelp(keys, isFile) {
       element("tr", {}, element("th", { scope: "row" }, element("kbd", {}, shown)), element("td", {}, does)),
     );
   const filter = isFile
-    ? "In this file the filter line looks for words: all of them are to be found in a sentence, a name or a value."
-    : 'The filter line takes what display filters are written in, as in actor == "alice" && kind == "rolled".';
+    ? "In this file the filter searches for words: a line must contain all of them."
+    : 'The filter line accepts display filters, such as actor == "alice" && kind == "rolled".';
   byId("help-body").replaceChildren(
     element("table", {}, element("tbody", {}, ...rows)),
     element("p", {}, filter),

@@ -1,20 +1,20 @@
-// The keys: what each does, as it is bound and as it is told. They are those of `kiebitz watch`.
+// The keys, as bound and as shown in the help. They are those of `kiebitz watch`.
 
-/** Where these are typed they are letters, and mean nothing else. */
+/** Elements in which keys are text. */
 const TYPED_IN = "input:not([type=range]), textarea, select, [contenteditable]";
-/** These do something of their own with Space and Enter. */
+/** Elements that handle Space and Enter themselves. */
 const PRESSED = "button, a[href], summary, [role=tab], [role=option], [role=listbox]";
 
 /**
  * @typedef {object} Key
- * @property {string[]} keys as `KeyboardEvent.key` has them; `Shift+` before it where it must be held
- * @property {string} shown what it is called
- * @property {string} does
+ * @property {string[]} keys values of `KeyboardEvent.key`; with a prefix `Shift+` if that is required
+ * @property {string} shown name in the help
+ * @property {string} does description in the help
  * @property {() => void} act
  */
 
 /**
- * All keys, each with what it does.
+ * Return all keys with their actions.
  *
  * @param {Record<string, Function>} acts
  * @returns {Key[]}
@@ -23,41 +23,41 @@ export function keysOf(acts) {
   const key = (keys, shown, does, act) => ({ keys: keys.split(" "), shown, does, act });
   return [
     { ...key("", "Space", "play or pause", acts.play), keys: [" "] },
-    key("ArrowLeft", "←", "the event before; with Shift ten", () => acts.step(-1)),
-    key("ArrowRight", "→", "the next event; with Shift ten", () => acts.step(1)),
+    key("ArrowLeft", "←", "previous event; with Shift, ten back", () => acts.step(-1)),
+    key("ArrowRight", "→", "next event; with Shift, ten on", () => acts.step(1)),
     key("Shift+ArrowLeft", "", "", () => acts.step(-10)),
     key("Shift+ArrowRight", "", "", () => acts.step(10)),
-    key("PageUp", "PgUp", "the beginning of this game, or the game before", () => acts.game(-1)),
-    key("PageDown", "PgDn", "the next game", () => acts.game(1)),
-    key("Home", "Home", "the first event", acts.begin),
-    key("End", "End", "the last event; what is being recorded is followed again", acts.end),
-    key("+ =", "+", "twice as fast", () => acts.pace(true)),
-    key("- _", "-", "half as fast", () => acts.pace(false)),
-    key("n", "n", "the next error", () => acts.error(1)),
-    key("N", "N", "the error before", () => acts.error(-1)),
+    key("PageUp", "PgUp", "start of this or the previous game", () => acts.game(-1)),
+    key("PageDown", "PgDn", "next game", () => acts.game(1)),
+    key("Home", "Home", "first event", acts.begin),
+    key("End", "End", "last event; follows a live recording", acts.end),
+    key("+ =", "+", "faster", () => acts.speed(true)),
+    key("- _", "-", "slower", () => acts.speed(false)),
+    key("n", "n", "next error", () => acts.error(1)),
+    key("N", "N", "previous error", () => acts.error(-1)),
     key("/", "/", "filter events and messages", acts.filter),
     key("t T", "t", "all tables side by side; Enter enlarges one", acts.tables),
-    key("a A", "a", "see what one player could know", acts.player),
-    key("1 2 3 4 5 6 7", "1…7", "events, messages, one message in full, flaws, streams, state, held", acts.pane),
-    key("[", "[ ]", "the pane before, the next pane", () => acts.turn(-1)),
+    key("a A", "a", "choose whose view is shown", acts.player),
+    key("1 2 3 4 5 6 7", "1…7", "events, messages, message, diagnostics, streams, state, held", acts.pane),
+    key("[", "[ ]", "previous or next pane", () => acts.turn(-1)),
     key("]", "", "", () => acts.turn(1)),
-    key("ArrowUp", "↑ ↓", "choose a line of the pane", acts.list),
+    key("ArrowUp", "↑ ↓", "select a line of the pane", acts.list),
     key("ArrowDown", "", "", acts.list),
-    key("Enter", "Enter", "open the line: a message in full, the flaw in its message", acts.list),
-    key("h H", "h", "held: Enter lets go, e edits, d drops, r answers, g lets all go", acts.held),
+    key("Enter", "Enter", "open the message of the line", acts.list),
+    key("h H", "h", "held: Enter forwards, e edits, d drops, r answers, g forwards all", acts.held),
     key("e E", "", "", () => acts.byHand("change")),
     key("d D", "", "", () => acts.byHand("drop")),
     key("r R", "", "", () => acts.byHand("answer")),
     key("g G", "", "", () => acts.byHand("let-all-go")),
-    key("y Y", "y", "copy a reference, as in #31, and its link", acts.copy),
-    key("p P", "p", "nothing but the table and the latest sentence; Esc leaves", acts.projector),
-    key("Escape", "Esc", "leave what was opened", acts.leave),
+    key("y Y", "y", "copy a reference such as #31, and its link", acts.copy),
+    key("p P", "p", "projector: only the table and the latest sentence", acts.projector),
+    key("Escape", "Esc", "leave this mode", acts.leave),
     key("?", "?", "all keys", acts.help),
   ];
 }
 
 /**
- * Listen for these keys, wherever on the page they are pressed.
+ * Listen for keys on the whole page.
  *
  * @param {Key[]} keys
  */
@@ -72,7 +72,7 @@ export function listenForKeys(keys) {
     const isNamed = event.key.length > 1;
     const key = byName.get(event.shiftKey && isNamed ? `Shift+${event.key}` : event.key);
     if (key === undefined) return;
-    // What it did not use scrolls the page, as anywhere.
+    // Unused keys scroll the page as usual.
     if (key.act(event) !== false) event.preventDefault();
   });
 }

@@ -1,19 +1,19 @@
-// A list of any length: shows the stretch of it that is here, and has more asked for as it is scrolled.
+// A list of any length that shows the loaded rows, and loads more when it is scrolled.
 
 import { element } from "./elements.js";
 
-/** So near to an end (pixels) more is asked for. */
+/** Distance from an end, in pixels, at which more rows are loaded. */
 const NEAR_PX = 600;
 
 /**
- * A list with one row that is chosen, to be gone through with the arrow keys; Enter or a click opens a row.
+ * A list with a selected row: arrow keys select, Enter or a click opens.
  *
  * @template Item
  */
 export class List {
-  /** The element that is scrolled. */
+  /** The scrolled element. */
   root;
-  #stretch;
+  #paged;
   #rowOf;
   #keyOf;
   #nothing;
@@ -27,17 +27,17 @@ export class List {
 
   /**
    * @param {object} how
-   * @param {string} how.label what a screen reader calls it
-   * @param {string} how.id
-   * @param {import("./stretch.js").Stretch<Item>} how.stretch
-   * @param {(item: Item) => (Node|string)[]} how.rowOf what stands in a row
+   * @param {string} how.label for screen readers
+   * @param {string} how.id prefix of the rows' ids
+   * @param {import("./paged_list.js").PagedList<Item>} how.paged
+   * @param {(item: Item) => (Node|string)[]} how.rowOf returns the content of a row
    * @param {(item: Item) => number} how.keyOf
-   * @param {string} how.nothing what is said where there are none
+   * @param {string} how.nothing text of an empty list
    * @param {(item: Item) => void} how.opened
-   * @param {boolean} [how.isFollowed] whether a row is opened as soon as it is chosen
+   * @param {boolean} [how.isFollowed] whether selecting a row opens it
    */
-  constructor({ label, id, stretch, rowOf, keyOf, nothing, opened, isFollowed = false }) {
-    this.#stretch = stretch;
+  constructor({ label, id, paged, rowOf, keyOf, nothing, opened, isFollowed = false }) {
+    this.#paged = paged;
     this.#rowOf = rowOf;
     this.#keyOf = keyOf;
     this.#nothing = nothing;
@@ -53,9 +53,9 @@ export class List {
     });
   }
 
-  /** Show what is here now; the row that is seen first stays where it is. */
+  /** Show the loaded rows; the first visible row keeps its position. */
   draw() {
-    const { items, isLoaded } = this.#stretch;
+    const { items, isLoaded } = this.#paged;
     const anchor = this.#anchor();
     const rows = new Map();
     for (const item of items) {
@@ -81,7 +81,7 @@ export class List {
     this.#show();
   }
 
-  /** Mark the row of where one is, and see that it is in sight. */
+  /** Mark the row of the current position, and scroll it into view. */
   mark(key) {
     const isOther = key !== this.#marked;
     this.#marked = key;
@@ -90,10 +90,10 @@ export class List {
     if (isOther) this.#intoSight(this.#rows.get(key));
   }
 
-  /** The item of the row that is chosen, or else of the one where one is. */
+  /** The item of the selected row, or else of the marked one. */
   get item() {
     const key = this.#chosen ?? this.#marked;
-    return this.#stretch.items.find((item) => this.#keyOf(item) === key) ?? null;
+    return this.#paged.items.find((item) => this.#keyOf(item) === key) ?? null;
   }
 
   #row(item, key) {
@@ -122,7 +122,7 @@ export class List {
     else this.#inner.removeAttribute("aria-activedescendant");
   }
 
-  /** Do what a key does in a list; whether it does anything. */
+  /** Handle a key; return whether it did anything. */
   press(event) {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return false;
@@ -144,7 +144,7 @@ export class List {
   }
 
   #open(row) {
-    const item = row && this.#stretch.items.find((one) => String(this.#keyOf(one)) === row.dataset.key);
+    const item = row && this.#paged.items.find((one) => String(this.#keyOf(one)) === row.dataset.key);
     if (item) this.#opened(item);
   }
 
@@ -157,7 +157,7 @@ export class List {
       this.root.scrollTop = bottom - height + Math.min(height / 4, 80);
   }
 
-  /** The first row that is seen. */
+  /** Return the first visible row. */
   #anchor() {
     const { scrollTop } = this.root;
     for (const [key, row] of this.#rows) {
@@ -168,11 +168,11 @@ export class List {
 
   #fill() {
     const { scrollTop, scrollHeight, clientHeight } = this.root;
-    const { isFirst, isLast, items } = this.#stretch;
+    const { isFirst, isLast, items } = this.#paged;
     if (!items.length) return;
-    // What does not come now is asked for again at the next turn of the wheel.
-    if (scrollTop < NEAR_PX && !isFirst) this.#stretch.more("before").catch(() => {});
+    // A failed request is repeated by further scrolling.
+    if (scrollTop < NEAR_PX && !isFirst) this.#paged.more("before").catch(() => {});
     if (scrollHeight - scrollTop - clientHeight < NEAR_PX && !isLast)
-      this.#stretch.more("after").catch(() => {});
+      this.#paged.more("after").catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-// From the markup of a fragment to shapes: only what is known to be harmless is taken over.
+// Conversion of a fragment's markup to elements: only a list of harmless elements and attributes is copied.
 
 const ELEMENTS = new Set("svg g rect circle ellipse path polygon polyline line text tspan title".split(" "));
 const ATTRIBUTES = new Set(
@@ -11,13 +11,13 @@ const ATTRIBUTES = new Set(
   ).split(" "),
 );
 const DEEPEST = 32;
-/** A page whose policy has trusted types takes markup from nowhere else. */
+/** With trusted types, a page accepts markup only from its policy. */
 const PARSED = globalThis.trustedTypes?.createPolicy("kiebitz-drawings", { createHTML: (markup) => markup });
 
 /**
- * A fragment's shapes; an empty group if its markup is none.
+ * Return a fragment's elements; an empty group for invalid markup.
  *
- * @param {string} markup an element of SVG
+ * @param {string} markup an SVG element
  * @returns {SVGElement}
  */
 export function shapesOf(markup) {
@@ -41,7 +41,7 @@ function takeOver(from, to, depth) {
     if (!isKnown || !ELEMENTS.has(child.localName) || depth > DEEPEST) continue;
     const made = document.createElementNS(from.namespaceURI, child.localName);
     for (const { name, value } of child.attributes) {
-      // A colour can name a place outside.
+      // A colour could refer to an external resource.
       if (ATTRIBUTES.has(name) && !/url\s*\(/i.test(value)) made.setAttribute(name, value);
     }
     takeOver(child, made, depth + 1);

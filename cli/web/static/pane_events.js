@@ -1,70 +1,46 @@
-// The pane of events: what happened, line by line, with where one is.
+// The pane with the events of the table.
 
 import { element } from "./elements.js";
+import { formatSeconds } from "./format.js";
 import { List } from "./list.js";
-import { secondsWords } from "./words.js";
+import { ListPane } from "./pane.js";
 
-/** Lists the events of the course. */
-export class EventsPane {
-  name = "events";
-  title = "Events";
-  root = element("div", { class: "pane-body" });
-  #watched;
-  #moves;
-  #course = null;
-  #list = null;
+/** The list of the table's events; the current one is marked. */
+export class EventsPane extends ListPane {
+  #tableEvents = null;
 
-  /** What all panes are given: see `panes.js`. */
-  constructor({ watched, moves }) {
-    this.#watched = watched;
-    this.#moves = moves;
+  constructor(context) {
+    super("events", "Events", context);
   }
 
-  /** What `y` copies a reference of: the event one is at. */
-  get reference() {
-    return this.#watched.event?.number ?? null;
-  }
-
-  /** Do what a key does in the list; whether it does anything. */
-  press(event) {
-    return this.#list?.press(event) ?? false;
-  }
-
-  /** Show where one is now. */
   draw() {
-    const { course, seq } = this.#watched;
-    if (course === null) {
-      this.root.replaceChildren(
-        element("p", { class: "nothing" }, "no game yet: nobody plays, as far as is known"),
-      );
-      this.#course = null;
-      return;
-    }
-    if (course !== this.#course) this.#take(course);
-    this.#list.draw();
-    this.#list.mark(course.upTo(seq)?.seq ?? null);
+    const { tableEvents, seq } = this.model;
+    if (tableEvents === null) this.showNothing("no game yet");
+    else if (tableEvents !== this.#tableEvents) this.#replace(tableEvents);
+    this.#tableEvents = tableEvents;
+    this.list?.draw();
+    this.list?.mark(tableEvents.upTo(seq)?.seq ?? null);
   }
 
-  #take(course) {
-    this.#course = course;
-    this.#list = new List({
+  #replace(tableEvents) {
+    this.list = new List({
       label: "Events",
       id: "event",
-      stretch: course.stretch,
-      rowOf: (event) => [
-        element("span", { class: "row-time" }, secondsWords(event.time)),
-        element(
-          "span",
-          { class: "row-text" },
-          event.altered ? `${event.sentence} · altered[${event.altered}]` : event.sentence,
-        ),
-        element("span", { class: "row-id" }, `#${event.number}`),
-      ],
+      paged: tableEvents.paged,
+      rowOf: eventRow,
       keyOf: (event) => event.seq,
-      nothing: "nothing has happened yet, or nothing of it meets the filter",
-      opened: (event) => this.#moves.beAt(event.seq),
+      nothing: "no events yet, or none that match the filter",
+      opened: (event) => this.navigation.moveTo(event.seq),
       isFollowed: true,
     });
-    this.root.replaceChildren(this.#list.root);
+    this.root.replaceChildren(this.list.root);
   }
+}
+
+function eventRow({ time, sentence, altered, number }) {
+  return [
+    element("span", { class: "row-time" }, formatSeconds(time)),
+    element("span", { class: "row-text" }, altered ? `${sentence} · altered[${altered}]` : sentence),
+    element("span", { class: "row-id" }, `#${number}`),
+  ];
 }

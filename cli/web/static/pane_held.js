@@ -1,48 +1,38 @@
-// The pane of what a relay holds: each message with how long it waits, and what can be done to it.
+// The pane with the held messages of a relay, their waiting times, and the actions on them.
 
 import { element, write } from "./elements.js";
 import { answerHeld, editHeld } from "./held_dialog.js";
-import { HELD_TICK_MS, waitedWords } from "./held_strip.js";
+import { HELD_TICK_MS, formatWaited } from "./held_strip.js";
+import { Pane } from "./pane.js";
 
 const HELD_DEEDS = [
-  ["let-go", "Let go", "Enter"],
+  ["let-go", "Forward", "Enter"],
   ["change", "Edit", "e"],
   ["drop", "Drop", "d"],
   ["answer", "Answer", "r"],
-  ["let-all-go", "Let all go", "g"],
+  ["let-all-go", "Forward all", "g"],
 ];
 
-/** Lists what waits. */
-export class HeldPane {
-  name = "held";
-  title = "Held";
-  root;
-  #where;
-  #watched;
-  #held;
+/** The list of held messages, with a button for each action. */
+export class HeldPane extends Pane {
   #list = element("div", { role: "listbox", "aria-label": "Held messages", tabindex: 0, class: "list-rows" });
   #buttons = new Map();
   #rows = new Map();
-  /** The number of the message that is chosen, and of the one to which something was just done. */
+  /** Numbers of the selected message, and of the one that the user has just acted on. */
   #chosen = null;
-  #own = null;
+  #lastActed = null;
   #timer = 0;
 
-  /** What all panes are given: see `panes.js`. */
-  constructor({ where, watched, held }) {
-    this.#where = where;
-    this.#watched = watched;
-    this.#held = held;
+  constructor(context) {
+    super("held", "Held", element("div", { class: "pane-body" }), context);
     for (const [deed, words, key] of HELD_DEEDS) {
       this.#buttons.set(
         deed,
         element("button", { type: "button", title: `${words} (${key})`, onclick: () => this.act(deed) }, words),
       );
     }
-    this.root = element(
-      "div",
-      { class: "pane-body" },
-      element("div", { class: "held-deeds", role: "group", "aria-label": "What to do" }, ...this.#buttons.values()),
+    this.root.append(
+      element("div", { class: "held-deeds", role: "group", "aria-label": "Actions" }, ...this.#buttons.values()),
       element("div", { class: "list" }, this.#list),
     );
     this.#list.addEventListener("click", ({ target }) => {
@@ -52,33 +42,26 @@ export class HeldPane {
     this.#list.addEventListener("keydown", (event) => {
       if (this.press(event)) event.preventDefault();
     });
-    held.listen(() => this.#take());
-    this.#take();
+    this.held.listen(() => this.#update());
+    this.#update();
   }
 
-  /** Whether there is a relay that can hold. */
-  get isThere() {
-    return this.#held.isThere;
+  get isAvailable() {
+    return this.held.isAvailable;
   }
 
-  /** What `y` copies a reference of: the event one is at. */
-  get reference() {
-    return this.#watched.event?.number ?? null;
-  }
-
-  /** Let keys go through it. */
+  /** Focus the list. */
   focus() {
-    // It is laid out only after its tab was turned to.
+    // The list is laid out only after its tab was selected.
     requestAnimationFrame(() => {
       this.#list.focus({ preventScroll: true });
       this.root.scrollIntoView({ block: "nearest" });
     });
   }
 
-  /** It shows itself when something changes. */
+  /** Nothing to do: the pane updates itself when held messages change. */
   draw() {}
 
-  /** Do what a key does in the list; whether it does anything. */
   press(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return false;
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -91,55 +74,55 @@ export class HeldPane {
     return true;
   }
 
-  /** Do something to the message that is chosen. */
+  /** Act on the selected message. */
   act(deed) {
-    const message = this.#held.messages.find(({ number }) => number === this.#chosen);
-    if (!this.#held.mayAct) this.#note("this page only shows what is held");
-    else if (deed === "let-all-go") this.#do({ do: deed }, "all that waited was let go");
+    const message = this.held.messages.find(({ number }) => number === this.#chosen);
+    if (!this.held.mayAct) this.#notify("this page is read-only");
+    else if (deed === "let-all-go") this.#do({ do: deed }, "all held messages were forwarded");
     else if (message === undefined)
-      this.#note(this.#rows.size ? "choose the message that it is done to" : "nothing waits");
-    else if (deed === "change") editHeld(this.#held, message, (said) => this.#done(message, said));
-    else if (deed === "answer") answerHeld(this.#held, message, (said) => this.#note(said));
-    else this.#do({ do: deed, number: message.number }, `${message.name} was ${deed === "drop" ? "dropped" : "let go"}`);
+      this.#notify(this.#rows.size ? "select a message first" : "no held messages");
+    else if (deed === "change") editHeld(this.held, message, (notice) => this.#done(message, notice));
+    else if (deed === "answer") answerHeld(this.held, message, (notice) => this.#notify(notice));
+    else this.#do({ do: deed, number: message.number }, `${message.name} was ${deed === "drop" ? "dropped" : "forwarded"}`);
   }
 
-  async #do(deed, said) {
-    this.#own = deed.number ?? null;
+  async #do(deed, notice) {
+    this.#lastActed = deed.number ?? null;
     try {
-      await this.#held.act(deed);
-      this.#note(said);
+      await this.held.act(deed);
+      this.#notify(notice);
     } catch (error) {
-      this.#own = null;
-      this.#note(error.message);
+      this.#lastActed = null;
+      this.#notify(error.message);
     }
   }
 
-  #done(message, said) {
-    this.#own = message.number;
-    this.#note(said);
-    this.#take();
+  #done(message, notice) {
+    this.#lastActed = message.number;
+    this.#notify(notice);
+    this.#update();
   }
 
-  #note(notice) {
-    this.#where.go({ notice });
+  #notify(notice) {
+    this.view.update({ notice });
   }
 
-  /** Nobody is to act on another message because the one that they chose is gone. */
-  #take() {
-    const { messages, mayAct, more } = this.#held;
+  /** Show the new list. The selection moves to another message only after the user's own action. */
+  #update() {
+    const { messages, mayAct, more } = this.held;
     const before = [...this.#rows.keys()];
     const numbers = messages.map(({ number }) => number);
     if (!before.length) this.#chosen = numbers[0] ?? null;
     else if (!numbers.includes(this.#chosen)) {
       const place = before.indexOf(this.#chosen);
-      this.#chosen = this.#chosen !== null && this.#chosen === this.#own ? (numbers[place] ?? numbers.at(-1) ?? null) : null;
+      this.#chosen = this.#chosen !== null && this.#chosen === this.#lastActed ? (numbers[place] ?? numbers.at(-1) ?? null) : null;
     }
     const rows = new Map();
     for (const message of messages) rows.set(message.number, this.#rows.get(message.number) ?? heldRow(message));
     this.#rows = rows;
     const rest = more ? [element("p", { class: "nothing" }, `and ${more} more`)] : [];
     const shown = [...[...rows.values()].map(({ root }) => root), ...rest];
-    this.#list.replaceChildren(...(shown.length ? shown : [element("p", { class: "nothing" }, "nothing waits")]));
+    this.#list.replaceChildren(...(shown.length ? shown : [element("p", { class: "nothing" }, "no held messages")]));
     for (const button of this.#buttons.values()) button.disabled = !mayAct || !messages.length;
     this.#choose(this.#chosen);
     clearInterval(this.#timer);
@@ -161,10 +144,10 @@ export class HeldPane {
   }
 
   #tick() {
-    for (const message of this.#held.messages) {
+    for (const message of this.held.messages) {
       const { root, time, late } = this.#rows.get(message.number);
-      const isOverdue = this.#held.isOverdue(message);
-      write(time, waitedWords(this.#held, message));
+      const isOverdue = this.held.isOverdue(message);
+      write(time, formatWaited(this.held, message));
       write(late, isOverdue ? message.patience : "");
       root.classList.toggle("is-late", isOverdue);
     }

@@ -1,89 +1,75 @@
-// The pane with one message in full: what it is, its bytes beside what took them, flaws, event, changes and copies.
+// The pane with one message in detail: bytes and their meaning, diagnostics, event, changes and copies.
 
 import { byteRows } from "./byte_rows.js";
 import { element } from "./elements.js";
-import { Latest } from "./latest.js";
-import { linked } from "./linked.js";
-import { clientWords, countWords, shortenedWords, valueWords } from "./words.js";
+import { clientName, formatCount, shorten, formatValue } from "./format.js";
+import { linkSelection } from "./linked_selection.js";
+import { Pane, scrolledRegion } from "./pane.js";
 
-/** So many bytes and pieces are shown at first. */
+/** Number of bytes and pieces shown at first. */
 const FIRST_BYTES = 1024;
 const FIRST_PIECES = 300;
 const MOST_OF_VALUE = 120;
 const MOST_OF_STATE = 200;
 const MOST_CHANGES = 40;
 const MESSAGE_PAUSE_MS = 200;
-/** Messages at a moment among which the one is looked for that tells of its event. */
+/** Number of messages up to an event that are searched for the one that reports it. */
 const LOOKED_AT = 50;
 
-/** Shows the message that was opened, or else the first that told of the event one is at. */
-export class MessagePane {
-  name = "message";
-  title = "Message";
-  root = element("div", {
-    class: "pane-body is-scrolled",
-    tabindex: 0,
-    role: "region",
-    "aria-label": "One message in full",
-  });
-  /** What `y` copies a reference of: the message. */
-  reference = null;
-  #source;
-  #where;
-  #watched;
-  #moves;
-  #latest;
+/** The opened message, or the first that reports the current event. */
+export class MessagePane extends Pane {
+  #shownNumber = null;
+  #refresher;
 
-  /** What all panes are given: see `panes.js`. */
-  constructor({ source, where, watched, moves }) {
-    this.#source = source;
-    this.#where = where;
-    this.#watched = watched;
-    this.#moves = moves;
-    this.#latest = new Latest({
+  constructor(context) {
+    super("message", "Message", scrolledRegion("Message details"), context);
+    this.#refresher = this.refresher({
       keyOf: () => this.#key(),
-      ask: (key) => this.#ask(key),
-      failed: (error) => this.#nothing(error.message),
+      ask: (key) => this.#load(key),
+      failed: (error) => this.#showNothing(error.message),
       pauseMs: MESSAGE_PAUSE_MS,
     });
   }
 
-  /** Show it. */
-  draw() {
-    this.#latest.look();
+  get reference() {
+    return this.#shownNumber;
   }
 
-  async #ask(key) {
+  draw() {
+    this.#refresher.refresh();
+  }
+
+  async #load(key) {
     const number = await this.#find();
-    // Who looks now may not see what was found for another.
+    // The viewer may have changed while the message was loaded.
     if (key !== this.#key()) return;
-    const shown = number === null ? null : await this.#source.message(this.#where.now.as, number);
+    const shown = number === null ? null : await this.source.message(this.view.now.as, number);
     if (key === this.#key()) this.#show(shown);
   }
 
   #key() {
-    const { session, table, as, message } = this.#where.now;
-    return JSON.stringify([session, table, as, message ?? `at ${this.#watched.event?.number}`]);
+    const { session, table, as, message } = this.view.now;
+    return JSON.stringify([session, table, as, message ?? `at ${this.model.event?.number}`]);
   }
 
   async #find() {
-    const { message, table, as } = this.#where.now;
-    const { event } = this.#watched;
+    const { message, table, as } = this.view.now;
+    const { event } = this.model;
     if (message !== null) return message;
     if (event === null) return null;
-    const { messages } = await this.#source.messages(as, { table, at: event.seq, limit: LOOKED_AT });
+    const { messages } = await this.source.messages(as, { table, at: event.seq, limit: LOOKED_AT });
     return messages.find((one) => one.event === event.number)?.number ?? null;
   }
 
-  #nothing(sentence) {
-    this.reference = null;
+  #showNothing(sentence) {
+    this.#shownNumber = null;
     this.root.replaceChildren(element("p", { class: "nothing" }, sentence));
   }
 
   #show(shown) {
-    this.reference = shown?.message.number ?? null;
+    this.#shownNumber = shown?.message.number ?? null;
     this.root.scrollTop = 0;
-    if (shown === null) this.#nothing("no message tells of this event");
+    if (shown === null) this.#showNothing("no message reports this event");
     else
       this.root.replaceChildren(
         ...head(shown),
@@ -95,41 +81,41 @@ export class MessagePane {
 
   #bytes(shown) {
     const bytes = Uint8Array.from(atob(shown.data), (letter) => letter.codePointAt(0));
-    const { pieces, flaws } = shown;
-    const { pieceOf, isFlawed } = marked(bytes, pieces, flaws);
-    const rows = byteRows(bytes, pieceOf, isFlawed, Math.min(bytes.length, FIRST_BYTES));
+    const { pieces, flaws: diagnostics } = shown;
+    const { pieceOf, isInvalid } = marked(bytes, pieces, diagnostics);
+    const rows = byteRows(bytes, pieceOf, isInvalid, Math.min(bytes.length, FIRST_BYTES));
     const dump = element(
       "div",
       { class: "dump", tabindex: 0, role: "group", "aria-label": "Bytes" },
       ...rows,
     );
     if (bytes.length > FIRST_BYTES) {
-      const all = () => dump.replaceChildren(...byteRows(bytes, pieceOf, isFlawed, bytes.length));
+      const all = () => dump.replaceChildren(...byteRows(bytes, pieceOf, isInvalid, bytes.length));
       dump.append(
         element(
           "button",
           { type: "button", class: "link", onclick: all },
-          `all ${countWords(bytes.length, "byte")}`,
+          `all ${formatCount(bytes.length, "byte")}`,
         ),
       );
     }
     if (!bytes.length) dump.append(element("p", { class: "nothing" }, "(no bytes)"));
-    const about = { class: "pieces", role: "listbox", tabindex: 0, "aria-label": "What took the bytes" };
-    const list = element("div", about, ...pieceRows(pieces.slice(0, FIRST_PIECES), flaws, bytes.length));
+    const about = { class: "pieces", role: "listbox", tabindex: 0, "aria-label": "Meaning of the bytes" };
+    const list = element("div", about, ...pieceRows(pieces.slice(0, FIRST_PIECES), diagnostics, bytes.length));
     if (pieces.length > FIRST_PIECES)
       list.append(element("p", { class: "faint" }, `… and ${pieces.length - FIRST_PIECES} more`));
-    linked(dump, list, pieces);
+    linkSelection(dump, list, pieces);
     const rest = shown.left_out
-      ? [element("p", { class: "faint" }, `… ${countWords(shown.left_out, "byte")} more, not shown here`)]
+      ? [element("p", { class: "faint" }, `… ${formatCount(shown.left_out, "byte")} more, not shown here`)]
       : [];
-    return [element("div", { class: "anatomy" }, dump, list), ...rest];
+    return [element("div", { class: "message-bytes" }, dump, list), ...rest];
   }
 
   #event({ event, changes }) {
     if (event === null) return [];
-    const told = changes.slice(0, MOST_CHANGES).map((change) => element("li", {}, ...changed(change)));
+    const items = changes.slice(0, MOST_CHANGES).map((change) => element("li", {}, ...changed(change)));
     if (changes.length > MOST_CHANGES)
-      told.push(element("li", {}, `… and ${changes.length - MOST_CHANGES} more`));
+      items.push(element("li", {}, `… and ${changes.length - MOST_CHANGES} more`));
     return [
       element("h3", {}, "Event"),
       element(
@@ -137,12 +123,12 @@ export class MessagePane {
         {},
         element(
           "button",
-          { type: "button", class: "link", onclick: () => this.#moves.beAt(event.seq) },
+          { type: "button", class: "link", onclick: () => this.navigation.moveTo(event.seq) },
           `#${event.number}`,
         ),
         ` ${event.time.toFixed(6)} s: ${event.sentence}`,
       ),
-      element("ul", { class: "changes" }, ...told),
+      element("ul", { class: "changes" }, ...items),
     ];
   }
 
@@ -150,13 +136,13 @@ export class MessagePane {
     if (!copies.length) return [];
     const rows = copies.map((copy) => {
       const later = `${Math.abs(copy.seconds * 1000).toFixed(3)} ms ${copy.seconds < 0 ? "earlier" : "later"}`;
-      const way = message.direction === "s2c" ? "to" : "from";
+      const preposition = message.direction === "s2c" ? "to" : "from";
       const open = element(
         "button",
-        { type: "button", class: "link", onclick: () => this.#where.go({ message: copy.number }) },
+        { type: "button", class: "link", onclick: () => this.view.update({ message: copy.number }) },
         `#${copy.number}`,
       );
-      return element("li", {}, open, ` ${way} ${clientWords(copy)} (stream ${copy.stream}), ${later}`);
+      return element("li", {}, open, ` ${preposition} ${clientName(copy)} (stream ${copy.stream}), ${later}`);
     });
     if (count > copies.length) rows.push(element("li", {}, `… and ${count - copies.length} more`));
     return [
@@ -166,7 +152,7 @@ export class MessagePane {
   }
 }
 
-/** What it is, whose, and where it is specified. */
+/** Name, meaning, endpoints and specification of a message. */
 function head({ message, about, as_sent: sent }) {
   const { number, name, gloss, time, stream, offset, game, direction, server } = message;
   const meaning = gloss ?? about?.meaning ?? null;
@@ -190,28 +176,31 @@ function head({ message, about, as_sent: sent }) {
   ].filter(Boolean);
 }
 
-/** What had been sent in place of a message that was altered; nothing if nothing was. */
+/** The original of an altered message in words; empty if the message was inserted. */
 function sentWords({ name, fields, data }) {
   if (data === null) return "";
-  const words = Object.entries(fields ?? {}).map(([field, value]) => `${field}=${valueWords(value)}`);
-  const said = name === null ? countWords(atob(data).length, "byte") : [name, ...words].join(" ");
-  return shortenedWords(said, MOST_OF_STATE);
+  const words = Object.entries(fields ?? {}).map(([field, value]) => `${field}=${formatValue(value)}`);
+  const text = name === null ? formatCount(atob(data).length, "byte") : [name, ...words].join(" ");
+  return shorten(text, MOST_OF_STATE);
 }
 
-/** For each byte the innermost piece, and whether a flaw is there; one without bytes is at the next, or the last. */
-function marked(bytes, pieces, flaws) {
+/**
+ * Return for each byte its innermost piece, and whether a diagnostic covers it. An empty diagnostic covers the next
+ * byte, or the last.
+ */
+function marked(bytes, pieces, diagnostics) {
   const pieceOf = new Array(bytes.length).fill(-1);
   pieces.forEach(({ offset, length }, number) => pieceOf.fill(number, offset, offset + length));
-  const isFlawed = new Array(bytes.length).fill(false);
-  for (const { offset, length } of flaws) {
+  const isInvalid = new Array(bytes.length).fill(false);
+  for (const { offset, length } of diagnostics) {
     const start = Math.max(0, Math.min(offset, bytes.length - 1));
-    isFlawed.fill(true, start, Math.max(start + 1, offset + length));
+    isInvalid.fill(true, start, Math.max(start + 1, offset + length));
   }
-  return { pieceOf, isFlawed };
+  return { pieceOf, isInvalid };
 }
 
-/** A row for each piece, and below the one in which a flaw begins what is said of it. */
-function pieceRows(pieces, flaws, size) {
+/** Return a row for each piece, each followed by the diagnostics that begin in it. */
+function pieceRows(pieces, diagnostics, size) {
   const rows = pieces.map((piece, number) => {
     const row = element(
       "div",
@@ -228,11 +217,11 @@ function pieceRows(pieces, flaws, size) {
     return row;
   });
   const behind = new Map();
-  for (const flaw of flaws) {
-    const at = Math.min(flaw.offset, size - 1);
+  for (const diagnostic of diagnostics) {
+    const at = Math.min(diagnostic.offset, size - 1);
     const found = pieces.findLastIndex(({ offset, length }) => offset <= at && at < offset + length);
     const place = found < 0 ? pieces.length - 1 : found;
-    behind.set(place, [...(behind.get(place) ?? []), flawBlock(flaw)]);
+    behind.set(place, [...(behind.get(place) ?? []), diagnosticBlock(diagnostic)]);
   }
   return rows
     .flatMap((row, number) => [row, ...(behind.get(number) ?? [])])
@@ -245,16 +234,16 @@ function pieceWords({ kind, path, production, value, length }) {
   if (!path.length) return kind === "markup" ? [faint(production)] : [production];
   const step = path.at(-1);
   const name = element("b", {}, typeof step === "number" ? `${path.at(-2)}[${step}]` : step);
-  if (kind === "unread") return [name, `: not understood · ${production}`];
-  const words = value === undefined ? "" : ` = ${shortenedWords(valueWords(value), MOST_OF_VALUE)}`;
+  if (kind === "unread") return [name, `: not decoded · ${production}`];
+  const words = value === undefined ? "" : ` = ${shorten(formatValue(value), MOST_OF_VALUE)}`;
   return [name, words, faint(` · ${production}`), length === 0 ? faint(" (no bytes)") : ""];
 }
 
-function flawBlock({ severity, code, text, expected, clause, blame, group, offset, length }) {
+function diagnosticBlock({ severity, code, text, expected, clause, blame, group, offset, length }) {
   const line = (word, words) => (words ? element("p", {}, `${word}: ${words}`) : null);
   return element(
     "div",
-    { class: `flaw is-${severity}`, role: "group", "aria-label": `${severity}[${code}]` },
+    { class: `diagnostic is-${severity}`, role: "group", "aria-label": `${severity}[${code}]` },
     element("p", {}, element("b", { class: `code is-${severity}` }, `${severity}[${code}]`), `: ${text}`),
     line("place", length > 1 ? `bytes ${offset} to ${offset + length - 1}` : `byte ${offset}`),
     line("expected", expected),
@@ -267,9 +256,9 @@ function flawBlock({ severity, code, text, expected, clause, blame, group, offse
   );
 }
 
-/** A step of the state, with what was there before. */
+/** A change of the state, with the previous value. */
 function changed({ path, value, before }) {
-  const words = (what) => shortenedWords(valueWords(what), MOST_OF_STATE);
+  const words = (what) => shorten(formatValue(what), MOST_OF_STATE);
   const was = before === undefined ? "" : `${words(before)} → `;
   return [
     element("span", { class: "faint" }, `${path.join(".")}: `),

@@ -1,146 +1,119 @@
-// The pane of messages: what was said, up to where one is and after it.
+// The pane with the messages of the table.
 
 import { element } from "./elements.js";
-import { Latest } from "./latest.js";
+import { clientName, formatSeconds, severitySign } from "./format.js";
 import { List } from "./list.js";
-import { Stretch } from "./stretch.js";
-import { clientWords, secondsWords, signOf } from "./words.js";
+import { PagedList, pageOf } from "./paged_list.js";
+import { ListPane } from "./pane.js";
 
-/** So long nothing is asked after an answer, while what is recorded goes on. */
+/** Pause between two requests while the session is live. */
 const MESSAGES_PAUSE_MS = 300;
 
-/** Lists the messages of the table, around the moment one is at. */
-export class MessagesPane {
-  name = "messages";
-  title = "Messages";
-  root = element("div", { class: "pane-body" });
-  #source;
-  #where;
-  #watched;
-  #moves;
-  #list = null;
-  #stretch = null;
-  #of = null;
-  #latest;
+/** The list of the table's messages around the current event. */
+export class MessagesPane extends ListPane {
+  #paged = null;
+  #query = null;
+  #refresher;
 
-  /** What all panes are given: see `panes.js`. */
-  constructor({ source, where, watched, moves }) {
-    this.#source = source;
-    this.#where = where;
-    this.#watched = watched;
-    this.#moves = moves;
-    this.#latest = new Latest({
+  constructor(context) {
+    super("messages", "Messages", context);
+    this.#refresher = this.refresher({
       keyOf: () => this.#key(),
-      ask: () => this.#go(),
-      failed: (error) => where.go({ notice: error.message }),
+      ask: () => this.#load(),
       pauseMs: MESSAGES_PAUSE_MS,
     });
   }
 
-  /** What `y` copies a reference of: the message that is chosen. */
   get reference() {
-    return this.#list?.item?.number ?? null;
+    return this.list?.item?.number ?? null;
   }
 
-  /** Do what a key does in the list; whether it does anything. */
-  press(event) {
-    return this.#list?.press(event) ?? false;
-  }
-
-  /** Show where one is now. */
   draw() {
-    const { session, table, as, filter } = this.#where.now;
+    const { session, table, as, filter } = this.view.now;
     if (table === null) {
-      this.root.replaceChildren(element("p", { class: "nothing" }, "no messages of any game yet"));
-      this.#of = this.#list = null;
+      this.showNothing("no messages of a game yet");
+      this.#query = null;
       return;
     }
-    const of = JSON.stringify([session, table, as, filter]);
-    if (of !== this.#of) this.#take(of, { table, as, filter });
-    this.#latest.look();
+    const query = JSON.stringify([session, table, as, filter]);
+    if (query !== this.#query) this.#replace({ table, as, filter });
+    this.#query = query;
+    this.#refresher.refresh();
   }
 
-  #take(of, { table, as, filter }) {
-    this.#of = of;
-    this.#stretch = new Stretch({
-      load: async (asked) => {
-        const found = await this.#source.messages(as, { table, filter, ...asked });
-        return { items: found.messages, isFirst: found.is_first, isLast: found.is_last };
+  #replace({ table, as, filter }) {
+    this.#paged = new PagedList({
+      load: async (params) => {
+        const found = await this.source.messages(as, { table, filter, ...params });
+        return pageOf(found, found.messages);
       },
       keyOf: (message) => message.number,
       changed: () => this.#mark(),
     });
-    this.#list = new List({
+    this.list = new List({
       label: "Messages",
       id: "message",
-      stretch: this.#stretch,
+      paged: this.#paged,
       rowOf: messageRow,
       keyOf: (message) => message.number,
-      nothing: "no messages, or none that meets the filter",
-      opened: (message) => this.#moves.open(message.number),
+      nothing: "no messages, or none that match the filter",
+      opened: (message) => this.navigation.open(message.number),
     });
-    this.root.replaceChildren(this.#list.root);
+    this.root.replaceChildren(this.list.root);
   }
 
-  /** Bring what was said around this moment here. */
-  async #go() {
-    const stretch = this.#stretch;
-    if (!this.#isHere(stretch)) {
-      await stretch.reload({ at: this.#watched.seq });
-      // What was said later is asked for as it is scrolled to.
-      stretch.hasGrown();
+  /** Load the messages around the current event. */
+  async #load() {
+    const paged = this.#paged;
+    if (!this.#isLoaded(paged)) {
+      await paged.reload({ at: this.model.seq });
+      // Later messages are loaded by scrolling.
+      paged.hasGrown();
     }
-    // More may have been said since.
-    if (this.#where.now.live) stretch.hasGrown();
-    if (!stretch.isLast) await stretch.more("after");
+    // There may be more messages since.
+    if (this.view.now.live) paged.hasGrown();
+    if (!paged.isLast) await paged.more("after");
     this.#mark();
   }
 
   #key() {
-    const { at, data } = this.#where.now;
-    if (this.#watched.timeline === null) return null;
-    // At the end more is said without anything happening.
-    return JSON.stringify([this.#of, this.#watched.seq, at === null ? data : null]);
+    const { at, data } = this.view.now;
+    if (this.model.timeline === null) return null;
+    // At the end, messages may arrive without an event.
+    return JSON.stringify([this.#query, this.model.seq, at === null ? data : null]);
   }
 
-  /** Whether this moment is in the stretch, with something before it. */
-  #isHere({ items, isFirst, isLast, isLoaded }) {
-    const time = this.#watched.event?.time;
+  /** Whether the current time is within the loaded messages, with at least one before it. */
+  #isLoaded({ items, isFirst, isLast, isLoaded }) {
+    const time = this.model.event?.time;
     if (!isLoaded || time === undefined || !items.length) return false;
     return (isFirst || items[0].time < time) && (isLast || items.at(-1).time >= time);
   }
 
   #mark() {
-    this.#list.draw();
-    const { event } = this.#watched;
-    const { items } = this.#stretch;
-    const told = event && items.find((message) => message.event === event.number);
+    this.list.draw();
+    const { event } = this.model;
+    const { items } = this.#paged;
+    const reporting = event && items.find((message) => message.event === event.number);
     const last = event ? items.findLast((message) => message.time <= event.time) : items.at(-1);
-    this.#list.mark((told || last)?.number ?? null);
+    this.list.mark((reporting || last)?.number ?? null);
   }
 }
 
 function messageRow(message) {
-  const { time, direction, name, gloss, words, flaw, altered, number } = message;
-  const isFromClient = direction === "c2s";
-  const sign = signOf(flaw);
+  const { time, direction, name, gloss, words, flaw: severity, altered, number } = message;
+  const sign = severitySign(severity);
+  const more = [altered && `altered[${altered}]`, gloss, words].filter(Boolean);
   return [
-    element("span", { class: "row-time" }, secondsWords(time)),
+    element("span", { class: "row-time" }, formatSeconds(time)),
     element(
       "span",
       { class: "row-text" },
-      element("span", { class: "row-who" }, `${isFromClient ? "→" : "←"} ${clientWords(message)}`),
+      element("span", { class: "row-who" }, `${direction === "c2s" ? "→" : "←"} ${clientName(message)}`),
       " ",
-      sign ? element("span", { class: `sign is-${flaw}`, role: "img", "aria-label": flaw }, sign) : "",
+      sign ? element("span", { class: `sign is-${severity}`, role: "img", "aria-label": severity }, sign) : "",
       element("b", {}, name),
-      element(
-        "span",
-        { class: "row-more" },
-        [altered && `altered[${altered}]`, gloss, words]
-          .filter(Boolean)
-          .map((part) => ` · ${part}`)
-          .join(""),
-      ),
+      element("span", { class: "row-more" }, more.map((part) => ` · ${part}`).join("")),
     ),
     element("span", { class: "row-id" }, `#${number}`),
   ];

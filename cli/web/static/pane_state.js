@@ -1,84 +1,60 @@
-// The pane of the state: the table in words, and all that is known of it as a tree.
+// The pane with the table in words, and its state as a tree.
 
 import { element } from "./elements.js";
-import { Latest } from "./latest.js";
-import { shortenedWords, valueWords } from "./words.js";
+import { shorten, formatValue } from "./format.js";
+import { Pane, scrolledRegion } from "./pane.js";
 
-/** So long nothing is asked after an answer, while what is recorded goes on. */
+/** Pause between two requests while the session is live. */
 const STATE_PAUSE_MS = 200;
 const MOST_LETTERS = 400;
-/** So many parts of a list or an object are shown; nothing that one reads has more. */
+/** Maximum number of items shown of a list or an object. */
 const MOST_PARTS = 300;
 
-/** Shows the state of the table where one is; what is unlike what was shown before is marked. */
-export class StatePane {
-  name = "state";
-  title = "State";
-  root = element("div", {
-    class: "pane-body is-scrolled",
-    tabindex: 0,
-    role: "region",
-    "aria-label": "State",
-  });
-  #source;
-  #where;
-  #watched;
-  #pictures;
-  #latest;
+/** The description and the state of the table after the current event; changes are marked. */
+export class StatePane extends Pane {
+  #refresher;
   #before = undefined;
-  /** What was opened or closed by hand, by its path. */
+  /** The nodes that the user opened or closed, by path. */
   #open = new Map();
 
-  /** What all panes are given: see `panes.js`. */
-  constructor({ source, where, watched, pictures }) {
-    this.#source = source;
-    this.#where = where;
-    this.#watched = watched;
-    this.#pictures = pictures;
-    this.#latest = new Latest({
+  constructor(context) {
+    super("state", "State", scrolledRegion("State"), context);
+    this.#refresher = this.refresher({
       keyOf: () => this.#key(),
-      ask: (key) => this.#ask(key),
-      failed: (error) => where.go({ notice: error.message }),
+      ask: (key) => this.#load(key),
       pauseMs: STATE_PAUSE_MS,
     });
   }
 
-  /** What `y` copies a reference of: the event one is at. */
-  get reference() {
-    return this.#watched.event?.number ?? null;
-  }
-
-  /** Show where one is now. */
   draw() {
-    if (this.#key() === null)
-      this.root.replaceChildren(element("p", { class: "nothing" }, "nothing is known yet"));
-    else this.#latest.look();
+    if (this.#key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet"));
+    else this.#refresher.refresh();
   }
 
-  async #ask(key) {
+  async #load(key) {
     const [, table, as, at] = JSON.parse(key);
-    const { state } = await this.#source.state(table, as, at);
-    const { words } = await this.#pictures.at({ table, as, at });
+    const { state } = await this.source.state(table, as, at);
+    const { words } = await this.pictures.at({ table, as, at });
     this.#show(state, words);
   }
 
   #key() {
-    const { session, table, as } = this.#where.now;
-    return table === null || this.#watched.timeline === null
+    const { session, table, as } = this.view.now;
+    return table === null || this.model.timeline === null
       ? null
-      : JSON.stringify([session, table, as, this.#watched.seq]);
+      : JSON.stringify([session, table, as, this.model.seq]);
   }
 
   #show(state, words) {
     const inWords = words.map((line) => element("li", {}, line));
     const tree =
       state === null
-        ? element("p", { class: "faint" }, "is not in this file; kiebitz serve shows it")
+        ? element("p", { class: "faint" }, "the state is not in this file: kiebitz serve shows it")
         : element("div", { class: "tree" }, ...this.#parts(state, this.#before, ""));
     this.root.replaceChildren(
-      element("h3", {}, "What the picture shows"),
+      element("h3", {}, "Picture in words"),
       element("ul", { class: "words" }, ...inWords),
-      element("h3", {}, "Everything that is known"),
+      element("h3", {}, "State"),
       tree,
     );
     this.#before = state ?? undefined;
@@ -100,7 +76,7 @@ export class StatePane {
     const isTree =
       typeof value === "object" && value !== null && Object.keys(value).length > 0 && !isFlat(value);
     if (!isTree) {
-      const words = element("span", { class: "tree-value" }, shortenedWords(valueWords(value), MOST_LETTERS));
+      const words = element("span", { class: "tree-value" }, shorten(formatValue(value), MOST_LETTERS));
       return element("p", { class: isOther ? "is-other" : null }, label, " ", words);
     }
     const isOpen = this.#open.get(path) ?? isOpenAtFirst(path, value);
@@ -114,7 +90,7 @@ export class StatePane {
         element("span", { class: "tree-count" }, ` ${Object.keys(value).length}`),
       ),
     );
-    // What is closed is not made.
+    // Closed nodes are built when they are opened.
     if (isOpen) made.append(...this.#parts(value, before, path));
     made.addEventListener("toggle", () => {
       if (made.open !== isOpen || this.#open.has(path)) this.#open.set(path, made.open);
@@ -124,7 +100,7 @@ export class StatePane {
   }
 }
 
-/** Whether a list has nothing but short values, which stand on one line. */
+/** Whether a list fits on one line: it has only a few plain values. */
 function isFlat(value) {
   return (
     Array.isArray(value) &&
@@ -133,7 +109,7 @@ function isFlat(value) {
   );
 }
 
-/** What is near the root, and small, is seen at once. */
+/** Whether a node is open at first: near the root, or small. */
 function isOpenAtFirst(path, value) {
   const depth = path.split("/").length - 1;
   return depth < 2 || (depth < 4 && Object.keys(value).length <= 10);

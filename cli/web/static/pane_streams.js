@@ -1,61 +1,38 @@
-// The pane of streams: who talked to which server, how long, and how much.
+// The pane with the streams of the session.
 
 import { element } from "./elements.js";
-import { Latest } from "./latest.js";
-import { countWords, secondsWords } from "./words.js";
+import { formatCount, formatSeconds } from "./format.js";
+import { Pane, scrolledRegion } from "./pane.js";
 
-/** So long nothing is asked after an answer, while what is recorded goes on. */
+/** Pause between two requests while the session is live. */
 const STREAMS_PAUSE_MS = 2000;
-/** So many are shown: a server that is scanned has thousands. */
+/** Maximum number shown: a port scan leaves thousands. */
 const MOST_STREAMS = 1000;
 
-/** Lists the streams of the session. */
-export class StreamsPane {
-  name = "streams";
-  title = "Streams";
-  root = element("div", {
-    class: "pane-body is-scrolled",
-    tabindex: 0,
-    role: "region",
-    "aria-label": "Streams",
-  });
-  #source;
-  #where;
-  #watched;
-  #filterLine;
-  #latest;
+/** The streams of the session. */
+export class StreamsPane extends Pane {
+  #refresher;
 
-  /** What all panes are given: see `panes.js`. */
-  constructor({ source, where, watched, filterLine }) {
-    this.#source = source;
-    this.#where = where;
-    this.#watched = watched;
-    this.#filterLine = filterLine;
-    this.#latest = new Latest({
+  constructor(context) {
+    super("streams", "Streams", scrolledRegion("Streams"), context);
+    this.#refresher = this.refresher({
       keyOf: () => this.#key(),
-      ask: () => this.#ask(),
-      failed: (error) => where.go({ notice: error.message }),
+      ask: () => this.#load(),
       pauseMs: STREAMS_PAUSE_MS,
     });
   }
 
-  /** What `y` copies a reference of: the event one is at. */
-  get reference() {
-    return this.#watched.event?.number ?? null;
-  }
-
-  /** Show them, as they are now. */
   draw() {
-    this.#latest.look();
+    this.#refresher.refresh();
   }
 
   #key() {
-    const { session, as, data, live } = this.#where.now;
+    const { session, as, data, live } = this.view.now;
     return JSON.stringify([session, as, live ? data : null]);
   }
 
-  async #ask() {
-    const { streams } = await this.#source.streams(this.#where.now.as);
+  async #load() {
+    const { streams } = await this.source.streams(this.view.now.as);
     const rows = streams.slice(0, MOST_STREAMS).map((stream) => this.#row(stream));
     if (streams.length > MOST_STREAMS)
       rows.push(element("p", { class: "faint" }, `… and ${streams.length - MOST_STREAMS} more`));
@@ -80,14 +57,14 @@ export class StreamsPane {
     } = stream;
     const state =
       closed === null
-        ? `open since ${secondsWords(opened)} s`
-        : `${secondsWords(opened)} s to ${secondsWords(closed)} s${reason ? `, ${reason}` : ""}`;
-    const amount = `${countWords(messages, "message")}, ${countWords(bytes, "byte")}`;
-    const only = this.#source.isFile
+        ? `open since ${formatSeconds(opened)} s`
+        : `${formatSeconds(opened)} s to ${formatSeconds(closed)} s${reason ? `, ${reason}` : ""}`;
+    const amount = `${formatCount(messages, "message")}, ${formatCount(bytes, "byte")}`;
+    const only = this.source.isFile
       ? null
       : element(
           "button",
-          { type: "button", class: "link", onclick: () => this.#filterLine.open(`stream == ${number}`) },
+          { type: "button", class: "link", onclick: () => this.filterLine.open(`stream == ${number}`) },
           "only this stream",
         );
     return element(
@@ -95,7 +72,7 @@ export class StreamsPane {
       { class: "stream" },
       element("h3", {}, `${number} · ${player ?? client}`),
       element("p", {}, `${player === null ? "" : `${client} → `}${server} over ${transport}`),
-      element("p", {}, `${protocol ?? "no game known"}, ${amount}`),
+      element("p", {}, `${protocol ?? "unknown protocol"}, ${amount}`),
       element("p", {}, state),
       only,
     );

@@ -1,27 +1,24 @@
-// The panes, of which one is seen: tabs, as ARIA has them.
+// The panes as ARIA tabs, of which one is visible.
 
 import { byId, element } from "./elements.js";
-import { differs } from "./where.js";
+import { differs } from "./view_state.js";
 
-/** Where the panes stand beside the table; elsewhere the arrow keys scroll the page. As in style.css. */
+/** Layout with the panes beside the table, as in style.css. In others the arrow keys scroll the page. */
 const BESIDE_TABLE = matchMedia("(min-width: 1200px) and (orientation: landscape)");
 
-/**
- * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`;
- * `press` where keys go through its lines, `isThere` where it may be missing.
- */
+/** Shows the pane that the view state names. */
 export class Panes {
-  #where;
+  #view;
   #panes;
   #tabs = new Map();
-  #seen = null;
+  #shown = null;
 
   /**
-   * @param {import("./where.js").Where} where
-   * @param {object[]} panes
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./pane.js").Pane[]} panes
    */
-  constructor(where, panes) {
-    this.#where = where;
+  constructor(view, panes) {
+    this.#view = view;
     this.#panes = panes;
     const tabs = byId("tabs");
     for (const [place, pane] of panes.entries()) {
@@ -33,7 +30,7 @@ export class Panes {
           id: `tab-${pane.name}`,
           "aria-controls": `pane-${pane.name}`,
           title: `${pane.title} (${place + 1})`,
-          onclick: () => this.turnTo(pane.name),
+          onclick: () => this.show(pane.name),
         },
         pane.title,
       );
@@ -47,71 +44,71 @@ export class Panes {
       this.#tabs.set(pane.name, { tab, panel });
     }
     tabs.addEventListener("keydown", (event) => this.#key(event));
-    where.listen((now, before) => {
-      if (differs(now, before, "pane", "live", "as", "data")) this.#turn();
+    view.listen((now, before) => {
+      if (differs(now, before, "pane", "live", "as", "data")) this.#update();
       this.#draw();
     });
-    this.#turn();
+    this.#update();
   }
 
-  /** The pane that is seen. */
+  /** The visible pane. */
   get pane() {
-    return this.#there.find(({ name }) => name === this.#where.now.pane) ?? this.#panes[0];
+    return this.#available.find(({ name }) => name === this.#view.now.pane) ?? this.#panes[0];
   }
 
-  /** Those that there are now. */
-  get #there() {
-    return this.#panes.filter(({ isThere }) => isThere ?? true);
+  /** The panes available now. */
+  get #available() {
+    return this.#panes.filter(({ isAvailable }) => isAvailable);
   }
 
-  /** Let a key go through the lines of the pane, where all of it is in sight; whether it did anything. */
+  /** Handle a key in the list of the pane if all of it is visible; return whether it did anything. */
   press(event) {
-    return BESIDE_TABLE.matches && (this.pane.press?.(event) ?? false);
+    return BESIDE_TABLE.matches && (this.pane.press(event));
   }
 
-  /** The pane of this name, or at this place among them. */
-  turnTo(which) {
+  /** Show the pane of a name or an index. */
+  show(which) {
     const pane = this.#panes[which] ?? this.#panes.find(({ name }) => name === which);
-    if (pane && this.#there.includes(pane)) this.#where.go({ pane: pane.name });
+    if (pane && this.#available.includes(pane)) this.#view.update({ pane: pane.name });
   }
 
-  /** The next pane, or the one before. */
-  turn(by) {
-    const there = this.#there;
-    this.turnTo(there[(there.indexOf(this.pane) + by + there.length) % there.length].name);
+  /** Show the next or previous pane. */
+  next(by) {
+    const available = this.#available;
+    this.show(available[(available.indexOf(this.pane) + by + available.length) % available.length].name);
   }
 
-  #turn() {
-    const there = this.#there;
+  #update() {
+    const available = this.#available;
     for (const pane of this.#panes) {
       const { tab, panel } = this.#tabs.get(pane.name);
-      const isSeen = pane === this.pane;
-      tab.hidden = !there.includes(pane);
-      tab.setAttribute("aria-selected", String(isSeen));
-      tab.tabIndex = isSeen ? 0 : -1;
-      panel.hidden = !isSeen;
-      if (isSeen && this.#seen !== pane) bringTabIntoSight(tab);
+      const isShown = pane === this.pane;
+      tab.hidden = !available.includes(pane);
+      tab.setAttribute("aria-selected", String(isShown));
+      tab.tabIndex = isShown ? 0 : -1;
+      panel.hidden = !isShown;
+      if (isShown && this.#shown !== pane) scrollTabIntoView(tab);
     }
-    this.#seen = this.pane;
+    this.#shown = this.pane;
   }
 
   #draw() {
-    if (!document.hidden && !this.#where.now.projector) this.pane.draw();
+    if (!document.hidden && !this.#view.now.projector) this.pane.draw();
   }
 
-  /** In the row of tabs the arrow keys turn from one to the other. */
+  /** The arrow keys move between tabs. */
   #key(event) {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
-    this.turn(by);
+    this.next(by);
     this.#tabs.get(this.pane.name).tab.focus();
   }
 }
 
-/** The row of tabs alone is scrolled, not the page. */
-function bringTabIntoSight(tab) {
+/** Scroll the row of tabs, but not the page. */
+function scrollTabIntoView(tab) {
   const row = tab.parentElement;
   const [left, right] = [tab.offsetLeft - row.offsetLeft, tab.offsetLeft - row.offsetLeft + tab.offsetWidth];
   if (left < row.scrollLeft || right > row.scrollLeft + row.clientWidth) row.scrollLeft = left - 40;

@@ -1,12 +1,12 @@
-// Pictures of tables at moments: asked for, kept for a while, and complete with their fragments.
+// A cache of pictures of tables, complete with their fragments.
 
 const MOST_PICTURES = 64;
 
-/** Gives pictures all of whose fragments are here. */
+/** Loads pictures and their fragments. */
 export class Pictures {
   #source;
   #fragments;
-  #kept = new Map();
+  #cached = new Map();
 
   /**
    * @param {import("./source.js").Source} source
@@ -18,38 +18,38 @@ export class Pictures {
   }
 
   /**
-   * The picture of a table after an event.
+   * Return the picture of a table after an event.
    *
    * @param {{table: number, as: string|null, at: number}} moment
    * @returns {Promise<object>}
    */
   async at({ table, as, at }) {
     const key = this.#key(table, as, at);
-    let asked = this.#kept.get(key);
-    if (asked === undefined) {
-      asked = this.#source.picture(table, as, at);
-      this.#keep(key, asked);
-      asked.catch(() => this.#kept.delete(key));
+    let pending = this.#cached.get(key);
+    if (pending === undefined) {
+      pending = this.#source.picture(table, as, at);
+      this.#cache(key, pending);
+      pending.catch(() => this.#cached.delete(key));
     }
-    const picture = await asked;
+    const picture = await pending;
     const lacking = this.#fragments.lackedBy(picture);
     if (lacking.length) this.#fragments.take(await this.#source.fragments(table, as, picture.seq, lacking));
     return picture;
   }
 
-  /** Keep a picture that came by itself, with the fragments that came with it. */
+  /** Cache a picture pushed by the server, with its fragments. */
   take(as, picture) {
     this.#fragments.take(picture.fragments ?? {});
-    this.#keep(this.#key(picture.table, as, picture.seq), Promise.resolve(picture));
+    this.#cache(this.#key(picture.table, as, picture.seq), Promise.resolve(picture));
   }
 
   #key(table, as, at) {
     return JSON.stringify([this.#source.session, table, as, at]);
   }
 
-  #keep(key, asked) {
-    this.#kept.delete(key);
-    this.#kept.set(key, asked);
-    if (this.#kept.size > MOST_PICTURES) this.#kept.delete(this.#kept.keys().next().value);
+  #cache(key, pending) {
+    this.#cached.delete(key);
+    this.#cached.set(key, pending);
+    if (this.#cached.size > MOST_PICTURES) this.#cached.delete(this.#cached.keys().next().value);
   }
 }

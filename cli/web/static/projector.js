@@ -1,21 +1,21 @@
-// The mode for a projector: nothing but the table and the latest sentence, on the whole screen if it may be.
+// Projector mode: only the table and the latest sentence, in full screen if permitted.
 
-import { differs } from "./where.js";
+import { differs } from "./view_state.js";
 
-/** @param {import("./where.js").Where} where */
-export function startProjector(where) {
+/** @param {import("./view_state.js").ViewState} view */
+export function initProjector(view) {
   const show = (isOn) => document.documentElement.classList.toggle("is-projector", isOn);
-  where.listen((now, before) => {
+  view.listen((now, before) => {
     if (!differs(now, before, "projector")) return;
     show(now.projector);
-    // It is refused where nobody has pressed anything, as after a link: then the window will do.
+    // Browsers permit full screen only after a user action, so not for a link.
     if (now.projector && navigator.userActivation?.isActive) fillScreen();
     else if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
   });
   document.addEventListener("fullscreenchange", () => {
-    if (!document.fullscreenElement) where.go({ projector: false });
+    if (!document.fullscreenElement) view.update({ projector: false });
   });
-  show(where.now.projector);
+  show(view.now.projector);
 }
 
 function fillScreen() {

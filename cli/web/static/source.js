@@ -1,33 +1,33 @@
-// Where the data come from: a server (`source_server.js`), or the page's own file (`source_file.js`).
+// The interface of the page's data sources: a server (`source_server.js`) or the page itself (`source_file.js`).
 
 /**
  * @typedef {object} Source
  * @property {boolean} isFile
- * @property {string|null} leftOut what is not in it, in a sentence
- * @property {number} session which of the sessions is asked
+ * @property {string|null} leftOut a sentence about data that are not included
+ * @property {number} session number of the current session
  * @property {() => Promise<object>} sessions
  * @property {() => Promise<object>} tables
  * @property {(table: number, as: string|null) => Promise<object>} timeline
- * @property {(table: number, as: string|null, asked: object) => Promise<object>} events
+ * @property {(table: number, as: string|null, params: object) => Promise<object>} events
  * @property {(table: number, as: string|null, at: number) => Promise<object>} state
  * @property {(table: number, as: string|null, at: number) => Promise<object>} picture
  * @property {(table: number, as: string|null, at: number, names: string[]) => Promise<object>} fragments
- * @property {(as: string|null, asked: object) => Promise<object>} messages
+ * @property {(as: string|null, params: object) => Promise<object>} messages
  * @property {(as: string|null, id: number) => Promise<object>} message
- * @property {(as: string|null, asked: object) => Promise<object>} diagnostics
+ * @property {(as: string|null, params: object) => Promise<object>} diagnostics
  * @property {(as: string|null) => Promise<object>} streams
- * @property {() => Promise<object>} held what a relay holds; not of a file
- * @property {(deed: object) => Promise<object>} act
+ * @property {() => Promise<object>} held held messages; server only
+ * @property {(deed: object) => Promise<object>} act server only
  * @property {(text: string) => Promise<{from: number, words: string[]}>} complete
  * @property {(filter: string) => Promise<object>} checkFilter
  */
 
-/** A question that was not answered; the message is a sentence for the reader. */
+/** A request that failed or was refused; the message is shown to the user. */
 export class Refused extends Error {
   /**
    * @param {string} sentence
-   * @param {{status?: number, position?: number, length?: number, slips?: object}} [about] where in a filter the
-   *   slip is, in characters; or by field what does not fit
+   * @param {{status?: number, position?: number, length?: number, slips?: object}} [about] position of an error in a
+   *   filter, in characters; messages about invalid values by field
    */
   constructor(sentence, { status = 0, position = null, length = 1, slips = {} } = {}) {
     super(sentence);
@@ -37,7 +37,7 @@ export class Refused extends Error {
     this.slips = slips;
   }
 
-  /** Whether nobody was there to answer. */
+  /** Whether there was no response. */
   get isUnreachable() {
     return this.status === 0;
   }

@@ -1,24 +1,24 @@
-// The data that the page has in itself, where it was written as one file: no server, no network.
+// The data source of a page written as one file: its data are in the page, without server or network.
 
 import { Refused } from "./source.js";
 
-/** What one player can be told is wrong: what the bytes show. All else is judged from everybody's. */
+/** Groups of diagnostics in a player's view: those of the bytes. All others need the full view. */
 const FROM_ITS_BYTES = new Set(["malformed", "network"]);
 
-/** Answers from the file; `import("./source.js").Source` says what each question gives. */
+/** Reads from the file; the methods are those of `import("./source.js").Source`. */
 export class FileSource {
   isFile = true;
   session = 1;
   #data;
   #texts = new WeakMap();
 
-  /** @param {object} data as `kiebitz export -T html` writes it */
+  /** @param {object} data as written by `kiebitz export -T html` */
   constructor(data) {
     this.#data = data;
   }
 
   /**
-   * Read the data out of the page.
+   * Unpack the data of the page.
    *
    * @param {HTMLElement} holder
    */
@@ -29,7 +29,7 @@ export class FileSource {
     return new FileSource(await new Response(unpacked).json());
   }
 
-  /** What was left out of it, in a sentence; null if nothing was. */
+  /** A sentence about data that are not in the file; null if it is complete. */
   get leftOut() {
     return this.#data.left_out;
   }
@@ -48,12 +48,12 @@ export class FileSource {
     return structuredClone(this.#table(table, as).timeline);
   }
 
-  async events(table, as, asked) {
-    const { rows, isFirst, isLast } = this.#some(this.#table(table, as).events, "seq", asked, 200);
+  async events(table, as, params) {
+    const { rows, isFirst, isLast } = this.#page(this.#table(table, as).events, "seq", params, 200);
     return { events: rows, is_first: isFirst, is_last: isLast };
   }
 
-  /** The pictures say most of it, and the rest would make the file several times as long. */
+  /** States are not included: they would make the file several times as large. */
   async state() {
     return { state: null };
   }
@@ -68,14 +68,14 @@ export class FileSource {
     return Object.fromEntries(names.map((name) => [name, this.#data.fragments[Number(name)]]));
   }
 
-  async messages(as, { table, at, ...asked }) {
-    let own = this.#onStreams(this.#data.messages, as, table);
+  async messages(as, { table, at, ...params }) {
+    let own = this.#visible(this.#data.messages, as, table);
     if (at !== undefined) {
       const event = this.#table(table, as).events.findLast(({ seq }) => seq <= at);
       own = own.filter(({ time }) => event !== undefined && time <= event.time);
-      asked.before = Infinity;
+      params.before = Infinity;
     }
-    const { rows, isFirst, isLast } = this.#some(own, "number", asked, 100);
+    const { rows, isFirst, isLast } = this.#page(own, "number", params, 100);
     return { messages: rows, is_first: isFirst, is_last: isLast };
   }
 
@@ -84,28 +84,28 @@ export class FileSource {
     const packed = this.#data.full[number];
     const streams = this.#streamsOf(as);
     if (message === undefined || (streams && !streams.has(message.stream))) {
-      throw new Refused(`there is no message #${number} here`, { status: 404 });
+      throw new Refused(`message #${number} is not in this file`, { status: 404 });
     }
     if (packed === undefined) {
       throw new Refused(this.leftOut ?? "the file leaves out this message's bytes", { status: 404 });
     }
-    const full = this.#unpacked(packed);
+    const full = this.#unpack(packed);
     const event = this.#eventOf(message, as);
     if (as === null || this.#data.player !== null) return { message, event, ...full };
     const flaws = full.flaws.filter(({ group }) => FROM_ITS_BYTES.has(group));
     const copies = full.copies.filter(({ stream }) => streams.has(stream));
-    // What the event changed is in the file as everybody's; a player is not told of it.
+    // The file has the changes of the full view, which players do not see.
     return { message, event, ...full, flaws, copies, copies_in_all: copies.length, changes: [] };
   }
 
-  async diagnostics(as, { table, severity = "note", ...asked }) {
+  async diagnostics(as, { table, severity = "note", ...params }) {
     const graver = { error: ["error"], warning: ["error", "warning"], note: ["error", "warning", "note"] }[
       severity
     ];
-    const own = this.#onStreams(this.#data.diagnostics, as, table).filter(
-      (flaw) => graver.includes(flaw.severity) && (as === null || FROM_ITS_BYTES.has(flaw.group)),
+    const own = this.#visible(this.#data.diagnostics, as, table).filter(
+      (row) => graver.includes(row.severity) && (as === null || FROM_ITS_BYTES.has(row.group)),
     );
-    const { rows, isFirst, isLast } = this.#some(own, "id", asked, 100);
+    const { rows, isFirst, isLast } = this.#page(own, "id", params, 100);
     return { diagnostics: rows, is_first: isFirst, is_last: isLast };
   }
 
@@ -128,7 +128,7 @@ export class FileSource {
 
   #table(table, as) {
     const found = this.#view(as)?.tables[table];
-    if (found === undefined) throw new Refused("that is not in this file", { status: 404 });
+    if (found === undefined) throw new Refused("this is not in the file", { status: 404 });
     return found;
   }
 
@@ -140,8 +140,8 @@ export class FileSource {
     return { width, height, pieces };
   }
 
-  /** A message in full, of which the file has once what many have in common. */
-  #unpacked({ about, text, pieces, ...rest }) {
+  /** Restore a message, whose shared values are indices. */
+  #unpack({ about, text, pieces, ...rest }) {
     const { abouts, words } = this.#data;
     return {
       ...rest,
@@ -154,7 +154,7 @@ export class FileSource {
     };
   }
 
-  /** The event that a message tells of, if a player knows of it. */
+  /** Return the event that a message reports, if the viewer may see it. */
   #eventOf({ event: number }, as) {
     if (number === null) return null;
     const tables = Object.values(this.#view(as).tables);
@@ -166,7 +166,7 @@ export class FileSource {
     return streams ? new Set(streams) : null;
   }
 
-  #onStreams(rows, as, table) {
+  #visible(rows, as, table) {
     const own = this.#streamsOf(as);
     const server = this.#data.tables.find((one) => one.table === table)?.server;
     const at = new Set(
@@ -177,8 +177,8 @@ export class FileSource {
     return rows.filter(({ stream }) => (own === null || own.has(stream)) && at.has(stream));
   }
 
-  /** Those rows that are asked for; the words of a filter are all in each of them. */
-  #some(all, key, { after, before, around, limit, filter = "" }, usual) {
+  /** Return the requested rows; a filter matches rows that contain all of its words. */
+  #page(all, key, { after, before, around, limit, filter = "" }, usual) {
     const most = limit ?? usual;
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = words.length
@@ -196,8 +196,8 @@ export class FileSource {
   #text(row) {
     let text = this.#texts.get(row);
     if (text === undefined) {
-      const { sentence, name, words, kind, actor, player, client, gloss, code, text: said } = row;
-      text = [sentence, name, words, kind, actor, player, client, gloss, code, said]
+      const { sentence, name, words, kind, actor, player, client, gloss, code, text: sentenceText } = row;
+      text = [sentence, name, words, kind, actor, player, client, gloss, code, sentenceText]
         .filter(Boolean)
         .join(" ")
         .toLowerCase();

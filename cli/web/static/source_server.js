@@ -1,93 +1,93 @@
-// The data from the server that the page came from.
+// The data source of a page from a server.
 
 import { Refused } from "./source.js";
 
-const GONE = "the server cannot be reached";
-/** What no other site can say without being allowed to. */
-const HANDS = { "content-type": "application/json", "kiebitz-hands": "1" };
+const UNREACHABLE = "the server cannot be reached";
+/** Headers that another site cannot send without permission. */
+const ACTION_HEADERS = { "content-type": "application/json", "kiebitz-hands": "1" };
 
-/** Asks `api/…`; `import("./source.js").Source` says what each question gives. */
+/** Requests `api/…`; the methods are those of `import("./source.js").Source`. */
 export class ServerSource {
   isFile = false;
   leftOut = null;
   session = 1;
-  /** The key of the page's own address, which every question carries. */
+  /** The key in the page's own address, sent with every request. */
   #key = new URLSearchParams(location.search).get("key");
 
   sessions() {
-    // All of them: whichever is looked at.
-    return this.#ask("sessions", { session: null });
+    // Not of one session only.
+    return this.#fetch("sessions", { session: null });
   }
 
   tables() {
-    return this.#ask("tables");
+    return this.#fetch("tables");
   }
 
   timeline(table, as) {
-    return this.#ask(`tables/${table}/timeline`, { as });
+    return this.#fetch(`tables/${table}/timeline`, { as });
   }
 
-  events(table, as, asked) {
-    return this.#ask(`tables/${table}/events`, { as, limit: 200, ...asked });
+  events(table, as, params) {
+    return this.#fetch(`tables/${table}/events`, { as, limit: 200, ...params });
   }
 
   state(table, as, at) {
-    return this.#ask(`tables/${table}/state`, { as, at });
+    return this.#fetch(`tables/${table}/state`, { as, at });
   }
 
   picture(table, as, at) {
-    return this.#ask(`tables/${table}/picture`, { as, at });
+    return this.#fetch(`tables/${table}/picture`, { as, at });
   }
 
   async fragments(table, as, at, names) {
-    // Where most are lacking, their names would make a long address: then all are asked for.
+    // If many are missing, their names would make too long an address: then all are requested.
     const few = names.length <= 80 ? names.join(",") : null;
-    return (await this.#ask(`tables/${table}/fragments`, { as, at, names: few })).fragments;
+    return (await this.#fetch(`tables/${table}/fragments`, { as, at, names: few })).fragments;
   }
 
-  messages(as, asked) {
-    return this.#ask("messages", { as, limit: 100, ...asked });
+  messages(as, params) {
+    return this.#fetch("messages", { as, limit: 100, ...params });
   }
 
   message(as, number) {
-    return this.#ask(`messages/${number}`, { as });
+    return this.#fetch(`messages/${number}`, { as });
   }
 
-  diagnostics(as, asked) {
-    return this.#ask("diagnostics", { as, limit: 100, ...asked });
+  diagnostics(as, params) {
+    return this.#fetch("diagnostics", { as, limit: 100, ...params });
   }
 
   streams(as) {
-    return this.#ask("streams", { as });
+    return this.#fetch("streams", { as });
   }
 
   complete(text) {
-    return this.#ask("complete", { text });
+    return this.#fetch("complete", { text });
   }
 
   async checkFilter(filter) {
-    const said = await this.#ask("check-filter", { filter });
-    if (said.error) throw new Refused(said.error, { status: 400, ...said });
+    const body = await this.#fetch("check-filter", { filter });
+    if (body.error) throw new Refused(body.error, { status: 400, ...body });
   }
 
-  /** What a relay holds that records the session. */
+  /** Return the held messages of the relay that records the session. */
   held() {
-    return this.#ask("held");
+    return this.#fetch("held");
   }
 
-  /** Have something done to what is held. */
+  /** Act on held messages. */
   act(deed) {
-    return this.#ask("held", {}, { method: "POST", headers: HANDS, body: JSON.stringify(deed) });
+    return this.#fetch("held", {}, { method: "POST", headers: ACTION_HEADERS, body: JSON.stringify(deed) });
   }
 
-  /** The address of what comes from now on, or after an event. */
+  /** Return the URL of the event stream, from now on or after an event. */
   liveAddress(table, as, after) {
     return this.#address("live", { table, as, after });
   }
 
-  #address(path, asked = {}) {
+  #address(path, params = {}) {
     const query = new URLSearchParams();
-    const all = { session: this.session === 1 ? null : this.session, ...asked, key: this.#key };
+    const all = { session: this.session === 1 ? null : this.session, ...params, key: this.#key };
     for (const [name, value] of Object.entries(all)) {
       if (value !== null && value !== undefined && (value !== "" || name === "as" || name === "text"))
         query.set(name, value);
@@ -96,26 +96,26 @@ export class ServerSource {
     return `api/${path}${text ? `?${text}` : ""}`;
   }
 
-  async #ask(path, asked, how = {}) {
-    let answer, said;
+  async #fetch(path, params, options = {}) {
+    let response, body;
     try {
-      answer = await fetch(this.#address(path, asked), {
+      response = await fetch(this.#address(path, params), {
         credentials: "same-origin",
         cache: "no-store",
-        ...how,
+        ...options,
       });
-      said = await answer.json();
+      body = await response.json();
     } catch {
-      if (answer !== undefined && !answer.ok)
-        throw new Refused(`the server answers ${answer.status}`, answer);
-      throw new Refused(GONE);
+      if (response !== undefined && !response.ok)
+        throw new Refused(`the server answers ${response.status}`, response);
+      throw new Refused(UNREACHABLE);
     }
-    // A filter that is none is no failure of the connection: it may be said in a good answer.
-    if (!answer.ok || typeof said.error === "string")
-      throw new Refused(said.error ?? `the server answers ${answer.status}`, {
-        status: answer.status,
-        ...said,
+    // An invalid filter is no failed request: its error comes in a successful response.
+    if (!response.ok || typeof body.error === "string")
+      throw new Refused(body.error ?? `the server answers ${response.status}`, {
+        status: response.status,
+        ...body,
       });
-    return said;
+    return body;
   }
 }

@@ -1,45 +1,45 @@
-// The table itself: the drawing, as large as there is room for, and the latest sentence below it.
+// The picture of the table in the available space, and the latest sentence below it.
 
 import { Drawing, shapeFor } from "./drawing.js";
 import { byId, element, write } from "./elements.js";
-import { Latest } from "./latest.js";
-import { differs } from "./where.js";
+import { Refresher } from "./refresher.js";
+import { differs } from "./view_state.js";
 
-/** Shows the picture of where one is. Of moments that pass too quickly some are left out, never the last. */
+/** Shows the picture at the current position. When positions change quickly, some are skipped, but never the last. */
 export class Stage {
-  #where;
-  #watched;
+  #view;
+  #model;
   #pictures;
   #announcer;
   #frame = byId("stage");
   #drawing;
   #shape = "wide";
-  /** The picture that is shown; none before the first. */
+  /** The picture shown; null before the first. */
   #picture = null;
-  #latest;
+  #refresher;
 
   /**
-   * @param {import("./where.js").Where} where
-   * @param {import("./watched.js").Watched} watched
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./session_model.js").SessionModel} model
    * @param {import("./pictures.js").Pictures} pictures
    * @param {import("./fragments.js").Fragments} fragments
    * @param {import("./announcer.js").Announcer} announcer
    */
-  constructor(where, watched, pictures, fragments, announcer) {
-    this.#where = where;
-    this.#watched = watched;
+  constructor(view, model, pictures, fragments, announcer) {
+    this.#view = view;
+    this.#model = model;
     this.#pictures = pictures;
     this.#announcer = announcer;
     this.#drawing = new Drawing(byId("board"), fragments);
-    this.#latest = new Latest({
+    this.#refresher = new Refresher({
       keyOf: () => this.#key(),
       ask: (key) => this.#ask(key),
-      failed: (error) => where.go({ notice: error.message }),
+      failed: (error) => view.update({ notice: error.message }),
     });
     new ResizeObserver(() => this.#fit()).observe(this.#frame);
     matchMedia("(orientation: portrait)").addEventListener("change", () => this.#fit());
     this.#fit();
-    where.listen((now, before) => {
+    view.listen((now, before) => {
       if (differs(now, before, "session", "table", "as", "at", "data")) this.#show();
       else if (this.#key() === null) this.#empty();
       if (differs(now, before, "several")) this.#fit();
@@ -47,21 +47,21 @@ export class Stage {
   }
 
   #show() {
-    if (this.#where.now.table === null) this.#empty();
-    else if (this.#key() !== null) this.#latest.look();
+    if (this.#view.now.table === null) this.#empty();
+    else if (this.#key() !== null) this.#refresher.refresh();
   }
 
   #key() {
-    const { session, table, as } = this.#where.now;
-    if (table === null || this.#watched.timeline === null) return null;
-    return JSON.stringify([session, table, as, this.#watched.seq]);
+    const { session, table, as } = this.#view.now;
+    if (table === null || this.#model.timeline === null) return null;
+    return JSON.stringify([session, table, as, this.#model.seq]);
   }
 
   async #ask(key) {
     const [session, table, as, at] = JSON.parse(key);
     const picture = await this.#pictures.at({ table, as, at });
-    // Of another table, or over another shoulder, nothing is shown that comes late.
-    if (!differs(this.#where.now, { session, table, as }, "session", "table", "as")) this.#draw(picture);
+    // A late picture of another table or viewer is dropped.
+    if (!differs(this.#view.now, { session, table, as }, "session", "table", "as")) this.#draw(picture);
   }
 
   #draw(picture) {
@@ -74,17 +74,17 @@ export class Stage {
     this.#announcer.say(picture.latest);
   }
 
-  /** No table: why, or that it is only to come. */
+  /** Show why there is no table. */
   #empty() {
-    const { trouble, notice } = this.#where.now;
+    const { trouble, notice } = this.#view.now;
     this.#frame.classList.add("is-empty");
-    write(byId("nothing"), trouble || (this.#watched.session === null ? notice : "") || "no game yet");
-    write(byId("latest"), this.#watched.session === null ? "…" : "nothing has happened yet");
+    write(byId("nothing"), trouble || (this.#model.session === null ? notice : "") || "no game yet");
+    write(byId("latest"), this.#model.session === null ? "…" : "nothing has happened yet");
   }
 
-  /** Take the sheet that fills the place. */
+  /** Choose the shape that fills the space. */
   #fit() {
-    // Where it stands above the panes, it is as high as its sheet: then the window decides.
+    // Above the panes the picture is as high as its shape, so the window decides.
     const isColumn = matchMedia("(orientation: portrait)").matches;
     const { clientWidth, clientHeight } = this.#frame;
     const shape = isColumn && innerWidth < 900 ? "tall" : shapeFor(clientWidth, clientHeight * 1.15);

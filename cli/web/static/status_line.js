@@ -1,26 +1,26 @@
-// The line that says how it goes, in the words of `watch`: live or paused, which filter, and what was just done.
+// The status, in the words of `watch`: live or paused, the filter, and the last action.
 
 import { byId, write } from "./elements.js";
-import { speedWords } from "./pace.js";
+import { formatSpeed } from "./playback_speed.js";
 
 /**
- * @param {import("./where.js").Where} where
- * @param {import("./watched.js").Watched} watched
+ * @param {import("./view_state.js").ViewState} view
+ * @param {import("./session_model.js").SessionModel} model
  * @param {import("./announcer.js").Announcer} announcer
  */
-export function startStatusLine(where, watched, announcer) {
-  where.listen((now, before) => {
+export function initStatusLine(view, model, announcer) {
+  view.listen((now, before) => {
     const follows = now.at === null && now.live;
-    const isAtEnd = watched.timeline !== null && watched.seq >= watched.timeline.last;
+    const isAtEnd = model.timeline !== null && model.seq >= model.timeline.last;
     const how = follows
       ? "live"
       : now.playing
-        ? `playing ${speedWords(now.speed)}`
+        ? `playing ${formatSpeed(now.speed)}`
         : isAtEnd
           ? "end"
           : "paused";
     write(byId("how"), how);
-    write(byId("speed"), speedWords(now.speed));
+    write(byId("speed"), formatSpeed(now.speed));
     write(byId("notice"), [now.trouble, now.notice].filter(Boolean).join(" · "));
     byId("notice").classList.toggle("is-trouble", now.trouble !== "");
     if (now.trouble !== before.trouble) announcer.say(now.trouble || "connected again");

@@ -1,49 +1,49 @@
-// What is known of the whole course of a table: its length, its games, what is wrong, the points.
+// The timeline of a table: its length, games, diagnostics and scores.
 
-/** So many samples of times are kept while it grows; then every other one is let go. */
+/** Maximum number of time samples while it grows; then every other one is dropped. */
 const MOST_SAMPLES = 2000;
 
-/** The course of one table, as one player could know it. */
+/** The timeline of a table in one player's view. */
 export class TimelineData {
-  /** @param {object} given as the server tells it */
-  constructor(given) {
-    this.first = given.first;
-    this.last = given.last;
-    this.times = given.times;
-    this.games = given.games;
-    this.flaws = given.flaws;
-    this.scores = given.scores;
+  /** @param {object} data the server's response */
+  constructor(data) {
+    this.first = data.first;
+    this.last = data.last;
+    this.times = data.times;
+    this.games = data.games;
+    this.diagnostics = data.flaws;
+    this.scores = data.scores;
   }
 
-  /** The number of its first event; that of none where there is none. */
+  /** The number of the first event; `last` if there is none. */
   get begin() {
     return Math.min(this.first + 1, this.last);
   }
 
-  /** When an event happened, about: seconds since the session began. */
+  /** Return the approximate time of an event, in seconds since the session began. */
   secondsAt(seq) {
     return interpolated(this.times, seq, 0, 1);
   }
 
-  /** The number of the last event by a time, about. */
+  /** Return the approximate number of the last event up to a time. */
   seqAt(seconds) {
     return Math.max(this.first, Math.min(Math.floor(interpolated(this.times, seconds, 1, 0)), this.last));
   }
 
-  /** The game of which an event is; null before the first. */
+  /** Return the game of an event; null before the first. */
   gameAt(seq) {
     return this.games.findLast((game) => game.seq <= seq) ?? null;
   }
 
-  /** Where the next game begins; or, backwards, this one or the one before. Null if there is none. */
-  gameBeside(seq, by) {
+  /** Return the beginning of the next game or, backwards, of this or the previous one; null if there is none. */
+  adjacentGame(seq, by) {
     const found =
       by > 0 ? this.games.find((game) => game.seq > seq) : this.games.findLast((game) => game.seq < seq);
     return found?.seq ?? null;
   }
 
-  /** Take what has just happened. */
-  take(events) {
+  /** Add new events. */
+  append(events) {
     for (const event of events) {
       if (event.seq <= this.last) continue;
       this.last = event.seq;

@@ -20,7 +20,7 @@ from svg_properties import SHAPES, check, texts
 from terminal_scenes import event
 
 from kiebitz.cli.render.svg import draw
-from kiebitz.cli.render.svg.dice_and_plates import thrown
+from kiebitz.cli.render.svg.dice_and_plates import dice_and_cup
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.cli.render.svg.tiles import place
 from kiebitz.dissectors.game.view import Dice, Scene
@@ -168,10 +168,10 @@ def test_every_piece_has_a_fragment_of_its_own(game: str, states: list[dict[str,
 def test_dice_of_each_roll_are_distinct() -> None:
     rolls = [(high, low) for high in range(1, 7) for low in range(1, high + 1)]
     dice = [Dice(faces, "open") for faces in rolls] + [Dice(faces, "secret") for faces in rolls]
-    assert len({thrown(each, 1.0).name for each in dice}) == 42
+    assert len({dice_and_cup(each, 1.0).name for each in dice}) == 42
     for each in dice:
-        assert thrown(each, 1.0).markup.count("<circle") == sum(map(int, each.faces))
-    assert ">?</text>" in thrown(Dice(roll="hidden"), 1.0).markup
+        assert dice_and_cup(each, 1.0).markup.count("<circle") == sum(map(int, each.faces))
+    assert ">?</text>" in dice_and_cup(Dice(roll="hidden"), 1.0).markup
 
 
 def test_a_rack_has_its_gaps() -> None:

@@ -274,7 +274,7 @@ def test_lobby() -> None:
     assert "Rot, ready\n" in seen
     assert "player 11" in seen
     assert "no colour yet, not ready yet\n" in seen
-    assert picture({}) == "nobody is here yet\n"
+    assert picture({}) == "no players yet\n"
     assert "and 3 more players" in picture(
         {"players": {f"player {number}": {"id": number} for number in range(9)}}
     )

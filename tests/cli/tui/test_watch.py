@@ -11,8 +11,8 @@ from strength import GAMES, a_few
 from watch_driver import Sight, watch
 
 from kiebitz.cli.tui.keys import KEYS
-from kiebitz.cli.tui.log_tail import Said
-from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 
 SEVERAL = "catan-five-servers.pcapng.gz"
 
@@ -71,20 +71,20 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
         [
             Step("n", ["there are no errors"]),
             Step("N", ["there are no errors"]),
-            Step("t", ["there is one table only"]),
-            Step("y", ["#1 is in the clipboard"]),
-            Step("tab down down down y", ["#3 is in the clipboard"]),
+            Step("t", ["there is only one table"]),
+            Step("y", ["copied #1"]),
+            Step("tab down down down y", ["copied #3"]),
             Step("tab tab tab tab", [" events "]),
-            Step("question_mark", ["play or pause", "what one player could know", "all keys"]),
+            Step("question_mark", ["play or pause", "choose whose view is shown", "all keys"]),
             Step("escape", ["#1 of 26"], ["all keys"]),
             Step("question_mark q", ["#1 of 26"], ["all keys"]),
             Step("question_mark question_mark", ["#1 of 26"], ["all keys"]),
-            Step("a", ["everybody", "alice", "bob", "carl", "dora"]),
-            Step("escape", ["#1 of 26"], ["everybody", "as alice"]),
-            Step("a down enter", ["#1 (1 of ", "as alice"], ["everybody"]),
+            Step("a", ["everything", "alice", "bob", "carl", "dora"]),
+            Step("escape", ["#1 of 26"], ["everything", "as alice"]),
+            Step("a down enter", ["#1 (1 of ", "as alice"], ["everything"]),
             Step("a down enter", ["as bob"]),
             Step("a up up enter", ["of 26"], [" as bob", " as alice"]),
-            Step("a q", ["of 26"], ["everybody"]),
+            Step("a q", ["of 26"], ["everything"]),
         ],
     ),
     "errors": (
@@ -170,7 +170,7 @@ def test_each_pane_of_each_protocol(protocol: str) -> None:
         assert rows["events"], protocol
         assert rows["messages"]
         assert rows["streams"]
-        assert all(protocol in row for row in rows["streams"] if "no game known" not in row)
+        assert all(protocol in row for row in rows["streams"] if "unknown protocol" not in row)
         for pane in sight.app.panes:
             assert sight.app.pane == pane
             shown = [row for row in rows.get(pane, ()) if row[:60].rstrip() in sight.text]
@@ -212,7 +212,7 @@ def test_it_plays_to_the_end() -> None:
         await sight.pilot.press("space")
         await sight.until(lambda: sight.place == 26 and "paused" in sight.status, "the end")
 
-    watch(TINY, script, pace=Pace(1024.0))
+    watch(TINY, script, pace=PlaybackSpeed(1024.0))
 
 
 def test_it_plays_at_a_pace_and_begins_again_after_the_end() -> None:
@@ -226,7 +226,7 @@ def test_it_plays_at_a_pace_and_begins_again_after_the_end() -> None:
         await sight.pilot.press("left")
         assert "paused" in sight.status
 
-    watch(TINY, script, pace=Pace(every_s=1.0))
+    watch(TINY, script, pace=PlaybackSpeed(every_s=1.0))
 
 
 @pytest.mark.parametrize(
@@ -259,10 +259,10 @@ def test_a_silence_is_shortened_and_reported() -> None:
         await sight.at(51)
         await sight.pilot.press("space")
         await sight.pilot.pause()
-        assert "18 s of silence, shortened" in sight.status
+        assert "18 s pause, shortened" in sight.status
         await sight.until(lambda: sight.place == 52, "the next event")
 
-    watch(GAMES["schafkopf"], script, pace=Pace(max_gap_s=1.0))
+    watch(GAMES["schafkopf"], script, pace=PlaybackSpeed(max_gap_s=1.0))
 
 
 # The filter line.
@@ -278,13 +278,13 @@ FILTERS = [
     Typed("", ["a filter, as in"]),
     Typed("act<tab>", ["act\n", "actor  actualname"]),
     Typed("acto<tab>", ["actor"]),
-    Typed("zzz<tab>", ["no name begins like this"]),
+    Typed("zzz<tab>", ["no matching name"]),
     Typed('actor = "alice"', [" " * 6 + "^", "is no operator"]),
     Typed('event == "x" && nothing', [" " * 9 + "^^^", '"event" is a number']),
     Typed('actor == "alice"', ['/actor == "alice"', "#1 (1 of 7)", "alice is registered"]),
     Typed('actor == "alice"<enter>', ["#1 (1 of 7)", "? help"], ["bob is registered"]),
     Typed('actor == "alice"<escape>', ["#1 of 26"], ["/actor"]),
-    Typed('actor == "nobody"<enter>', ["no events", "nothing of it meets the filter"]),
+    Typed('actor == "nobody"<enter>', ["no events", "none that match the filter"]),
     Typed("actor == <enter>", ["^", "ends too early"], ["/actor"]),
     Typed("<enter>", ["#1 of 26"], ["a filter, as in"]),
     Typed("q", ["q\n", "#1 of 26"]),
@@ -428,9 +428,9 @@ def test_the_recorder_s_output_is_in_a_pane() -> None:
             assert "as alice" in sight.status
             assert "recorder" not in sight.text
             os.write(file.fileno(), b"the disk is full\n")
-            await sight.until(lambda: "the recorder has said something" in sight.status, "the notice")
+            await sight.until(lambda: "new output of the recorder" in sight.status, "the notice")
             assert "the disk is full" not in sight.text
             await sight.press("a", "home", "enter", "shift+tab")
             assert "the disk is full" in sight.text
 
-        watch(TINY, script, said=Said(file.fileno()))
+        watch(TINY, script, said=LogTail(file.fileno()))

@@ -61,7 +61,7 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
         assert "held:" not in sight.text
         relay.hold(held_message(1, b"SCORE;alice:1", "s2c"))
         await shows(sight, "held: SCORE from the server to alice, 0.")
-        assert "h acts on it" in sight.text
+        assert "press h to act" in sight.text
         relay.hold(held_message(2))
         await shows(sight, "; 1 more  h acts on them")
         # It continues without any input.
@@ -87,10 +87,10 @@ def test_a_message_that_waits_for_too_long_is_reported(database: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "done", "said", "left"),
     [
-        ("enter", ("let go", 1), "ANNOUNCE was let go", "held 1/2"),
-        ("down enter", ("let go", 2), "ANNOUNCE was let go", "held 2/2"),
+        ("enter", ("let go", 1), "ANNOUNCE was forwarded", "held 1/2"),
+        ("down enter", ("let go", 2), "ANNOUNCE was forwarded", "held 2/2"),
         ("down down d", ("drop", 3), "ANNOUNCE was dropped", "held 2/2"),
-        ("g", ("let all go", 1, 2, 3), "all that waited was let go", "nothing waits"),
+        ("g", ("let all go", 1, 2, 3), "all held messages were forwarded", "no held messages"),
     ],
 )
 def test_effects_of_a_key_on_held_messages(
@@ -98,7 +98,7 @@ def test_effects_of_a_key_on_held_messages(
 ) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay)
-        assert "Enter let go  e edit  d drop  r answer  g let all go" in sight.text
+        assert "Enter forward  e edit  d drop  r answer  g forward all" in sight.text
         await sight.press(*keys.split())
         await shows(sight, said)
         await shows(sight, left)
@@ -110,7 +110,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("e")
-        await shows(sight, "ANNOUNCE from alice to the server, with other values")
+        await shows(sight, "Edit ANNOUNCE from alice to the server")
         assert {"dice", "token", "1,1"} <= {part for line in sight.lines for part in line.strip("| ").split()}
         await sight.press("enter")
         await shows(sight, "nothing is another")
@@ -122,7 +122,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
         await sight.press("backspace", "backspace", "backspace", *"2", "comma", *"1")
         await sight.until(lambda: "does not fit" not in sight.text, "the sentence goes")
         await sight.press("tab", "end", *"x", "enter")
-        await shows(sight, "it was let go with other values")
+        await shows(sight, "the edited message was forwarded")
 
     assert by_hand(database, script).engine.done == [("change", 1, b"ANNOUNCE;2,1;tokenx")]
 
@@ -136,7 +136,7 @@ def test_the_relay_s_refusal_is_shown_at_the_input(database: str) -> None:
         await sight.press("backspace", "backspace", "backspace", "backspace", *"2", "comma", *"1", "enter")
         await shows(sight, "message 1 is no longer held")
         await sight.press("escape")
-        await shows(sight, "nothing waits")
+        await shows(sight, "no held messages")
 
     assert by_hand(database, script).engine.done == [("let go", 1)]
 
@@ -146,7 +146,7 @@ def test_the_sender_is_answered(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("r")
-        await shows(sight, "An answer to alice, as if from the server; ANNOUNCE still waits")
+        await shows(sight, "Answer alice as the server; ANNOUNCE remains held")
         await sight.write("REJETED")
         await sight.press("enter")
         await shows(sight, "did you mean REJECTED?")
@@ -167,9 +167,9 @@ def test_a_decision_never_applies_to_another_message(database: str) -> None:
         relay.do(lambda: relay.engine.act("drop", 2, ""))
         await shows(sight, "held 0/2")
         await sight.press("enter")
-        await shows(sight, "choose")
+        await shows(sight, "select a message")
         await sight.press("down", "enter")
-        await shows(sight, "ANNOUNCE was let go")
+        await shows(sight, "ANNOUNCE was forwarded")
 
     assert by_hand(database, script).engine.done == [("drop", 2), ("let go", 1)]
 
@@ -178,7 +178,7 @@ def test_a_player_s_view_shows_nothing_of_it(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         relay.hold(held_message(1))
         await sight.press("h")
-        await shows(sight, "nothing is held here")
+        await shows(sight, "no relay holds messages here")
         assert "ANNOUNCE" not in sight.text
         await sight.press("a", "up", "enter")
         await shows(sight, "held: ANNOUNCE")
@@ -198,7 +198,7 @@ def test_with_the_relay_the_pane_goes(database: str) -> None:
         await sight.until(lambda: "held" not in sight.text, "it is gone")
         assert " events " in sight.text
         await sight.press("h")
-        await shows(sight, "nothing is held here")
+        await shows(sight, "no relay holds messages here")
         await sight.press("e", "d", "r", "g")
 
     by_hand(database, script)
@@ -208,7 +208,7 @@ def test_in_a_recorded_session_there_is_nothing_of_it() -> None:
     async def script(sight: Sight) -> None:
         assert "held" not in sight.text
         await sight.press("h")
-        await shows(sight, "nothing is held here: kiebitz relay --hold does it")
+        await shows(sight, "no relay holds messages here: start one with kiebitz relay --hold")
         await sight.press("e", "d", "r", "g")
 
     watch("maexchen-head-tiny.pcap", script)
@@ -226,9 +226,9 @@ def test_there_is_room_for_it_on_any_terminal(size: tuple[int, int], database: s
         await sight.press("e")
         await shows(sight, "dice")
         await sight.press("escape", "r")
-        await shows(sight, "An answer to alice")
+        await shows(sight, "Answer alice")
         await sight.press("escape", "enter")
-        await shows(sight, "nothing waits")
+        await shows(sight, "no held messages")
 
     by_hand(database, script, size)
 
@@ -240,7 +240,7 @@ def test_names_and_values_of_peers_are_only_text(database: str) -> None:
         relay.hold(held_message(1, f"REGISTER;{hostile}".encode(), who=hostile))
         await shows(sight, "\\x1b[31mred")
         await sight.press("h", "e")
-        await shows(sight, "with other values")
+        await shows(sight, "Edit ")
         for keys in ((), ("escape", "r")):
             await sight.press(*keys)
             assert "\x1b" not in sight.text

@@ -34,7 +34,7 @@ def relayed(lesson: Class, database: Path, *options: str, rows: int = 24) -> Ite
     command = ("relay", "-m", lesson.mode, "-w", str(database), "--watch", *options)
     with Filled(*command, columns=100, rows=rows) as relay:
         try:
-            relay.until("nobody plays, as far as is known")
+            relay.until("no game yet")
             lesson.register("alice")
             relay.until(ALICE)
             yield relay
@@ -86,7 +86,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
         for keys, seen in (
             (b"?", "play or pause"),
             (b"q", "#3 of 26"),
-            (b"a", "everybody"),
+            (b"a", "everything"),
             (b"\x1b[B\r", "as alice"),
             (b"/", "a filter"),
             (b"x =\t", "x ="),
@@ -164,7 +164,7 @@ def test_without_a_terminal_it_reports_it(command: Sequence[str], tmp_path: Path
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "this takes a terminal" in done.stderr
+    assert "this needs a terminal" in done.stderr
     assert len(done.stderr.splitlines()) <= 4
 
 
@@ -176,7 +176,7 @@ def test_with_redirected_stderr_it_is_reported(tmp_path: Path) -> None:
             [*KIEBITZ, "watch", TINY], stdin=watch.terminal, stdout=watch.terminal, stderr=errors, timeout=60
         )
         assert done.returncode == 2
-        assert "this takes a terminal" in (tmp_path / "errors").read_text()
+        assert "this needs a terminal" in (tmp_path / "errors").read_text()
         watch.type(b"q")
         watch.ended()
 
@@ -289,7 +289,7 @@ def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
         relay.until(f"listening on udp 127.0.0.1:{lesson.port}")
         # A stopped process would keep the terminal.
         relay.type(b"\x1a")
-        relay.until("Ctrl-Z is not for here")
+        relay.until("Ctrl-Z is disabled")
         relay.type(b"q")
         assert relay.ended() == 0
         assert relay.is_as_it_was()
@@ -329,7 +329,7 @@ def test_a_picture_that_is_killed_is_reported_and_the_relay_continues(lesson: Cl
 def test_a_relay_that_is_killed_leaves_no_picture_on_the_terminal(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         relay.signal(signal.SIGKILL)
-        relay.read_until(lambda written: b"the program that records is gone" in written)
+        relay.read_until(lambda written: b"the recording process is gone" in written)
         relay.read_until(lambda _: relay.is_as_it_was())
 
 
@@ -349,7 +349,7 @@ def test_a_sniff_with_watch(lesson: Class, tmp_path: Path) -> None:
     bpf = f"udp port {lesson.server_port}"
     command = ("sniff", "-i", "lo", "-f", bpf, "-w", str(tmp_path / "game.db"), "--watch")
     with Filled(*command) as sniff:
-        sniff.until("nobody plays, as far as is known")
+        sniff.until("no game yet")
         lesson.register("alice", lesson.server_port)
         sniff.until(ALICE)
         sniff.type(b"\x1b[Z")

@@ -151,7 +151,7 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     sight.press("Escape")
     sight.tell("document.activeElement.blur()")
     sight.press("t")
-    sight.until(lambda: "one table only" in sight.text("#notice"), "there are no others")
+    sight.until(lambda: "only one table" in sight.text("#notice"), "there are no others")
     sight.press("/")
     assert sight.tell("document.activeElement.id") == "filter"
     # What one types in the line is text.
@@ -237,7 +237,7 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
     sight.be(session=SESSION["schafkopf"], at=seq)
     sight.until_at(seq)
     sight.press("Space")
-    sight.until(lambda: "s of silence, shortened" in sight.text("#notice"), "it says that it shortens")
+    sight.until(lambda: "s pause, shortened" in sight.text("#notice"), "it says that it shortens")
     assert sight.text("#how").startswith("playing")
     sight.press("Space")
     sight.until(lambda: sight.text("#how") == "paused", "it stands still")
@@ -248,21 +248,23 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
 
 def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Look) -> None:
     session = SESSION["schafkopf"]
-    sight = look(five.at(session=session, pane="flaws"))
+    sight = look(five.at(session=session, pane="diagnostics"))
     sight.until(lambda: sight.is_seen("[role=option] .is-error"), "errors are listed")
     flaws = asked(
         five, "diagnostics", session=session, table=table_of(five, session)["table"], severity="error"
     )
     flaw = flaws["diagnostics"][0]
     # A flaw leads to its place, and to its message.
-    sight.one(f"#flaw-{flaw['id']}").click()
+    sight.one(f"#diagnostic-{flaw['id']}").click()
     sight.until_at(flaw["seq"])
     sight.until(lambda: place(sight).get("message") == str(flaw["message"]), "its message is opened")
     sight.press("3")
     sight.until(lambda: f"#{flaw['message']} " in sight.text(".message-name"), "it is shown in full")
-    assert flaw["text"] in sight.text("#pane-message .flaw")
-    assert "expected" in sight.text("#pane-message .flaw") or "clause" in sight.text("#pane-message .flaw")
-    assert sight.is_seen(".dump .is-flawed")
+    assert flaw["text"] in sight.text("#pane-message .diagnostic")
+    assert "expected" in sight.text("#pane-message .diagnostic") or "clause" in sight.text(
+        "#pane-message .diagnostic"
+    )
+    assert sight.is_seen(".dump .is-invalid")
     full = asked(five, f"messages/{flaw['message']}", session=session)
     hexed = "".join(sight.tell("[...document.querySelectorAll('.dump-hex')].map((one) => one.textContent)"))
     assert bytes.fromhex(hexed.replace(" ", "")).hex() == hexed.replace(" ", "")
@@ -327,7 +329,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     sight.until_at(1)
     names = asked(five, "tables", session=session)["players"]
     assert sight.tell("[...document.getElementById('as').options].map((one) => one.textContent)") == [
-        "everybody",
+        "everything",
         *names,
     ]
     sight.one("#as").select_option(label="bob")
@@ -343,7 +345,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     # The browser's back button returns to the view of all players.
     sight.page.go_back()
     sight.until(lambda: "as" not in place(sight), "everybody's is shown again")
-    sight.until(lambda: sight.one("#as").input_value() == "everybody", "so says the chooser")
+    sight.until(lambda: sight.one("#as").input_value() == "everything", "so says the chooser")
 
 
 @pytest.mark.full
@@ -413,7 +415,7 @@ def test_a_reference_is_copied(five: Five, look: Look) -> None:
     sight = look(five.at(session=session, at=9), permissions=["clipboard-read", "clipboard-write"])
     sight.until_at(9)
     sight.press("y")
-    sight.until(lambda: "in the clipboard" in sight.text("#notice"), "it says so")
+    sight.until(lambda: "copied #" in sight.text("#notice"), "it says so")
     reference, _, link = sight.tell("navigator.clipboard.readText()").partition(" ")
     assert reference == f"#{events[8]['id']}"
     sight.go(link)

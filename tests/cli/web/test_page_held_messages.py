@@ -121,8 +121,8 @@ def test_a_message_is_edited_field_by_field(page: Served, relay: Relay, look: Lo
     assert dialog.get_by_label("token").input_value() == "token"
     dialog.get_by_label("dice").fill("9,9")
     sight.press("Enter")
-    sight.until(lambda: "dice=9,9 does not fit" in sight.text("#held-slip-0"), "the grammar says so there")
-    assert sight.text("#held-slip-1") == ""
+    sight.until(lambda: "dice=9,9 does not fit" in sight.text("#held-error-0"), "the grammar says so there")
+    assert sight.text("#held-error-1") == ""
     assert dialog.get_by_label("dice").get_attribute("aria-invalid") == "true"
     assert not relay.engine.done
     # Letters that are keys elsewhere.
@@ -170,7 +170,7 @@ def test_one_player_s_view_shows_nothing_of_it(page: Served, relay: Relay, look:
     sight.until(lambda: not sight.is_seen("#held-strip") and not sight.is_seen("#tab-held"), "it is hidden")
     assert sight.text("#pane-held [role=option]") == ""
     sight.press("h")
-    sight.until(lambda: "nothing is held here" in sight.text("#notice"), "it is said")
+    sight.until(lambda: "no relay holds messages here" in sight.text("#notice"), "it is said")
 
 
 @pytest.mark.full
@@ -179,7 +179,7 @@ def test_a_page_that_only_shows(database: str, relay: Relay, look: Look) -> None
         sight = opened(look, server, relay)
         assert sight.one("#pane-held").get_by_role("button", name="Drop").is_disabled()
         sight.press("d", "g", "Enter", "e")
-        sight.until(lambda: sight.text("#notice") == "this page only shows what is held", "it is said")
+        sight.until(lambda: sight.text("#notice") == "this page is read-only", "it is said")
         assert not relay.engine.done
         sight.leave()
 

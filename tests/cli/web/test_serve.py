@@ -20,7 +20,7 @@ from strength import a_few
 import kiebitz as library
 from kiebitz.cli.web import records
 from kiebitz.cli.web.openapi import openapi
-from kiebitz.cli.web.routes import ADDRESSES
+from kiebitz.cli.web.routes import ENDPOINTS
 from kiebitz.storage.session.message_detail import MessageDetail
 
 RECORDED = {
@@ -40,7 +40,7 @@ MOST = 1000
 KINDS: dict[str, type] = {
     "api/sessions": records.Sessions,
     "api/held": records.Held,
-    **{address.path[1:]: address.answer for address in ADDRESSES if isinstance(address.answer, type)},
+    **{address.path[1:]: address.answer for address in ENDPOINTS if isinstance(address.answer, type)},
 }
 """Path -> the type of its answer."""
 
@@ -449,27 +449,27 @@ REFUSED: list[tuple[int, str, str]] = [
     (404, "api/streams?as=nobody", "there is no player nobody"),
     (404, "api/live?as=nobody", "there is no player nobody"),
     (404, "api/messages/1?as=bob", "there is no message 1 of bob's"),
-    (400, "api/tables/1/state?at=x", "at is a number"),
-    (400, "api/tables/1/state?at=-1", "at is a number"),
-    (400, "api/tables/1/state?at=1e3", "at is a number"),
-    (400, "api/tables/1/state?at=9999999999999999", "at is a number"),
-    (400, "api/tables/1/state?at=%D9%A1", "at is a number"),
+    (400, "api/tables/1/state?at=x", "at must be a number"),
+    (400, "api/tables/1/state?at=-1", "at must be a number"),
+    (400, "api/tables/1/state?at=1e3", "at must be a number"),
+    (400, "api/tables/1/state?at=9999999999999999", "at must be a number"),
+    (400, "api/tables/1/state?at=%D9%A1", "at must be a number"),
     (400, "api/tables/1/state?at=" + "1" * 5000, "5000 characters"),
-    (400, "api/tables/1/state?at=", "at is a number"),
+    (400, "api/tables/1/state?at=", "at must be a number"),
     (400, "api/tables/1/state?wann=1", "there is no parameter wann"),
     (400, "api/sessions?session=1", "there is no parameter session"),
     (400, "api/tables/1/events?after=1&before=3", "only one of"),
     (400, "api/messages?table=1&at=3&after=3", "only one of"),
-    (400, "api/tables/1/events?limit=0", "limit is at least 1"),
+    (400, "api/tables/1/events?limit=0", "limit must be at least 1"),
     (400, "api/messages?at=3", "at goes with table"),
     (400, "api/messages?around=3", "there is no parameter around"),
     (400, "api/messages?filter=" + "a" * 2001, "2001 characters"),
     (400, "api/messages?as=" + "a" * 2001, "2001 characters"),
-    (400, "api/diagnostics?severity=grave", "severity is one of error, warning, note"),
-    (400, "api/tables/1/picture.svg?shape=round", "shape is one of wide, tall"),
+    (400, "api/diagnostics?severity=grave", "severity must be one of error, warning, note"),
+    (400, "api/tables/1/picture.svg?shape=round", "shape must be one of wide, tall"),
     (400, "api/complete", "text is missing"),
     (400, "api/tables/1/state?=1", "there is no parameter"),
-    (400, "api/live?after=x", "after is a number"),
+    (400, "api/live?after=x", "after must be a number"),
 ]
 
 
@@ -625,7 +625,7 @@ def test_a_port_that_is_in_use_is_reported(paths: dict[str, Path]) -> None:
     with socket.create_server(("127.0.0.1", free_port("tcp"))) as taken:
         done = kiebitz("serve", str(paths["maexchen"]), "--port", str(taken.getsockname()[1]))
     assert done.status == 1
-    assert "another program has this port; take another with --port" in done.err
+    assert "this port is in use; choose another with --port" in done.err
 
 
 # The document.

@@ -174,7 +174,7 @@ def test_without_a_key_nothing_is_answered(path: str, far: Serving) -> None:
     for key in wrong if path in ("api/sessions", "theme.css") else wrong[:3]:
         answer = begun(far, path, key=key)
         assert answer.status == 403, key
-        assert b"needs its key" in answer.body
+        assert b"a key is required" in answer.body
         assert "set-cookie" not in answer.headers
         safe(answer, is_near=False)
     assert far.get(path, headers={"Cookie": "kiebitz-key=x"}, method="HEAD").status == 403
@@ -218,7 +218,7 @@ def test_a_player_s_link_shows_no_other_view(path: str, far: Serving) -> None:
     for other in ("bob", "carl", "ALICE", "alice ", "nobody", "alice\0"):
         answer = begun(far, placed(path), key=alice, as_=other, **asked)
         if takes(path, "as"):
-            assert (answer.status, answer.sentence) == (403, "this link shows only what alice could know")
+            assert (answer.status, answer.sentence) == (403, "this link shows only the view of alice")
         elif path != "api/openapi.json":
             assert answer.status == 400
     own = begun(far, placed(path), key=alice, **asked)

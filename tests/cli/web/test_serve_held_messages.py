@@ -73,7 +73,7 @@ def test_held_messages_are_reported(server: Serving, relay: Relay) -> None:
 def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
     with server.live() as stream:
         # A relay before it may have ended just now.
-        until(lambda: stream.of_kind("held") == {"count": 0}, "nothing waits yet", QUICK_S)
+        until(lambda: stream.of_kind("held") == {"count": 0}, "no held messages yet", QUICK_S)
         relay.hold(held_message(1))
         assert stream.of_kind("held") == {"count": 1}
         assert post(server, {"do": "let-go", "number": 1}).status == 200
@@ -114,12 +114,12 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"do": "change", "number": 1, "values": {"dice": "9,9"}}, 409, "dice=9,9 does not fit"),
     ({"do": "answer", "number": 1, "text": "REJETED"}, 409, "did you mean REJECTED?"),
     ({"do": "answer", "number": 1, "text": ""}, 409, "has no message"),
-    ({"do": "sudo"}, 400, "this says nothing that can be done"),
-    ({"do": "drop", "number": 1, "as": "root"}, 400, "this says nothing that can be done"),
-    ({"do": "change", "number": 1, "values": {"dice": 7}}, 400, "this says nothing that can be done"),
-    (b"", 400, "this says nothing that can be done"),
-    (b"\0\xff", 400, "this says nothing that can be done"),
-    (b"[" * 60_000, 400, "this says nothing that can be done"),
+    ({"do": "sudo"}, 400, "the body is not a valid action"),
+    ({"do": "drop", "number": 1, "as": "root"}, 400, "the body is not a valid action"),
+    ({"do": "change", "number": 1, "values": {"dice": 7}}, 400, "the body is not a valid action"),
+    (b"", 400, "the body is not a valid action"),
+    (b"\0\xff", 400, "the body is not a valid action"),
+    (b"[" * 60_000, 400, "the body is not a valid action"),
     (b" " * 70_000, 413, "a request has at most 65536 bytes"),
 ]
 
@@ -223,7 +223,7 @@ def test_a_player_s_link_neither_sees_nor_acts(database: str, relay: Relay) -> N
         alice = far.links()["alice"]
         assert numbers(far, key=alice) is None
         answer = post(far, {"do": "let-go", "number": 1}, key=alice)
-        assert (answer.status, answer.sentence) == (403, "only who sees everything can act on what is held")
+        assert (answer.status, answer.sentence) == (403, "a player's link cannot act on held messages")
         assert post(far, {"do": "let-go", "number": 1}).status == 403
         with far.live(key=alice) as stream:
             while (told := stream.next(0.5)) is not None:

@@ -64,7 +64,7 @@ def test_a_slow_filter_is_given_up_and_delays_no_other_request(server: Serving) 
         for future in slow:
             answer, seconds = future.result(60)
             assert answer.status in (400, 503), answer
-            assert "takes longer than 5 s" in answer.sentence or "took longer than" in answer.sentence
+            assert "cancelled after 5 s" in answer.sentence or "took longer than" in answer.sentence
             # A text is looked through for a second at the most.
             assert seconds < 7
 

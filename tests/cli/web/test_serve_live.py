@@ -24,8 +24,8 @@ from strength import a_few, times
 
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.web import event_stream as feed
-from kiebitz.cli.web.query_executor import Desk
-from kiebitz.cli.web.reader import Served
+from kiebitz.cli.web.query_executor import QueryExecutor
+from kiebitz.cli.web.reader import ServedSession
 from kiebitz.cli.web.records import Status
 from kiebitz.dissectors.model import Item
 from kiebitz.storage.read.timeline import Timeline
@@ -269,8 +269,8 @@ def test_it_is_known_what_is_live_before_a_page_can_come(
             super().__init__(timeline, path)
 
     async def first_status() -> Status:
-        desk = Desk(QUICK_S)
-        begun = feed.Feed(Served(1, recording.path, 1, "game"), desk)
+        desk = QueryExecutor(QUICK_S)
+        begun = feed.EventStream(ServedSession(1, recording.path, 1, "game"), desk)
         await begun.start()
         begun.stop()
         desk.close()

@@ -1,11 +1,11 @@
-// Bytes and what took them: pointing at one marks the other; with the arrow keys one goes from piece to piece.
+// Linked selection of bytes and pieces: pointing at one marks the other; the arrow keys select pieces.
 
 /**
- * @param {HTMLElement} dump has the bytes, in elements with `data-piece`
- * @param {HTMLElement} list has a row for each piece
+ * @param {HTMLElement} dump contains the bytes in elements with `data-piece`
+ * @param {HTMLElement} list contains a row for each piece
  * @param {{offset: number, length: number}[]} pieces
  */
-export function linked(dump, list, pieces) {
+export function linkSelection(dump, list, pieces) {
   let marked = -1;
   const mark = (number, isSeen) => {
     if (number === marked) return;
@@ -17,13 +17,13 @@ export function linked(dump, list, pieces) {
     row?.classList.add("is-marked");
     if (piece === undefined) return;
     for (const element of dump.querySelectorAll("[data-piece]")) {
-      // Its own bytes, and those of the pieces inside of it.
+      // Its own bytes, and those of nested pieces.
       const inner = pieces[Number(element.dataset.piece)];
       if (inner && inner.offset >= piece.offset && inner.offset + inner.length <= piece.offset + piece.length)
         element.classList.add("is-marked");
     }
-    if (isSeen) bringIntoSight(dump, dump.querySelector(".is-marked"));
-    else bringIntoSight(list, row);
+    if (isSeen) scrollIntoSight(dump, dump.querySelector(".is-marked"));
+    else scrollIntoSight(list, row);
   };
   const choose = (number) => {
     for (const row of list.querySelectorAll("[aria-selected=true]"))
@@ -32,7 +32,7 @@ export function linked(dump, list, pieces) {
     row?.setAttribute("aria-selected", "true");
     if (row) list.setAttribute("aria-activedescendant", row.id);
     mark(number, true);
-    bringIntoSight(list, row);
+    scrollIntoSight(list, row);
   };
   const pointed = (event) => event.target.closest?.("[data-piece]")?.dataset.piece;
   for (const [place, isList] of [
@@ -57,8 +57,8 @@ export function linked(dump, list, pieces) {
   });
 }
 
-/** See that an element is in sight inside of what scrolls it, and leave the page where it is. */
-function bringIntoSight(scrolled, element) {
+/** Scroll an element into view within its container, without scrolling the page. */
+function scrollIntoSight(scrolled, element) {
   if (!element || scrolled.scrollHeight <= scrolled.clientHeight) return;
   const top = element.getBoundingClientRect().top - scrolled.getBoundingClientRect().top;
   if (top < 0 || top > scrolled.clientHeight - 24) scrolled.scrollTop += top - scrolled.clientHeight / 3;

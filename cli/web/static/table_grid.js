@@ -1,19 +1,19 @@
-// Several tables side by side, each in a small drawing with its latest event below; one that is chosen is enlarged.
+// All tables side by side as small drawings with their latest events; selecting one enlarges it.
 
 import { Drawing } from "./drawing.js";
 import { byId, element, svgElement, write } from "./elements.js";
 import { TimelineData } from "./timeline_data.js";
-import { differs } from "./where.js";
+import { differs } from "./view_state.js";
 
-/** So often those are looked at whose events are not told by themselves. */
+/** Interval between two looks at tables whose events are not pushed. */
 const LOOK_EVERY_MS = 1000;
 
-/** Shows all tables at the moment one is at. */
-export class Several {
+/** Shows all tables at the current time. */
+export class TableGrid {
   #source;
-  #where;
-  #watched;
-  #moves;
+  #view;
+  #model;
+  #navigation;
   #pictures;
   #fragments;
   #grid = byId("several");
@@ -23,40 +23,40 @@ export class Several {
   #isAsking = false;
   #isStale = false;
 
-  constructor({ source, where, watched, moves, pictures }, fragments) {
+  constructor({ source, view, model, navigation, pictures }, fragments) {
     this.#source = source;
-    this.#where = where;
-    this.#watched = watched;
-    this.#moves = moves;
+    this.#view = view;
+    this.#model = model;
+    this.#navigation = navigation;
     this.#pictures = pictures;
     this.#fragments = fragments;
-    where.listen((now, before) => {
+    view.listen((now, before) => {
       if (differs(now, before, "several", "session", "as", "at", "data", "live")) this.#show();
     });
     document.addEventListener("visibilitychange", () => this.#show());
   }
 
   #show() {
-    const { several, live, at } = this.#where.now;
+    const { several, live, at } = this.#view.now;
     this.#grid.hidden = !several;
     byId("stage").hidden = several;
     clearTimeout(this.#timer);
     if (!several || document.hidden) return;
     this.#draw();
-    if (live && at === null) this.#timer = setTimeout(() => this.#look(), LOOK_EVERY_MS);
+    if (live && at === null) this.#timer = setTimeout(() => this.#refreshTables(), LOOK_EVERY_MS);
   }
 
-  async #look() {
+  async #refreshTables() {
     try {
       const { tables } = await this.#source.tables();
-      this.#watched.tables = tables;
+      this.#model.tables = tables;
     } catch {
-      // The line below says that the connection is lost; it is looked again.
+      // The status line shows the lost connection; the next look tries again.
     }
     this.#show();
   }
 
-  /** Draw all of them; asked meanwhile, once more. */
+  /** Draw all tables; once more if requested meanwhile. */
   async #draw() {
     this.#isStale = true;
     if (this.#isAsking) return;
@@ -64,12 +64,12 @@ export class Several {
     try {
       while (this.#isStale) {
         this.#isStale = false;
-        const { tables } = this.#watched;
+        const { tables } = this.#model;
         this.#arrange(tables);
         for (const table of tables) await this.#drawOne(table);
       }
     } catch (error) {
-      this.#where.go({ notice: error.message });
+      this.#view.update({ notice: error.message });
     } finally {
       this.#isAsking = false;
     }
@@ -85,7 +85,7 @@ export class Several {
       const name = element("span", { class: "small-name" }, `${title} ${server}`);
       const button = element(
         "button",
-        { type: "button", class: "small", onclick: () => this.#moves.lookAt(table) },
+        { type: "button", class: "small", onclick: () => this.#navigation.switchTable(table) },
         svg,
         name,
         sentence,
@@ -94,11 +94,11 @@ export class Several {
       return button;
     });
     this.#grid.replaceChildren(...buttons);
-    buttons[Math.max(numbers.indexOf(this.#where.now.table), 0)]?.focus();
+    buttons[Math.max(numbers.indexOf(this.#view.now.table), 0)]?.focus();
   }
 
   async #drawOne({ table, first, last }) {
-    const { as } = this.#where.now;
+    const { as } = this.#view.now;
     const at = Math.max(first, Math.min(await this.#seqOf(table, last), last));
     const small = this.#small.get(table);
     const shown = JSON.stringify([as, at]);
@@ -109,10 +109,10 @@ export class Several {
     write(small.sentence, picture.latest);
   }
 
-  /** The last event of a table by this moment. */
+  /** Return the last event of a table at the current time. */
   async #seqOf(table, last) {
-    const { at, as, session, table: chosen } = this.#where.now;
-    const { timeline, seq } = this.#watched;
+    const { at, as, session, table: chosen } = this.#view.now;
+    const { timeline, seq } = this.#model;
     if (at === null || timeline === null) return last;
     if (table === chosen) return seq;
     const key = JSON.stringify([session, table, as]);

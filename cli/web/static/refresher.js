@@ -1,7 +1,7 @@
-// Asking for what changes quickly: one question at a time, and when it is answered the one that is newest by then.
+// Loading of data that change quickly: one request at a time, always for the latest state.
 
-/** Keeps something up to date; what changed meanwhile is left out, never the last. */
-export class Latest {
+/** Keeps something up to date; intermediate states are skipped, but never the last. */
+export class Refresher {
   #keyOf;
   #ask;
   #failed;
@@ -11,10 +11,10 @@ export class Latest {
 
   /**
    * @param {object} how
-   * @param {() => string|null} how.keyOf what is wanted now; null for nothing
-   * @param {(key: string) => Promise<void>} how.ask asks for it, and shows it
+   * @param {() => string|null} how.keyOf returns a key of what to load now; null for nothing
+   * @param {(key: string) => Promise<void>} how.ask loads and shows it
    * @param {(error: Error) => void} how.failed
-   * @param {number} [how.pauseMs] so long nothing is asked after an answer
+   * @param {number} [how.pauseMs] pause after a response
    */
   constructor({ keyOf, ask, failed, pauseMs = 0 }) {
     this.#keyOf = keyOf;
@@ -23,8 +23,8 @@ export class Latest {
     this.#pauseMs = pauseMs;
   }
 
-  /** Something may have changed. */
-  async look() {
+  /** Load if the key has changed. */
+  async refresh() {
     if (this.#isAsking) return;
     this.#isAsking = true;
     try {
@@ -38,7 +38,7 @@ export class Latest {
         if (this.#pauseMs) await new Promise((resolve) => setTimeout(resolve, this.#pauseMs));
       }
     } catch (error) {
-      // It is asked again when something changes: at once it would fail again.
+      // It is tried again at the next change: an immediate retry would fail, too.
       this.#failed(error);
     }
     this.#isAsking = false;

@@ -1,11 +1,11 @@
-// Light or dark: as the reader's machine prefers, unless a button says otherwise; that is remembered where it may be.
+// Light or dark colours: the system's, unless the user chooses; the choice is stored if the browser permits.
 
 const KEPT_AS = "kiebitz-theme";
 const root = document.documentElement;
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 
-/** @param {HTMLElement} button turns light into dark, and back */
-export function startAppearance(button) {
+/** @param {HTMLElement} button toggles light and dark */
+export function initTheme(button) {
   const kept = recall();
   if (kept === "light" || kept === "dark") root.dataset.theme = kept;
   const name = () => {
@@ -16,7 +16,7 @@ export function startAppearance(button) {
   };
   button.addEventListener("click", () => {
     const wanted = name() ? "light" : "dark";
-    // Who wants what the machine prefers goes on following it.
+    // Choosing the system's own theme follows the system again.
     if ((wanted === "dark") === prefersDark.matches) delete root.dataset.theme;
     else root.dataset.theme = wanted;
     keep(root.dataset.theme);
@@ -39,6 +39,6 @@ function keep(theme) {
     if (theme === undefined) localStorage.removeItem(KEPT_AS);
     else localStorage.setItem(KEPT_AS, theme);
   } catch {
-    // It holds until the page is left.
+    // The choice lasts until the page is closed.
   }
 }

@@ -1,33 +1,33 @@
-// A stretch of a long list: what is around the place one looks at, and more of it as it is needed.
+// The loaded part of a long list, which grows as needed.
 
-/** So many are kept; of more, those are let go that are farthest from where one is going. */
+/** Maximum number of items kept; those farthest from the last loaded end are dropped. */
 const MOST_ITEMS = 600;
 
 /**
- * Items in ascending order of their keys, without a hole between two of them.
+ * Items in ascending order of their keys, without gaps.
  *
  * @template Item
  */
-export class Stretch {
+export class PagedList {
   /** @type {Item[]} */
   items = [];
-  /** Whether nothing comes before them, or after them. */
+  /** Whether the items include the first and the last one of the list. */
   isFirst = true;
   isLast = true;
-  /** Whether anything was asked for yet. */
+  /** Whether anything was loaded yet. */
   isLoaded = false;
   #load;
   #keyOf;
   #changed;
-  #asked = { before: null, after: null };
+  #pending = { before: null, after: null };
   #generation = 0;
 
   /**
    * @param {object} how
-   * @param {(asked: object) => Promise<{items: Item[], isFirst: boolean, isLast: boolean}>} how.load asks for
-   *   those `after` or `before` a key, or for what else `reload` is given
+   * @param {(params: object) => Promise<{items: Item[], isFirst: boolean, isLast: boolean}>} how.load loads items
+   *   `after` or `before` a key, or as given to `reload`
    * @param {(item: Item) => number} how.keyOf
-   * @param {() => void} how.changed is called when the items are others
+   * @param {() => void} how.changed is called when the items change
    */
   constructor({ load, keyOf, changed }) {
     this.#load = load;
@@ -35,11 +35,11 @@ export class Stretch {
     this.#changed = changed;
   }
 
-  /** Ask anew, for another place of the list. */
-  async reload(asked) {
+  /** Load another part of the list. */
+  async reload(params) {
     const generation = ++this.#generation;
-    this.#asked = { before: null, after: null };
-    const found = await this.#load(asked);
+    this.#pending = { before: null, after: null };
+    const found = await this.#load(params);
     if (generation !== this.#generation) return;
     this.items = found.items;
     this.isFirst = found.isFirst;
@@ -49,38 +49,37 @@ export class Stretch {
   }
 
   /**
-   * Ask for more.
+   * Load more items.
    *
    * @param {"before"|"after"} side
    */
   more(side) {
-    if (this.#asked[side] === null) {
-      const asked = this.#more(side).finally(() => {
-        if (this.#asked[side] === asked) this.#asked[side] = null;
+    if (this.#pending[side] === null) {
+      const request = this.#more(side).finally(() => {
+        if (this.#pending[side] === request) this.#pending[side] = null;
       });
-      this.#asked[side] = asked;
+      this.#pending[side] = request;
     }
-    return this.#asked[side];
+    return this.#pending[side];
   }
 
-  /** Take what has just come behind them all; what is here already is left out. */
+  /** Append new items at the end; known ones are skipped. */
   append(items) {
     if (!this.isLast || !this.isLoaded) return;
-    const last = this.items.length ? this.#keyOf(this.items.at(-1)) : -Infinity;
-    const fresh = items.filter((item) => this.#keyOf(item) > last);
+    const fresh = this.#newer(items);
     if (!fresh.length) return;
     this.items = [...this.items, ...fresh];
     this.#trim("after");
     this.#changed();
   }
 
-  /** More has come behind them, which is to be asked for. */
+  /** Note that there are more items at the end to load. */
   hasGrown() {
     this.isLast = false;
   }
 
-  /** The place of the last item whose key is not greater; -1 if there is none. */
-  placeOf(key) {
+  /** Return the index of the last item whose key is not greater; -1 if there is none. */
+  indexOf(key) {
     let low = 0;
     let high = this.items.length;
     while (low < high) {
@@ -95,19 +94,23 @@ export class Stretch {
     if (side === "before" ? this.isFirst : this.isLast) return;
     const generation = this.#generation;
     const end = this.items.at(side === "before" ? 0 : -1);
-    // Where nothing is yet, all there is comes after it.
+    // An empty list is loaded from its beginning.
     const found = await this.#load(end === undefined ? { after: 0 } : { [side]: this.#keyOf(end) });
     if (generation !== this.#generation) return;
     if (side === "before") {
       this.items = [...found.items, ...this.items];
       this.isFirst = found.isFirst;
     } else {
-      const last = this.items.length ? this.#keyOf(this.items.at(-1)) : -Infinity;
-      this.items = [...this.items, ...found.items.filter((item) => this.#keyOf(item) > last)];
+      this.items = [...this.items, ...this.#newer(found.items)];
       this.isLast = found.isLast;
     }
     this.#trim(side);
     this.#changed();
+  }
+
+  #newer(items) {
+    const last = this.items.length ? this.#keyOf(this.items.at(-1)) : -Infinity;
+    return items.filter((item) => this.#keyOf(item) > last);
   }
 
   #trim(side) {
@@ -121,4 +124,9 @@ export class Stretch {
       this.isFirst = false;
     }
   }
+}
+
+/** Return a response with a page of a list in the form that `PagedList` expects. */
+export function pageOf({ is_first: isFirst, is_last: isLast }, items) {
+  return { items, isFirst, isLast };
 }

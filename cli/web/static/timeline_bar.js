@@ -1,31 +1,31 @@
-// The timeline to drag: a native range, with games and flaws marked above its rail by forms of their own.
+// The timeline slider: a native range input, with marks of games and diagnostics above.
 
 import { byId, element, printable, svgElement, write } from "./elements.js";
-import { clockWords } from "./words.js";
+import { formatClock } from "./format.js";
 
-/** Of so many marks, those that fall onto the same place are one. */
+/** Number of positions; marks at the same position are merged. */
 const PLACES = 400;
 
-/** Shows the course of the table, and where one is in it. */
-export class Bar {
-  #watched;
+/** Shows the timeline of the table and the current position. */
+export class TimelineBar {
+  #model;
   #range = byId("range");
-  /** What is marked now. */
+  /** A key of the marks drawn last. */
   #drawn = "";
 
   /**
-   * @param {import("./where.js").Where} where
-   * @param {import("./watched.js").Watched} watched
-   * @param {import("./moves.js").Moves} moves
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./session_model.js").SessionModel} model
+   * @param {import("./navigation.js").Navigation} navigation
    */
-  constructor(where, watched, moves) {
-    this.#watched = watched;
-    this.#range.addEventListener("input", () => moves.beAt(Number(this.#range.value)));
-    where.listen(() => this.#show());
+  constructor(view, model, navigation) {
+    this.#model = model;
+    this.#range.addEventListener("input", () => navigation.moveTo(Number(this.#range.value)));
+    view.listen(() => this.#show());
   }
 
   #show() {
-    const { timeline, seq, event } = this.#watched;
+    const { timeline, seq, event } = this.#model;
     byId("timeline").classList.toggle("is-empty", timeline === null || timeline.last <= timeline.first);
     if (timeline === null) return;
     const range = this.#range;
@@ -35,8 +35,8 @@ export class Bar {
     if (range.value !== String(seq)) range.value = seq;
     const share = timeline.last > begin ? (seq - begin) / (timeline.last - begin) : 1;
     byId("timeline").style.setProperty("--share", share.toFixed(5));
-    const [place, inFull] = positionWords(seq, this.#watched);
-    const clock = clockWords(event?.seq === seq ? event.time : timeline.secondsAt(seq));
+    const [place, inFull] = positionWords(seq, this.#model);
+    const clock = formatClock(event?.seq === seq ? event.time : timeline.secondsAt(seq));
     range.setAttribute("aria-valuetext", printable([inFull, clock, event?.sentence].filter(Boolean).join(", ")));
     write(byId("place"), place);
     byId("place").title = inFull;
@@ -46,7 +46,7 @@ export class Bar {
       timeline.first,
       timeline.last,
       timeline.games.length,
-      timeline.flaws.length,
+      timeline.diagnostics.length,
     ]);
     if (this.#drawn !== drawn) this.#mark(timeline);
     this.#drawn = drawn;
@@ -64,24 +64,24 @@ export class Bar {
     const at = (seq) => Math.round((Math.max(seq - timeline.begin, 0) / span) * PLACES);
     const games = new Map();
     for (const { seq } of timeline.games) games.set(at(seq), "game");
-    const flaws = new Map();
-    for (const { seq, severity } of timeline.flaws) {
-      if (flaws.get(at(seq)) !== "error") flaws.set(at(seq), severity);
+    const diagnostics = new Map();
+    for (const { seq, severity } of timeline.diagnostics) {
+      if (diagnostics.get(at(seq)) !== "error") diagnostics.set(at(seq), severity);
     }
-    const marks = [...games, ...flaws].map(([place, kind]) => {
+    const marks = [...games, ...diagnostics].map(([place, kind]) => {
       const mark = element("span", { class: `mark is-${kind}` }, kind === "game" ? null : form(kind));
       mark.style.setProperty("--at", (place / PLACES).toFixed(4));
       return mark;
     });
     byId("marks").replaceChildren(...marks);
-    const errors = timeline.flaws.filter(({ severity }) => severity === "error").length;
+    const errors = timeline.diagnostics.filter(({ severity }) => severity === "error").length;
     write(byId("errors"), errors ? `${errors} ${errors === 1 ? "error" : "errors"}` : "");
   }
 }
 
 /**
- * The position by the event's number in the session, as the lists and `--at` have it; of several tables, which
- * event of this one it is, too: short for the eye, and in full.
+ * Return the position by the event's number in the session, as lists and `--at` have it, in short and in full. With
+ * several tables, it includes the number at this table.
  */
 function positionWords(seq, { timeline, event, tables }) {
   const place = seq - timeline.first;
@@ -93,7 +93,7 @@ function positionWords(seq, { timeline, event, tables }) {
   return [short, `${full}${among} at this table`];
 }
 
-/** An error is a triangle that stands on its point, a warning a ring. */
+/** Return the mark of a severity: a triangle pointing down for an error, a ring for a warning. */
 function form(kind) {
   const shape =
     kind === "error"

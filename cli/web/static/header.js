@@ -1,46 +1,46 @@
-// The head of the page: what is shown, whether it is live, and the choices of session, table and player.
+// The header of the page: title, live state, and the choice of session, table and viewer.
 
 import { byId, element, printable, write } from "./elements.js";
 
-const EVERYBODY = "everybody";
+const EVERYTHING = "everything";
 
-/** Shows the head, and lets one choose. */
-export class Choosers {
-  #where;
-  #watched;
+/** Shows the header, and applies the user's choices. */
+export class Header {
+  #view;
+  #model;
   #source;
   #drawn = "";
-  /** Over whose shoulder one can look; null is everybody's. */
+  /** The available viewers; null is the full view. */
   #lookers = [null];
 
   /**
-   * @param {import("./where.js").Where} where
-   * @param {import("./watched.js").Watched} watched
-   * @param {import("./moves.js").Moves} moves
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./session_model.js").SessionModel} model
+   * @param {import("./navigation.js").Navigation} navigation
    * @param {import("./source.js").Source} source
    */
-  constructor(where, watched, moves, source) {
-    this.#where = where;
-    this.#watched = watched;
+  constructor(view, model, navigation, source) {
+    this.#view = view;
+    this.#model = model;
     this.#source = source;
     byId("session").addEventListener("change", ({ target }) =>
-      where.go({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }),
+      view.update({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }),
     );
-    byId("table").addEventListener("change", ({ target }) => moves.lookAt(Number(target.value)));
-    // Chosen by its place: a player may be called as everybody is here.
+    byId("table").addEventListener("change", ({ target }) => navigation.switchTable(Number(target.value)));
+    // By index, as a player's name may equal the label of the full view.
     byId("as").addEventListener("change", ({ target }) =>
-      where.go({ as: this.#lookers[target.selectedIndex], message: null, notice: "" }),
+      view.update({ as: this.#lookers[target.selectedIndex], message: null, notice: "" }),
     );
-    where.listen(() => this.#show());
+    view.listen(() => this.#show());
   }
 
-  /** Open the choice of a player, as far as a browser lets one. */
+  /** Open the choice of a viewer, as far as the browser permits. */
   choosePlayer() {
     const choice = byId("as");
     if (byId("as-choice").hidden) {
-      this.#where.go({
+      this.#view.update({
         notice:
-          this.#watched.onlyPlayer === null
+          this.#model.onlyPlayer === null
             ? "no player is known yet"
             : "this page shows one player's view only",
       });
@@ -50,13 +50,13 @@ export class Choosers {
     try {
       choice.showPicker();
     } catch {
-      // It has the focus: the arrow keys choose.
+      // The choice is focused: the arrow keys work.
     }
   }
 
   #show() {
-    const { now } = this.#where;
-    const { sessions, tables, players, session, table, onlyPlayer } = this.#watched;
+    const { now } = this.#view;
+    const { sessions, tables, players, session, table, onlyPlayer } = this.#model;
     const names = [
       sessions,
       tables.map(({ title, server }) => [title, server]),
@@ -84,10 +84,10 @@ export class Choosers {
     byId("table-choice").hidden = tables.length < 2;
     byId("tables-button").hidden = tables.length < 2;
     byId("as-choice").hidden = onlyPlayer !== null || !players.length;
-    // An address may name somebody who is not known yet.
+    // An address may name a player who is not known yet.
     this.#lookers = [...new Set([null, ...players, now.as])];
     byId("as").replaceChildren(
-      ...this.#lookers.map((name) => element("option", { selected: name === now.as }, name ?? EVERYBODY)),
+      ...this.#lookers.map((name) => element("option", { selected: name === now.as }, name ?? EVERYTHING)),
     );
     const title = table?.title ?? "Kiebitz";
     write(byId("title"), title);

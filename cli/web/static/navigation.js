@@ -1,0 +1,174 @@
+// Navigation: the actions of keys, buttons and the timeline.
+
+import { changedSpeed } from "./playback_speed.js";
+import { TimelineData } from "./timeline_data.js";
+import { differs } from "./view_state.js";
+
+/** Moves the current position; each move starts after the previous one has finished. */
+export class Navigation {
+  #view;
+  #model;
+  #source;
+  #last = Promise.resolve();
+  /** The diagnostic last moved to, and the event shown for it: the first event, if the diagnostic is earlier. */
+  #diagnostic = null;
+
+  /**
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./session_model.js").SessionModel} model
+   * @param {import("./source.js").Source} source
+   */
+  constructor(view, model, source) {
+    this.#view = view;
+    this.#model = model;
+    this.#source = source;
+  }
+
+  /** Move to an event of this table, and pause. */
+  moveTo(seq, change = {}) {
+    this.#diagnostic = null;
+    this.#view.update({ at: seq, playing: false, message: null, notice: "", ...change });
+  }
+
+  /** Move by a number of events. */
+  step(by) {
+    this.#queue(async () => {
+      const { tableEvents, seq } = this.#model;
+      const found = await tableEvents?.next(seq, by);
+      if (found) this.moveTo(found.seq);
+      // At the first event of a live session, stepping back still stops following.
+      else if (tableEvents) this.moveTo(seq);
+    });
+  }
+
+  /** Move to the beginning of the next game or, backwards, of this or the previous one. */
+  game(by) {
+    this.#queue(() => {
+      const { timeline, seq } = this.#model;
+      const found = timeline?.adjacentGame(seq, by) ?? null;
+      if (found !== null) this.moveTo(found);
+      else this.#view.update({ notice: by > 0 ? "that was the last game" : "that was the first game" });
+    });
+  }
+
+  /** Move to the first event. */
+  begin() {
+    this.#queue(async () => {
+      const found = await this.#model.tableEvents?.end("first");
+      if (found) this.moveTo(found.seq);
+    });
+  }
+
+  /** Move to the last event, and follow a live session. */
+  end() {
+    this.#queue(async () => {
+      if (this.#view.now.live) {
+        this.moveTo(null);
+        return;
+      }
+      const found = await this.#model.tableEvents?.end("last");
+      if (found) this.moveTo(found.seq);
+    });
+  }
+
+  /** Move to the next or previous error. */
+  error(by) {
+    this.#queue(() => this.#error(by));
+  }
+
+  /** Play or pause. */
+  play() {
+    this.#queue(() => this.#play());
+  }
+
+  #error(by) {
+    const { timeline, seq } = this.#model;
+    if (timeline === null) return;
+    const errors = timeline.diagnostics.filter(({ severity }) => severity === "error");
+    const shown = this.#diagnostic?.at === seq ? this.#diagnostic : null;
+    const isLater = (one) =>
+      shown ? isAfter(one, shown) : one.seq > seq || (seq <= timeline.begin && by > 0);
+    const isEarlier = (one) => (shown ? isAfter(shown, one) : one.seq < seq);
+    const found = by > 0 ? errors.find(isLater) : errors.findLast(isEarlier);
+    if (found === undefined) {
+      const side = `no error ${by > 0 ? "after" : "before"} this ${shown ? "one" : "event"}`;
+      this.#view.update({ notice: errors.length ? side : "there are no errors" });
+      return;
+    }
+    const at = Math.max(found.seq, timeline.begin);
+    this.moveTo(at);
+    this.#diagnostic = { ...found, at };
+    return this.#showDiagnostic(found);
+  }
+
+  #play() {
+    const { playing, at, live } = this.#view.now;
+    const { timeline, seq } = this.#model;
+    if (timeline === null) return;
+    if (playing || (live && at === null)) this.#view.update({ playing: false, at: seq, notice: "" });
+    else if (seq >= timeline.last && live) this.moveTo(null);
+    else
+      this.#view.update({
+        at: seq >= timeline.last ? timeline.begin : seq,
+        playing: true,
+        message: null,
+        notice: "",
+      });
+  }
+
+  /** Double or halve the speed. */
+  speed(isFaster) {
+    this.#view.update({ speed: changedSpeed(this.#view.now.speed, isFaster) });
+  }
+
+  /** Switch to another table at the same time. */
+  switchTable(table) {
+    this.#queue(async () => {
+      const { at, as } = this.#view.now;
+      const { timeline, seq } = this.#model;
+      const change = { table, several: false, message: null, notice: "", playing: false };
+      if (at !== null && timeline !== null) {
+        const other = new TimelineData(await this.#source.timeline(table, as));
+        change.at = Math.max(other.seqAt(timeline.secondsAt(seq)), other.begin);
+      }
+      this.#view.update(change);
+    });
+  }
+
+  /** Open a message, and move to the event that it reports. */
+  open(number) {
+    this.#view.update({ message: number, pane: "message", playing: false, notice: "" });
+    this.#queue(async () => {
+      const before = this.#view.now;
+      if (before.message !== number) return;
+      const { event } = await this.#source.message(before.as, number);
+      // The user may have moved on meanwhile.
+      if (differs(this.#view.now, before, "session", "as", "message")) return;
+      if (event === null || event.seq === this.#model.seq) {
+        // Following new events would replace the message.
+        if (before.live && before.at === null) this.#view.update({ at: this.#model.seq });
+        return;
+      }
+      this.#view.update({ table: event.table, at: event.seq });
+    });
+  }
+
+  async #showDiagnostic({ id }) {
+    const before = this.#view.now;
+    const { diagnostics } = await this.#source.diagnostics(before.as, { after: id - 1, limit: 1 });
+    const found = diagnostics.find((one) => one.id === id);
+    // The message may be invisible to another viewer.
+    if (differs(this.#view.now, before, "session", "as")) return;
+    if (found && this.#diagnostic?.id === id) {
+      this.#view.update({ notice: `${found.severity}[${found.code}]: ${found.text}`, message: found.message });
+    }
+  }
+
+  #queue(task) {
+    this.#last = this.#last.then(task).catch((error) => this.#view.update({ notice: error.message }));
+  }
+}
+
+function isAfter(one, other) {
+  return one.seq > other.seq || (one.seq === other.seq && one.id > other.id);
+}

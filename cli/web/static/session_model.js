@@ -1,0 +1,253 @@
+// The data of the current session: its tables, the timeline and events of the current table, and live updates.
+
+import { TableEvents } from "./table_events.js";
+import { EventStream } from "./event_stream.js";
+import { TimelineData } from "./timeline_data.js";
+import { differs } from "./view_state.js";
+
+/** Interval between two requests for the timeline while events arrive. */
+const TIMELINE_EVERY_MS = 3000;
+/** Interval between two requests for filtered events. */
+const FILTER_EVERY_MS = 300;
+
+
+/** Loads the data for the view state, and notifies it of new data. */
+export class SessionModel {
+  version = "";
+  sessions = [];
+  tables = [];
+  players = [];
+  /** The only player whose view the page's key shows; null for the full key. */
+  onlyPlayer = null;
+  /** @type {TimelineData|null} */
+  timeline = null;
+  /** @type {TableEvents|null} */
+  tableEvents = null;
+  #source;
+  #view;
+  #pictures;
+  #eventStream = null;
+  /** The message shown because the event stream is lost or refused; null while it is open. */
+  #connectionError = null;
+  /** The view state whose data are loaded or being loaded. */
+  #loadedView = null;
+  #generation = 0;
+  #timers = new Map();
+
+  /**
+   * @param {import("./source.js").Source} source
+   * @param {import("./view_state.js").ViewState} view
+   * @param {import("./pictures.js").Pictures} pictures
+   */
+  constructor(source, view, pictures) {
+    this.#source = source;
+    this.#view = view;
+    this.#pictures = pictures;
+    view.listen((now, before) => {
+      const loaded = this.#loadedView;
+      if (loaded === null) return;
+      if (differs(now, loaded, "session")) this.open(now);
+      else if (differs(now, loaded, "table", "as")) this.#loadTable();
+      else if (differs(now, loaded, "filter")) this.#loadEvents();
+      else if (differs(now, before, "at")) this.#reportErrors(this.tableEvents?.load(this.seq));
+    });
+  }
+
+  /** The current session, as the server describes it. */
+  get session() {
+    return this.sessions.find(({ number }) => number === this.#view.now.session) ?? null;
+  }
+
+  /** The current table, as the server describes it. */
+  get table() {
+    return this.tables.find(({ table }) => table === this.#view.now.table) ?? null;
+  }
+
+  /** The number of the current event. */
+  get seq() {
+    const last = this.timeline?.last ?? 0;
+    return Math.min(this.#view.now.at ?? last, last);
+  }
+
+  /** The current event or, if it is not shown, the last one before; null if there is none. */
+  get event() {
+    return this.tableEvents?.upTo(this.seq) ?? null;
+  }
+
+  /** Load the session of a view state, which may be partial. */
+  async open(place) {
+    this.#eventStream?.close();
+    this.#eventStream = null;
+    const generation = ++this.#generation;
+    this.#loadedView = null;
+    try {
+      const found = await this.#source.sessions();
+      this.version = found.version;
+      this.sessions = found.sessions;
+      this.onlyPlayer = found.player;
+      const session = this.sessions.find(({ number }) => number === place.session) ?? this.sessions[0];
+      if (session === undefined) throw new Error("no session is served here");
+      this.#source.session = session.number;
+      const { tables, players } = await this.#source.tables();
+      if (generation !== this.#generation) return;
+      this.tables = tables;
+      this.players = players;
+      const table = tables.find((one) => one.table === place.table) ?? this.#busiestTable();
+      // A recorded session starts at its first event, a live one at its latest.
+      const begin = session.live || table === null ? null : Math.min(table.first + 1, table.last);
+      const at = place.at ?? begin;
+      const as = found.player ?? place.as;
+      this.#view.update({
+        ...place,
+        session: session.number,
+        table: table?.table ?? null,
+        at,
+        as,
+        live: session.live,
+        trouble: "",
+        notice: session.lacks ?? this.#source.leftOut ?? "",
+      });
+      await this.#loadTable();
+    } catch (error) {
+      this.#showError(error);
+      // The server may still be starting.
+      if (error.isUnreachable) this.#later("open", 2000, () => this.open(place));
+    }
+  }
+
+  #busiestTable() {
+    return this.tables.reduce(
+      (most, table) => (most === null || table.last > most.last ? table : most),
+      null,
+    );
+  }
+
+  /** Load all data of the current table. */
+  async #loadTable() {
+    const generation = ++this.#generation;
+    this.#eventStream?.close();
+    this.#eventStream = null;
+    this.#loadedView = this.#view.now;
+    const { table, as } = this.#view.now;
+    try {
+      if (table === null) {
+        this.timeline = this.tableEvents = null;
+      } else {
+        const timeline = new TimelineData(await this.#source.timeline(table, as));
+        if (generation !== this.#generation) return;
+        this.timeline = timeline;
+        await this.#loadEvents();
+      }
+    } catch (error) {
+      this.#showError(error);
+      if (error.isUnreachable) this.#later("open", 2000, () => this.#loadTable());
+      return;
+    }
+    if (generation !== this.#generation) return;
+    this.#view.update({ trouble: "" });
+    if (!this.#source.isFile && this.#view.now.live) this.#followLive();
+    this.#view.notifyData();
+  }
+
+  /** Load the events for the current filter. */
+  async #loadEvents() {
+    const { table, as, filter } = this.#view.now;
+    if (table === null) return;
+    this.#loadedView = this.#view.now;
+    const tableEvents = new TableEvents(this.#source, { table, as, filter }, () => this.#view.notifyData());
+    this.tableEvents = tableEvents;
+    try {
+      await tableEvents.load(this.seq);
+      if (filter && tableEvents === this.tableEvents) {
+        const isAny = tableEvents.paged.items.length > 0 || !tableEvents.paged.isFirst || !tableEvents.paged.isLast;
+        this.#view.update({ notice: isAny ? "" : "no event matches the filter" });
+      }
+    } catch (error) {
+      this.#showError(error);
+    }
+    this.#view.notifyData();
+  }
+
+  #followLive() {
+    const { table, as } = this.#view.now;
+    const address = (after) => this.#source.liveAddress(table, as, after);
+    this.#eventStream = new EventStream(
+      address,
+      { table, after: this.timeline?.last ?? null },
+      {
+        events: (data) => this.#addEvents(data),
+        growth: () => this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline()),
+        status: ({ live, trouble, ending }) => this.#view.update({ live, trouble: trouble ?? ending ?? "" }),
+        held: () => this.#view.update({ held: this.#view.now.held + 1 }),
+        lost: (reason) => this.#showConnection(reason),
+      },
+    );
+  }
+
+  /** Show why no updates arrive; null when they do again. */
+  #showConnection(reason) {
+    const { trouble } = this.#view.now;
+    if (reason !== null) this.#view.update({ trouble: reason });
+    else if (trouble !== "" && trouble === this.#connectionError) this.#view.update({ trouble: "" });
+    this.#connectionError = reason;
+  }
+
+  #addEvents({ table, events, picture }) {
+    const { as } = this.#view.now;
+    if (picture) this.#pictures.take(as, picture);
+    const known = this.tables.find((one) => one.table === table);
+    if (known === undefined) this.#later("tables", FILTER_EVERY_MS, () => this.#renewTables());
+    else if (events.length) known.last = Math.max(known.last, events.at(-1).seq);
+    if (table === this.#view.now.table && events.length) {
+      this.timeline.append(events);
+      this.tableEvents.append(events);
+      if (this.#view.now.filter)
+        this.#later("filter", FILTER_EVERY_MS, () => this.tableEvents.paged.more("after"));
+      this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline());
+    }
+    this.#view.notifyData();
+  }
+
+  async #renewTables() {
+    const { tables, players } = await this.#source.tables();
+    this.tables = tables;
+    this.players = players;
+    if (this.#view.now.table === null) this.#view.update({ table: this.#busiestTable()?.table ?? null });
+    this.#view.notifyData();
+  }
+
+  async #renewTimeline() {
+    const { table, as } = this.#view.now;
+    if (table === null || document.hidden) return;
+    const generation = this.#generation;
+    const data = await this.#source.timeline(table, as);
+    if (generation !== this.#generation) return;
+    const known = this.timeline;
+    this.timeline = new TimelineData(data);
+    // Events may have arrived while the timeline was loaded.
+    if (known.last > this.timeline.last) {
+      this.timeline.times.push([known.last, known.times.at(-1)[1]]);
+      this.timeline.last = known.last;
+    }
+    if (this.players.length === 0) await this.#renewTables();
+    this.#view.notifyData();
+  }
+
+  /** Run a task once after a delay, however often it is requested until then. */
+  #later(name, after, task) {
+    if (this.#timers.has(name)) return;
+    const run = () => {
+      this.#timers.delete(name);
+      this.#reportErrors(task());
+    };
+    this.#timers.set(name, setTimeout(run, after));
+  }
+
+  #reportErrors(promise) {
+    promise?.catch((error) => this.#showError(error));
+  }
+
+  #showError(error) {
+    this.#view.update(error.isUnreachable ? { trouble: error.message } : { notice: error.message });
+  }
+}
