@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -188,22 +186,3 @@ def test_no_test_module_is_imported_by_another_folders() -> None:
 )
 def test_a_cycle_is_found(graph: dict[str, set[str]], cycle: list[str]) -> None:
     assert _cycle(graph) == cycle
-
-
-def test_public_methods_have_docstrings() -> None:
-    """ruff's D102 cannot see that a method overrides a documented one; this can."""
-    missing = []
-    for name in GRAPH:
-        # mitmproxy's own imports warn.
-        if name == "kiebitz.__main__" or ".mitm" in name:
-            continue
-        for owner in vars(importlib.import_module(name)).values():
-            if not inspect.isclass(owner) or owner.__module__ != name or owner.__name__.startswith("_"):
-                continue
-            for method, value in vars(owner).items():
-                function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-                is_public = inspect.isfunction(function) and not method.startswith("_")
-                is_override = any(hasattr(base, method) for base in owner.__mro__[1:])
-                if is_public and not is_override and not function.__doc__:
-                    missing.append(f"{name}.{owner.__name__}.{method}")
-    assert not missing, "\n".join(missing)

@@ -283,7 +283,7 @@ def test_a_file_may_have_an_at_in_its_name(tmp_path: Path) -> None:
 # The error, the exit status, and the message.
 WRONG = {
     "a moment without --state": ((f"{TINY}@12s", TINY), 2, "a moment requires --state"),
-    "no moment": (("--state", f"{TINY}@noon", TINY), 2, "'noon' is no moment: write 12.5s"),
+    "no moment": (("--state", f"{TINY}@noon", TINY), 2, "'noon' is not a position: write 12.5s"),
     "no such event": (("--state", f"{TINY}@#99", TINY), 1, "there is no event #99 in this session"),
     "no such file": ((f"{TINY}x", TINY), 1, "there is no such file; did you mean"),
     "no such file with a moment": (("--state", f"{TINY}x@end", TINY), 1, "x@end: there is no such file"),

@@ -23,6 +23,7 @@ from processes_and_rows import until
 from recording_relays import small_disk
 from strength import GAMES, a_few
 
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.corpus.capture_task import Task, add
 from kiebitz.storage.corpus.layout import make
 from kiebitz.storage.corpus.runs import Run
@@ -95,12 +96,14 @@ def test_a_worker_elsewhere_that_does_not_see_the_corpus(tmp_path: Path) -> None
     corpus = make(str(tmp_path / "corpus"))
     with Run(corpus) as run:
         task = Task(SMALL[0], SMALL[0], corpus.path, corpus.id, run.name, "0.0.1")
-        assert "has Kiebitz 0.1.0, not 0.0.1: install the same there" in str(add(task).stops)
-        task = Task(SMALL[0], SMALL[0], str(tmp_path / "nix"), corpus.id, run.name, "0.1.0")
+        assert f"has Kiebitz {kiebitz_version()}, not 0.0.1: install the same there" in str(add(task).stops)
+        task = Task(SMALL[0], SMALL[0], str(tmp_path / "nix"), corpus.id, run.name, kiebitz_version())
         assert "cannot read the corpus" in str(add(task).stops)
-        task = Task(SMALL[0], SMALL[0], corpus.path, "another", run.name, "0.1.0")
+        task = Task(SMALL[0], SMALL[0], corpus.path, "another", run.name, kiebitz_version())
         assert "is another folder for the worker on" in str(add(task).stops)
-        task = Task(str(tmp_path / "nix.pcap"), "nix.pcap", corpus.path, corpus.id, run.name, "0.1.0")
+        task = Task(
+            str(tmp_path / "nix.pcap"), "nix.pcap", corpus.path, corpus.id, run.name, kiebitz_version()
+        )
         assert add(task).is_absent
 
 

@@ -265,8 +265,8 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
     ("arguments", "status", "says"),
     [
         (["--serve", "1", "--connect", "2"], 2, "exclude each other"),
-        (["--serve", "127.0.0.1:1", "--step"], 2, "--step is for the terminal"),
-        (["--connect", "127.0.0.1:1", "--from", "1s"], 2, "--from is for the terminal"),
+        (["--serve", "127.0.0.1:1", "--step"], 2, "--step is only for the terminal"),
+        (["--connect", "127.0.0.1:1", "--from", "1s"], 2, "--from is only for the terminal"),
         (["--on-divergence", "skip"], 2, "--on-divergence requires a live peer: add --serve ADDR"),
         (["-w", "x.db"], 2, "-w requires a live peer"),
         (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player requires --connect"),

@@ -315,7 +315,7 @@ class Case(NamedTuple):
     def alteration(self, line: Line) -> Alteration:
         """Return the expected record."""
         direction, sent = self.step.direction, self.step.data
-        action = self.option.split()[0].removeprefix("--")
+        action = self.option.split()[0].removeprefix("--").replace("duplicate", "double")
         if self.back:
             return Alteration(OPPOSITE[direction], action, self.rule(line), None, None, self.back[0])
         here = self.here if self.here is not None else (sent,)

@@ -62,8 +62,8 @@ def damage(path: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> None:
     """Spoil these columns of a database, in all their rows."""
     connection = sqlite3.connect(path)
     for spot in spots:
-        connection.create_function("spoilt", 1, lambda text, kind=spot.kind: _spoilt(text, kind, hostile))
-        connection.execute(f"UPDATE {spot.table} SET {spot.column} = damaged_copy({spot.column})")
+        connection.create_function("spoil", 1, lambda text, kind=spot.kind: _spoilt(text, kind, hostile))
+        connection.execute(f"UPDATE {spot.table} SET {spot.column} = spoil({spot.column})")
     connection.commit()
     connection.close()
 

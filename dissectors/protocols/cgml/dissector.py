@@ -33,7 +33,7 @@ class CgmlPresentation(Presentation):
 
     phrases = MappingProxyType(
         {
-            "card": card_words,
+            "card": cards_words,
             "cards": cards_words,
             "should": cards_words,
             "trump": suit_words,
