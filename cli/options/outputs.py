@@ -19,7 +19,7 @@ class NamedFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == STANDARD_OUTPUT:
-            self.fail(f"{self._reason}: give a file name", param, ctx)
+            self.fail(f"{self._reason}: name a file", param, ctx)
         return super().convert(value, param, ctx)
 
 

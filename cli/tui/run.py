@@ -36,7 +36,7 @@ def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
     if not (
         is_terminal() and is_stderr_terminal() and (has_keyboard() or (may_read_elsewhere and _has_tty()))
     ):
-        raise click.UsageError(f"this takes a terminal for its keys, its output and its errors: {instead}")
+        raise click.UsageError(f"this needs a terminal for keys, output and errors: {instead}")
 
 
 def _has_tty() -> bool:

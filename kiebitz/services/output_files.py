@@ -76,7 +76,7 @@ def make_folder(path: str) -> None:
         found = os.stat(path)
     except OSError as error:
         raise StorageError(_sentence(path, error)) from error
-    why = foreign_reason(found) if stat.S_ISDIR(found.st_mode) else "this is no folder"
+    why = foreign_reason(found) if stat.S_ISDIR(found.st_mode) else "this is not a folder"
     if why is not None:
         raise StorageError(f"{path}: {why}; or name another folder")
 

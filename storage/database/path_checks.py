@@ -178,7 +178,9 @@ def _companion_defect(companion: str, found: os.stat_result, size: int) -> str |
 
     `size` is the database's, in bytes. Raises OSError.
     """
-    if not stat.S_ISREG(found.st_mode) or not _is_own(found):
+    if not stat.S_ISREG(found.st_mode):
+        return f"this is not a file, and SQLite would use it: {_ADVICE}"
+    if not _is_own(found):
         return f"SQLite would use this, and it does not belong to you: {_ADVICE}"
     if found.st_mode & _OTHERS_MAY_WRITE:
         return f"SQLite would use this, and other users may write to it: {_ADVICE}"

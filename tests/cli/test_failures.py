@@ -86,7 +86,7 @@ def test_both_are_killed(tmp_path: Path) -> None:
     assert recorded(database)[:100] == [b"%d" % (number // 2) for number in range(100)]
     followed = run("messages", str(database), "-F", "--nl")
     assert followed.returncode == 0
-    assert "never ended" in followed.stderr
+    assert "the recording stopped without ending the session" in followed.stderr
     assert len(list(tmp_path.glob(".*spool*"))) == 1
     with relaying(database) as echo:
         assert echo.stop() == 0

@@ -427,10 +427,10 @@ def test_two_simultaneous_additions_of_the_same(tmp_path: Path, monkeypatch: pyt
 def test_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     corpus = make(str(tmp_path / "corpus"))
     program = (
-        "import os, signal; from kiebitz.storage.corpus.layout import opened;"
-        "from kiebitz.storage.corpus.runs import Run, Wanted;"
-        f"corpus = opened({corpus.path!r}); run = Run(corpus).__enter__();"
-        "run.asked([Wanted('/x/a.pcap', 'a.pcap')]); corpus.stage(run.name, 'ab');"
+        "import os, signal; from kiebitz.storage.corpus.layout import open_corpus;"
+        "from kiebitz.storage.corpus.runs import RequestedCapture, Run;"
+        f"corpus = open_corpus({corpus.path!r}); run = Run(corpus).__enter__();"
+        "run.asked([RequestedCapture('/x/a.pcap', 'a.pcap')]); corpus.stage(run.name, 'ab');"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", program], check=False, cwd=ROOT)

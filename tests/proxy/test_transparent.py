@@ -503,7 +503,7 @@ def test_forbidden_actions_are_reported(tmp_path: Path) -> None:
             ("-m", "reverse:udp://127.0.0.1:9@9001", "--keep-source"),
             "--keep-source requires a transparent mode",
         ),
-        (("-m", "reverse:udp://127.0.0.1:9@9001", "--print-rules"), "is for transparent modes"),
+        (("-m", "reverse:udp://127.0.0.1:9@9001", "--print-rules"), "requires a transparent mode"),
         (
             ("-m", "transparent@9001", "--print-rules", "--port", "9"),
             "the players' interface: add -i wlan0",

@@ -143,7 +143,7 @@ def test_alterations_are_listed(altered: Path) -> None:
     assert [bytes.fromhex(row["original"]) for row in dropped] == [b"ANNOUNCED;carl;3,3"]
     assert "dice: 3,3 → 5,1" in kiebitz("messages", str(altered), "--altered").out
     nobody = kiebitz("messages", TINY, "--altered")
-    assert (len(nobody.out.splitlines()), nobody.err.count("altered nothing")) == (1, 1)
+    assert (len(nobody.out.splitlines()), nobody.err.count("no alterations in this session")) == (1, 1)
 
 
 def test_events_are_marked_but_no_player_knows(altered: Path) -> None:

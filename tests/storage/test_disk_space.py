@@ -196,7 +196,7 @@ def test_a_sniff_through_a_pipe_ends_there(tmp_path: Path) -> None:
     ("size", "words"),
     [
         ("2", "'2' is not a size, as in 500MB or 2GB"),
-        *((size, "is no size") for size in ("1e9GB", "-5MB", "٣GB", "")),
+        *((size, "is not a size") for size in ("1e9GB", "-5MB", "٣GB", "")),
         *((size, "the minimum is 10MB") for size in ("5MB", "0GB")),
     ],
 )

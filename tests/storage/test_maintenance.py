@@ -136,7 +136,10 @@ def test_a_capture_that_is_there_already_is_imported_and_reported(database: Path
     assert [number for number, _, _ in listed(database)] == [1, 2, 3, 4]
     # Also once it was redissected, and for its place in the database.
     assert kiebitz("redissect", str(database)).status == 0
-    assert "already, as session 1;" in kiebitz("import", str(database_of(THREE[0])), "-w", str(database)).err
+    assert (
+        "already has this traffic as session 1;"
+        in kiebitz("import", str(database_of(THREE[0])), "-w", str(database)).err
+    )
 
 
 def test_other_traffic_is_not_taken_for_the_same(database: Path, tmp_path: Path) -> None:

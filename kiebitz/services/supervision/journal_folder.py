@@ -160,7 +160,7 @@ def read_note(folder: int) -> bytes | None:
         return None
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "its note is no file")
+            raise OSError(errno.EINVAL, "its note is not a file")
         return file.read(_MAX_NOTE_BYTES)
 
 

@@ -63,7 +63,7 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
         await shows(sight, "held: SCORE from the server to alice, 0.")
         assert "press h to act" in sight.text
         relay.hold(held_message(2))
-        await shows(sight, "; 1 more  h acts on them")
+        await shows(sight, "; 1 more  press h to act")
         # It continues without any input.
         shown = sight.text
         await sight.until(lambda: sight.text != shown, "its time goes on")
@@ -113,7 +113,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
         await shows(sight, "Edit ANNOUNCE from alice to the server")
         assert {"dice", "token", "1,1"} <= {part for line in sight.lines for part in line.strip("| ").split()}
         await sight.press("enter")
-        await shows(sight, "nothing is another")
+        await shows(sight, "no field was changed")
         # The grammar's message is at the field, and nothing is done.
         await sight.press("backspace", "backspace", "backspace", *"9", "comma", *"9")
         await shows(sight, "dice=9,9 does not fit")

@@ -110,7 +110,7 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"do": "let-go", "number": 9}, 409, "message 9 is no longer held"),
     ({"do": "let-go"}, 409, "let-go needs the number of a message"),
     ({"do": "change", "number": 9, "values": {}}, 409, "message 9 is no longer held"),
-    ({"do": "change", "number": 1, "values": {"dice": "4,2"}}, 409, "nothing is another"),
+    ({"do": "change", "number": 1, "values": {"dice": "4,2"}}, 409, "no field was changed"),
     ({"do": "change", "number": 1, "values": {"dice": "9,9"}}, 409, "dice=9,9 does not fit"),
     ({"do": "answer", "number": 1, "text": "REJETED"}, 409, "did you mean REJECTED?"),
     ({"do": "answer", "number": 1, "text": ""}, 409, "has no message"),
