@@ -7,6 +7,7 @@ and are sent again in order. nats-py is imported only here, and only when it is 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import re
@@ -51,6 +52,7 @@ _LONGEST_CLAUSE = 200
 """Maximum number of characters quoted from a server's message."""
 
 _NOT_NATS = (AttributeError, LookupError, TypeError, ValueError, asyncio.LimitOverrunError)
+_LOST = (errno.EPIPE, errno.ECONNRESET, errno.ECONNABORTED)
 _BROKEN_OFF = ("connection lost", "connection closed")
 
 _PING_EVERY_S = 2
@@ -149,9 +151,9 @@ class NatsConnection:
             return _tls_error(error)
         if (number := re.search(r"\[Errno (\d+)\]", text)) is not None:
             # asyncio adds addresses to the text, and combines several errors.
-            return os.strerror(int(number[1]))
-        if isinstance(error, OSError) and error.strerror:
-            return error.strerror
+            return _system_error(int(number[1]))
+        if isinstance(error, OSError) and error.errno:
+            return _system_error(error.errno)
         if text.lower() == "authorization violation":
             if self._credentials is None:
                 return "it requires credentials: give --nats-creds FILE"
@@ -170,6 +172,11 @@ class NatsConnection:
     async def _on_error(self, error: Exception) -> None:
         # A server reports errors about a message separately from any answer to it.
         self._server_error = error
+
+
+def _system_error(number: int) -> str:
+    # How the loss of a connection is noticed depends on timing: one text for all.
+    return CONNECTION_LOST if number in _LOST else os.strerror(number)
 
 
 def _certificate_error(error: ssl.SSLCertVerificationError) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -161,6 +162,22 @@ def test_a_server_that_asks_for_a_certificate(tmp_path: Path, authorities: list[
         said = refusal(NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls=True))
     # Which comes first, the alert or the end of the connection, is chance.
     assert said == "the connection was lost" or "requires a client certificate" in said
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BrokenPipeError(errno.EPIPE, "Broken pipe"),
+        ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+        ConnectionAbortedError(errno.ECONNABORTED, "Software caused connection abort"),
+        OSError("Multiple exceptions: [Errno 104] Connection reset by peer, [Errno 104] Connection reset"),
+        ConnectionError("connection closed"),
+    ],
+    ids=repr,
+)
+def test_one_text_for_each_way_in_which_a_connection_ends(error: OSError) -> None:
+    link = NatsConnection(NatsUrl("127.0.0.1", 4222, SUBJECT, is_tls=True), None)
+    assert str(link.failure(error)) == "the connection was lost"
 
 
 # What is no server of NATS.
