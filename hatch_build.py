@@ -1,4 +1,4 @@
-"""Build hook: an editable installation finds the rooms through links in `kiebitz/`."""
+"""Build hook: a wheel contains the rooms; an editable installation finds them through links in `kiebitz/`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ ROOMS = ("cli", "dissectors", "proxy", "storage")
 
 
 class RoomLinks(BuildHookInterface[Any]):
-    """Create links that are missing, as in a source archive, or that git has written as text files."""
+    """Add the rooms to a wheel; for an editable installation, create links to them.
+
+    Links are missing in a source archive, and some versions of git write them as text files.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version != "editable":
+            build_data["force_include"].update({room: f"kiebitz/{room}" for room in ROOMS})
             return
         for room in ROOMS:
             link = Path(self.root, "kiebitz", room)

@@ -66,9 +66,11 @@ def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> N
     _show(MESSAGES, records.messages(engine, wanted), form, nothing)
 
 
-def list_flaws(engine: Engine, missing: Iterable[MissingCapture], wanted: Filter | None, form: Form) -> None:
+def list_diagnostics(
+    engine: Engine, missing: Iterable[MissingCapture], wanted: Filter | None, form: Form
+) -> None:
     """List missing captures, then matching diagnostics, as JSON or CSV."""
-    lacks = ((CaptureOrigin("", one.source), _missing_flaw(one)) for one in missing)
+    lacks = ((CaptureOrigin("", one.source), _missing_capture(one)) for one in missing)
     nothing = "no matching diagnostics" if wanted else "no diagnostics"
     _show(DIAGNOSTICS, chain(lacks, records.diagnostics(engine, wanted)), form, nothing)
 
@@ -79,17 +81,17 @@ def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bo
     Return True if no captures are missing and there are no errors. Raises CorpusError.
     """
     lacks = missing(engine.corpus)
-    flaws = [*records.diagnostics_by_code(engine, wanted)]
+    diagnostics = [*records.diagnostics_by_code(engine, wanted)]
     count: Counter[str] = Counter()
-    for flaw in flaws:
-        count[flaw.severity] += flaw.times
+    for diagnostic in diagnostics:
+        count[diagnostic.severity] += diagnostic.times
     if form is not None:
-        list_flaws(engine, lacks, wanted, form)
+        list_diagnostics(engine, lacks, wanted, form)
     else:
         for one in lacks:
             show_line(Styled("missing", COLOURS["error"], bold=True), f": {one.reason}")
-        if flaws:
-            show(_SUMMARY, batches(flaws), None, "no diagnostics")
+        if diagnostics:
+            show(_SUMMARY, batches(diagnostics), None, "no diagnostics")
         there = counted(engine.captures(), "capture")
         show_line(f"{there}, {len(lacks) or 'none'} missing; {in_words(count)}")
     return not lacks and not count["error"]
@@ -152,7 +154,7 @@ def _show(
     show(behind(_ORIGIN, columns), batches(records), form, nothing)
 
 
-def _missing_flaw(missing: MissingCapture) -> ListedDiagnostic:
+def _missing_capture(missing: MissingCapture) -> ListedDiagnostic:
     known: dict[str, Any] = dict.fromkeys(ListedDiagnostic.__struct_fields__)
     return ListedDiagnostic(**known | {"severity": "error", "code": MISSING, "text": missing.reason})
 

@@ -121,15 +121,19 @@ EVENTS = (
 )
 
 
-def content_of(message: Message, *flaws: str) -> str:
+def content_of(message: Message, *diagnostics: str) -> str:
     """Return a message's content as one line: alteration, diagnostics, gloss and fields."""
     mark = None if message.altered is None else f"altered[{message.altered}]"
-    return " · ".join(filter(None, (mark, *flaws, message.gloss, field_words(message.fields))))
+    return " · ".join(filter(None, (mark, *diagnostics, message.gloss, field_words(message.fields))))
 
 
 def _content(message: ListedMessage) -> str:
-    flaws = [f"{flaw.severity}[{flaw.code}]" for flaw in message.flaws if flaw.severity != "note"]
-    return " · ".join(filter(None, (content_of(message, *flaws), _sent(message))))
+    diagnostics = [
+        f"{diagnostic.severity}[{diagnostic.code}]"
+        for diagnostic in message.diagnostics
+        if diagnostic.severity != "note"
+    ]
+    return " · ".join(filter(None, (content_of(message, *diagnostics), _sent(message))))
 
 
 def _sent(message: ListedMessage) -> str | None:
@@ -137,7 +141,7 @@ def _sent(message: ListedMessage) -> str | None:
 
 
 def _colour(message: ListedMessage) -> str | None:
-    gravest = gravest_of([flaw.severity for flaw in message.flaws])
+    gravest = gravest_of([diagnostic.severity for diagnostic in message.diagnostics])
     return None if gravest in (None, "note") else COLOURS[gravest]
 
 
@@ -158,20 +162,22 @@ MESSAGES = (
     Column("game"),
     Column("event"),
     Column("player"),
-    Column("flaws", of=lambda message: [msgspec.structs.asdict(flaw) for flaw in message.flaws]),
+    Column(
+        "flaws", of=lambda message: [msgspec.structs.asdict(diagnostic) for diagnostic in message.diagnostics]
+    ),
     Column("bytes", of=_sent),
     Column("altered"),
     Column("id"),
 )
 
 
-def _blame(flaw: Diagnostic) -> Blame | None:
+def _blame(diagnostic: Diagnostic) -> Blame | None:
     """Return the side to blame; None for a note, unless Kiebitz itself caused it."""
-    return None if flaw.severity == "note" and flaw.blame != "kiebitz" else flaw.blame
+    return None if diagnostic.severity == "note" and diagnostic.blame != "kiebitz" else diagnostic.blame
 
 
-def _in_message(flaw: ListedDiagnostic) -> int | None:
-    return None if flaw.message_offset is None else flaw.offset - flaw.message_offset
+def _in_message(diagnostic: ListedDiagnostic) -> int | None:
+    return None if diagnostic.message_offset is None else diagnostic.offset - diagnostic.message_offset
 
 
 DIAGNOSTICS = (
@@ -183,8 +189,11 @@ DIAGNOSTICS = (
     Column("msg", of="name"),
     *map(Column, ("text", "expected", "clause", "suggestion")),
     Column("offset_in_msg", of=_in_message),
-    Column("bytes", of=lambda flaw: None if flaw.marked is None else printable_bytes(flaw.marked)),
-    Column("hex", of=lambda flaw: None if flaw.marked is None else flaw.marked.hex()),
+    Column(
+        "bytes",
+        of=lambda diagnostic: None if diagnostic.marked is None else printable_bytes(diagnostic.marked),
+    ),
+    Column("hex", of=lambda diagnostic: None if diagnostic.marked is None else diagnostic.marked.hex()),
     *map(Column, ("lines", "resumed_offset", "resumed_message", "message", "event", "player", "altered")),
 )
 
@@ -194,7 +203,7 @@ SUMMED_DIAGNOSTICS = (
     Column("group"),
     Column("code", "code", least=12, stays=True),
     Column("blame", "blame", stays=True, of=_blame),
-    Column("who", of=lambda flaw: flaw.player or flaw.client),
+    Column("who", of=lambda diagnostic: diagnostic.player or diagnostic.client),
     who(),
     moment("time", "first at"),
     number("message", "message"),

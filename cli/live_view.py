@@ -48,7 +48,9 @@ class LiveView:
         self._spent = 0.0
         self._event_wanted = wanted.predicate("events", recorder.numbers) if wanted is not None else None
         self._altered_wanted = wanted.predicate("messages", recorder.numbers) if wanted is not None else None
-        self._flaw_wanted = wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
+        self._violation_expected = (
+            wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
+        )
         self._tables = {table.id: table for table in tables}
         self._names: dict[int, str] = {}
         """Client names by stream id."""
@@ -75,7 +77,7 @@ class LiveView:
         wanted: Predicate | None,
         messages: Sequence[Message],
         event: Event | None = None,
-        flaws: Sequence[Diagnostic] = (),
+        diagnostics: Sequence[Diagnostic] = (),
         table: TableInfo | None = None,
     ) -> bool:
         """Return whether these match the filter, if any. Raises FilterError if it takes too long."""
@@ -85,7 +87,7 @@ class LiveView:
 
         begun = time.thread_time()
         session_id = self._recorder.session_id
-        meets = wanted(Row(self._started_ns, messages, event, flaws, table, session_id, self._names))
+        meets = wanted(Row(self._started_ns, messages, event, diagnostics, table, session_id, self._names))
         self._spent += time.thread_time() - begun
         if self._spent > _PATIENCE_S:
             sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for one batch"
@@ -104,15 +106,15 @@ class LiveView:
             self._learn_name(message)
             if message.event_id is not None:
                 telling[message.event_id].append(message)
-        for flaw in found.diagnostics:
-            if flaw.message_id is not None:
-                about[flaw.message_id].append(flaw)
+        for diagnostic in found.diagnostics:
+            if diagnostic.message_id is not None:
+                about[diagnostic.message_id].append(diagnostic)
         lines: list[tuple[int, Line]] = []
         for event in found.events:
             table = self._tables[event.table_id]
             messages = telling[event.id]
-            flaws = [flaw for message in messages for flaw in about[message.id]]
-            if self._meets(self._event_wanted, messages, event, flaws, table):
+            diagnostics = [diagnostic for message in messages for diagnostic in about[message.id]]
+            if self._meets(self._event_wanted, messages, event, diagnostics, table):
                 sentence = describe(table.protocol, event)
                 start = f"{self._time(event.ts_ns)}  {self._where(table.server)}"
                 lines.append((event.ts_ns, [f"{start}{sentence}"]))
@@ -128,16 +130,16 @@ class LiveView:
                 name = altered.name or named.get(place) if altered.length else altered.name
                 lines.append((altered.ts_ns, self._of_altered(altered, name)))
         events = {event.id: event for event in found.events}
-        for flaw in found.diagnostics:
-            about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
+        for diagnostic in found.diagnostics:
+            about_message = by_id.get(diagnostic.message_id) if diagnostic.message_id is not None else None
             told = events.get(about_message.event_id or 0) if about_message is not None else None
             said = [about_message] if about_message else []
-            is_much = self._flaw_wanted is not None or flaw.severity != "note"
-            if is_much and self._meets(self._flaw_wanted, said, told, [flaw]):
-                label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS.get(flaw.severity))
-                start = f"{self._time(flaw.ts_ns)}  {self._where(flaw.stream.server)}"
-                line: Line = [start, label, f" {self._sender(flaw)}: {flaw.text}"]
-                lines.append((flaw.ts_ns, line))
+            is_much = self._violation_expected is not None or diagnostic.severity != "note"
+            if is_much and self._meets(self._violation_expected, said, told, [diagnostic]):
+                label = Styled(f"{diagnostic.severity}[{diagnostic.code}]", _COLOURS.get(diagnostic.severity))
+                start = f"{self._time(diagnostic.ts_ns)}  {self._where(diagnostic.stream.server)}"
+                line: Line = [start, label, f" {self._sender(diagnostic)}: {diagnostic.text}"]
+                lines.append((diagnostic.ts_ns, line))
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
 
     def _of_altered(self, altered: Altered, name: str | None) -> Line:
@@ -161,10 +163,10 @@ class LiveView:
     def _where(self, server: str) -> str:
         return f"{short_address(server)}  " if len(self._tables) > 1 else ""
 
-    def _sender(self, flaw: Diagnostic) -> str:
-        if flaw.direction == "s2c":
-            return named(flaw.stream.server)
-        return self._names.get(flaw.stream.id) or named(flaw.stream.client)
+    def _sender(self, diagnostic: Diagnostic) -> str:
+        if diagnostic.direction == "s2c":
+            return named(diagnostic.stream.server)
+        return self._names.get(diagnostic.stream.id) or named(diagnostic.stream.client)
 
     @property
     def _started_ns(self) -> int:

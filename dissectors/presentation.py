@@ -73,7 +73,7 @@ class Presentation:
         kind = self._grammar.events[event.kind]
         sentence = self._filled(self.template(event), lambda path: self._field_words(kind, path, event.data))
         to = event.data.get("to") if kind.directed else None
-        return sentence if to is None else said_to(self.words(to), sentence)
+        return sentence if to is None else as_seen_by(self.words(to), sentence)
 
     def _field_words(self, kind: EventKind, path: Sequence[str], data: Mapping[str, Any]) -> str:
         value, field = value_at(data, path), path[-1]
@@ -118,6 +118,6 @@ class Presentation:
         return "".join(part if isinstance(part, str) else words(part) for part in places(template))
 
 
-def said_to(hearer: str, sentence: str) -> str:
+def as_seen_by(hearer: str, sentence: str) -> str:
     """Return the sentence of an event that was reported to one client alone."""
     return f"to {hearer}: {sentence}"

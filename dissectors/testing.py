@@ -112,11 +112,11 @@ def every_violation_lies_inside(
             dissector.codec.truncated(frame, direction),
         ):
             assert decoded.fields_json == to_json(decoded.fields), f"{frame!r}: two texts of its fields"
-            errors = [flaw for flaw in decoded.flaws if flaw.severity == "error"]
+            errors = [violation for violation in decoded.violations if violation.severity == "error"]
             assert not (decoded.valid and errors), f"{frame!r} is valid, and has {errors}"
-            for flaw in decoded.flaws:
-                offset, length = flaw.place(frame)
-                assert 0 <= offset <= offset + length <= len(frame), f"{frame!r}: {flaw} is not in it"
+            for violation in decoded.violations:
+                offset, length = violation.place(frame)
+                assert 0 <= offset <= offset + length <= len(frame), f"{frame!r}: {violation} is not in it"
 
     _run(check, examples)
 
@@ -156,7 +156,7 @@ def decode_after_encode_is_the_identity(
         fields = data.draw(_fields(row, values_of))
         frame = dissector.codec.encode(row.name, row.direction, fields)
         decoded = dissector.codec.decode(frame, row.direction)
-        assert decoded.valid, f"{frame!r}: {decoded.flaws}"
+        assert decoded.valid, f"{frame!r}: {decoded.violations}"
         assert decoded.row is not None
         assert (decoded.row.name, decoded.fields) == (row.name, fields), f"{frame!r} says {decoded}"
 
@@ -293,7 +293,7 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
     ]
     streams = {item.stream.id for item in items}
     pieces: list[Message | Diagnostic] = [*found.messages]
-    pieces += [flaw for flaw in found.diagnostics if flaw.code == CUT_OFF]
+    pieces += [violation for violation in found.diagnostics if violation.code == CUT_OFF]
     comparable = [(p.stream.id, p.direction, p.offset, p.length) for p in pieces if p.stream.id in streams]
     if any(item.stream.transport == "udp" for item in items):
         # Each datagram for itself, the empty ones too.

@@ -17,19 +17,26 @@ from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
 from kiebitz.dissectors.grammar.framing import ByteFramer, DatagramFramer, Frame, Framer, LineFramer
-from kiebitz.dissectors.grammar.grammar import Decoded, EventKind, Field, Flaw, Grammar, MessageType, Rule
+from kiebitz.dissectors.grammar.grammar import (
+    Decoded,
+    EventKind,
+    Field,
+    Grammar,
+    MessageType,
+    Rule,
+    Violation,
+)
 from kiebitz.dissectors.grammar.sentences import coded, each
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event, Findings, Game, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.queries import Query
-from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Shares, actions, of_each
+from kiebitz.dissectors.statistics import Counts, Durations, Histogram, Shares, TimeSeries, actions, of_each
 
 __all__ = [
     "ByteFramer",
     "Codec",
     "Counts",
-    "Course",
     "DatagramFramer",
     "Decoded",
     "DelimitedCodec",
@@ -42,7 +49,6 @@ __all__ = [
     "Field",
     "FieldType",
     "Findings",
-    "Flaw",
     "Frame",
     "Framer",
     "Game",
@@ -71,6 +77,8 @@ __all__ = [
     "Stream",
     "TableInfo",
     "Text",
+    "TimeSeries",
+    "Violation",
     "Word",
     "actions",
     "coded",

@@ -20,7 +20,7 @@ from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import Line as Shown
 from kiebitz.cli.terminal.console import Styled, is_terminal, show_line, terminal_columns
-from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
+from kiebitz.cli.terminal.diagnostic_block import GUTTER, diagnostic_block, place_of, reasons
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
@@ -128,12 +128,12 @@ class _Found:
             row = message_numbered(timeline, self._number)
             condition, parameters = f"d.message_id = ? AND ({condition})", [row.id, *parameters]
         self.altered += count_alterations(timeline)
-        for flaw in diagnostics(timeline, condition, parameters):
-            self.count[flaw.severity] += 1
-            gravity = GRAVITY.index(flaw.severity)
-            if flaw.message_id is not None and (self.gravest is None or gravity < self.gravest[0]):
-                self.gravest = gravity, timeline.numbers.number("messages", flaw.message_id)
-            yield flaw
+        for diagnostic in diagnostics(timeline, condition, parameters):
+            self.count[diagnostic.severity] += 1
+            gravity = GRAVITY.index(diagnostic.severity)
+            if diagnostic.message_id is not None and (self.gravest is None or gravity < self.gravest[0]):
+                self.gravest = gravity, timeline.numbers.number("messages", diagnostic.message_id)
+            yield diagnostic
 
     def listed(self, timeline: Timeline) -> Iterator[ListedDiagnostic]:
         """Yield the diagnostics of a session with their evidence."""
@@ -157,11 +157,14 @@ class _Found:
         show_line(f"{self.nothing}, {row.name}{told}")
         count: Counter[str] = Counter()
         nearest: tuple[int, str] | None = None
-        for flaw in diagnostics(timeline):
-            count[flaw.severity] += 1
-            if flaw.message_id is not None:
-                number = timeline.numbers.number("messages", flaw.message_id)
-                found = abs(flaw.message_id - row.id), f"{flaw.severity}[{flaw.code}] in message #{number}"
+        for diagnostic in diagnostics(timeline):
+            count[diagnostic.severity] += 1
+            if diagnostic.message_id is not None:
+                number = timeline.numbers.number("messages", diagnostic.message_id)
+                found = (
+                    abs(diagnostic.message_id - row.id),
+                    f"{diagnostic.severity}[{diagnostic.code}] in message #{number}",
+                )
                 nearest = found if nearest is None else min(nearest, found)
         where = "" if nearest is None else f"; the nearest is {nearest[1]}"
         show_line(f"in the whole session: {in_words(count)}{where}")
@@ -172,12 +175,12 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
     for name, session in each_session(sessions):
         evidence = Evidence(session.timeline)
         is_named = not is_several(sessions)
-        for flaw in found.of(session.timeline):
+        for diagnostic in found.of(session.timeline):
             if not is_named:
                 is_named = True
                 show_line(Styled(name, bold=True))
                 show_line()
-            for line in _block(evidence, flaw):
+            for line in _block(evidence, diagnostic):
                 show_line(*line)
             show_line()
         found.show_if_none(session.timeline)
@@ -192,51 +195,52 @@ def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
         print_error_line(f"For the message in full: kiebitz show {session} '#{found.gravest[1]}'")
 
 
-def _block(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[Shown]:
+def _block(evidence: Evidence, diagnostic: StoredDiagnostic) -> Iterator[Shown]:
     columns = terminal_columns()
     room = MAX_CELLS
     if columns is not None:
         # A wrapped line would separate the carets from their bytes.
-        digits = len(str(ranges_to_read(flaw.offset, flaw.length)[-1][1]))
+        digits = len(str(ranges_to_read(diagnostic.offset, diagnostic.length)[-1][1]))
         room = max(_NARROWEST, min(MAX_CELLS, columns - max(GUTTER, digits) - len(" | ") - len("……")))
-    head, place = _head(evidence, flaw)
-    lines = evidence.excerpt(flaw, room)
-    numbered = not evidence.is_in_datagram(flaw)
-    return flaw_block(head, place, lines, numbered, _remarks(evidence, flaw), columns)
+    head, place = _head(evidence, diagnostic)
+    lines = evidence.excerpt(diagnostic, room)
+    numbered = not evidence.is_in_datagram(diagnostic)
+    return diagnostic_block(head, place, lines, numbered, _remarks(evidence, diagnostic), columns)
 
 
-def _head(evidence: Evidence, flaw: StoredDiagnostic) -> tuple[Shown, str]:
+def _head(evidence: Evidence, diagnostic: StoredDiagnostic) -> tuple[Shown, str]:
     """Return the heading, and the line with time and location."""
-    label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
-    address, server = map(named, (flaw.stream.client, flaw.stream.server))
-    client = evidence.player(flaw) or address
-    way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
-    place = place_of(flaw.offset, flaw.message, flaw.message_offset)
-    time = seconds(evidence.timeline.seconds(flaw.ts_ns))
+    label = Styled(f"{diagnostic.severity}[{diagnostic.code}]", COLOURS[diagnostic.severity], bold=True)
+    address, server = map(named, (diagnostic.stream.client, diagnostic.stream.server))
+    client = evidence.player(diagnostic) or address
+    way = f"{client} → {server}" if diagnostic.direction == "c2s" else f"{server} → {client}"
+    place = place_of(diagnostic.offset, diagnostic.message, diagnostic.message_offset)
+    time = seconds(evidence.timeline.seconds(diagnostic.ts_ns))
     return (
-        (label, f": {flaw.text}"),
-        f"{time} s, {_numbers(evidence.timeline.numbers, flaw)}, {way} ({flaw.direction}), {place}",
+        (label, f": {diagnostic.text}"),
+        f"{time} s, {_numbers(evidence.timeline.numbers, diagnostic)}, {way} ({diagnostic.direction}),"
+        f" {place}",
     )
 
 
-def _numbers(numbers: Numbers, flaw: StoredDiagnostic) -> str:
+def _numbers(numbers: Numbers, diagnostic: StoredDiagnostic) -> str:
     """Return its numbers in the listings of messages, events and streams."""
-    message, event = flaw.message_id, flaw.event_id
+    message, event = diagnostic.message_id, diagnostic.event_id
     told = [f"message #{numbers.number('messages', message)}"] if message is not None else []
     told += [f"event #{numbers.number('events', event)}"] if event is not None else []
-    return ", ".join([*told, f"stream {numbers.number('streams', flaw.stream.id)}"])
+    return ", ".join([*told, f"stream {numbers.number('streams', diagnostic.stream.id)}"])
 
 
-def _remarks(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[tuple[str, str]]:
+def _remarks(evidence: Evidence, diagnostic: StoredDiagnostic) -> Iterator[tuple[str, str]]:
     """Yield the titles and texts below the excerpt."""
-    yield from reasons(flaw)
-    altered = evidence.alteration(flaw)
+    yield from reasons(diagnostic)
+    altered = evidence.alteration(diagnostic)
     if altered is not None:
         yield "altered", deed_in_words(altered)
     # In datagrams, parsing always resumes at the next one.
-    if not evidence.is_in_datagram(flaw):
-        offset, name = evidence.resumption(flaw)
+    if not evidence.is_in_datagram(diagnostic):
+        offset, name = evidence.resumption(diagnostic)
         if offset is not None:
             yield "parsing resumed", f"at byte {offset}, with {name}"
-        elif flaw.message is not None or flaw.length:
+        elif diagnostic.message is not None or diagnostic.length:
             yield "parsing resumed", "not before the end of the stream"

@@ -91,12 +91,12 @@ class _Listing:
         recorded = RecordedBytes(timeline.connection)
         remaining = self._session.messages(self._wanted, after)
         while found := list(islice(remaining, BATCH)):
-            flaws = diagnostics_of_messages(timeline, [message.id for message in found])
+            diagnostics = diagnostics_of_messages(timeline, [message.id for message in found])
             for message in found:
                 while dropped and dropped[0].ts_ns < message.ts_ns:
                     yield _dropped(dropped.popleft())
                 stream_id = timeline.numbers.row_id("streams", message.stream)
-                yield _listed(message, stream_id, flaws.get(message.id, ()), recorded)
+                yield _listed(message, stream_id, diagnostics.get(message.id, ()), recorded)
         yield from map(_dropped, dropped)
 
     def _dropped(self) -> Iterator[Alteration]:
@@ -110,18 +110,18 @@ def _dropped(dropped: Alteration) -> ListedMessage:
     """Return a dropped message, which has no number."""
     missing = dict.fromkeys(("number", "gloss", "game", "event", "sent"))
     fields = dropped.fields or {}
-    return project(ListedMessage, dropped, **missing, fields=fields, altered=dropped.action, flaws=())
+    return project(ListedMessage, dropped, **missing, fields=fields, altered=dropped.action, diagnostics=())
 
 
 def _listed(
-    message: Message, stream_id: int, flaws: Sequence[MessageDiagnostic], recorded: RecordedBytes
+    message: Message, stream_id: int, diagnostics: Sequence[MessageDiagnostic], recorded: RecordedBytes
 ) -> ListedMessage:
     sent = None
-    if not message.fields and any(flaw.severity != "note" for flaw in flaws):
+    if not message.fields and any(diagnostic.severity != "note" for diagnostic in diagnostics):
         end = message.offset + min(message.length, MAX_SHOWN_BYTES)
         stretches = recorded.between(stream_id, message.direction, message.offset, end)
         sent = b"".join(stretch.data or b"" for stretch in stretches)
-    return project(ListedMessage, message, flaws=flaws, sent=sent)
+    return project(ListedMessage, message, diagnostics=diagnostics, sent=sent)
 
 
 def _followed(session: Session, listing: _Listing) -> Iterator[list[ListedMessage]]:

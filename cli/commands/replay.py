@@ -15,7 +15,7 @@ from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
-from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.screen import Console, Text
@@ -212,9 +212,9 @@ def _in_terminal(
     if is_terminal() and has_keyboard() and speed:
         _watched(session, timeline, number, (first, last), player, PlaybackSpeed(speed), step, svg)
         return
-    onlooker = Onlooker(timeline, player)
-    steps = Steps(timeline, onlooker.may_see, game).between(first, last)
-    paper = PipeOutput(timeline, onlooker, game)
+    spectator_view = SpectatorView(timeline, player)
+    steps = Steps(timeline, spectator_view.may_see, game).between(first, last)
+    paper = PipeOutput(timeline, spectator_view, game)
     shown = play(steps, paper, LinePace() if step else RecordedPace(speed))
     if shown is None:
         warn("nothing happens there")

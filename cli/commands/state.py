@@ -10,7 +10,7 @@ from kiebitz.cli.options.moments import game_option, moment_option, player_optio
 from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
-from kiebitz.cli.spectator.view import RECENT, Onlooker
+from kiebitz.cli.spectator.view import RECENT, SpectatorView
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.services.output_files import opened
@@ -55,16 +55,16 @@ def state(
         check_player(timeline, player)
     at = moment or END
     tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
-    onlooker = Onlooker(timeline, player)
-    known = onlooker.tables()
+    spectator_view = SpectatorView(timeline, player)
+    known = spectator_view.tables()
     tables = [found for found in tables if found.table.id in known]
     game = timeline.numbers.row_id_if_any("games", number)
     if as_json:
-        _write_json(timeline, tables, onlooker, number, game)
+        _write_json(timeline, tables, spectator_view, number, game)
     elif tables and svg is not None:
-        _write_svg(svg, session, timeline, tables, onlooker, game)
+        _write_svg(svg, session, timeline, tables, spectator_view, game)
     elif tables:
-        _draw(timeline, tables, onlooker, game)
+        _draw(timeline, tables, spectator_view, game)
     else:
         warn(
             "no game recognised in this session"
@@ -76,7 +76,7 @@ def state(
 def _write_json(
     timeline: Timeline,
     tables: Sequence[TablePosition],
-    onlooker: Onlooker,
+    spectator_view: SpectatorView,
     number: int | None,
     game: int | None,
 ) -> None:
@@ -87,22 +87,24 @@ def _write_json(
             "server": found.table.server,
             "game": number,
             "event": timeline.numbers.number("events", found.event.id) if found.event is not None else None,
-            "time": onlooker.seconds(found.event) if found.event is not None else None,
-            "state": onlooker.state(found.table.id, found.seq, found.state, game),
+            "time": spectator_view.seconds(found.event) if found.event is not None else None,
+            "state": spectator_view.state(found.table.id, found.seq, found.state, game),
         }
         for found in tables
     ]
     write_json_array(rows)
 
 
-def _draw(timeline: Timeline, tables: Sequence[TablePosition], onlooker: Onlooker, game: int | None) -> None:
+def _draw(
+    timeline: Timeline, tables: Sequence[TablePosition], spectator_view: SpectatorView, game: int | None
+) -> None:
     console = Console()
     for place, found in enumerate(tables):
         if place:
             console.print()
         events = timeline.recent(found.table.id, found.seq, RECENT)
-        console.print(onlooker.picture(found.table.id, found.state, events, game))
-        console.show(Text(onlooker.latest(events), "dim"))
+        console.print(spectator_view.picture(found.table.id, found.state, events, game))
+        console.show(Text(spectator_view.latest(events), "dim"))
 
 
 def _write_svg(
@@ -110,7 +112,7 @@ def _write_svg(
     session: str,
     timeline: Timeline,
     tables: Sequence[TablePosition],
-    onlooker: Onlooker,
+    spectator_view: SpectatorView,
     game: int | None,
 ) -> None:
     if len(tables) > 1:
@@ -118,4 +120,4 @@ def _write_svg(
     found = tables[0]
     events = timeline.recent(found.table.id, found.seq, RECENT)
     with opened(path, session) as file:
-        file.write(onlooker.svg(found.table.id, found.state, events, game))
+        file.write(spectator_view.svg(found.table.id, found.state, events, game))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kiebitz.cli.differences.altered import Told, as_record, count_in_words, told
+from kiebitz.cli.differences.altered import (
+    AlterationSummary,
+    as_record,
+    count_in_words,
+    summarize_alterations,
+)
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
@@ -20,7 +25,7 @@ from kiebitz.storage.session.session import Session
 
 def show_alteration_effects(timeline: Timeline, title: str, as_json: bool) -> bool:
     """Show the alterations in a session and their effects; return True if there are no effects."""
-    found = [*told(Session(timeline), None)]
+    found = [*summarize_alterations(Session(timeline), None)]
     if not found:
         if as_json:
             write_json({"alterations": [], "equal": True})
@@ -43,7 +48,7 @@ def show_alteration_effects(timeline: Timeline, title: str, as_json: bool) -> bo
     return difference.equal
 
 
-def _show(found: Sequence[Told]) -> None:
+def _show(found: Sequence[AlterationSummary]) -> None:
     show_line(f"{count_in_words(len(found))}:")
     for one in found:
         alteration = one.alteration

@@ -37,7 +37,7 @@ class _Step(msgspec.Struct, frozen=True):
     after: Any
 
 
-class Told(msgspec.Struct, frozen=True):
+class AlterationSummary(msgspec.Struct, frozen=True):
     """An alteration and the message that was received instead, if any."""
 
     alteration: Alteration
@@ -115,7 +115,7 @@ def _step_in_words(step: _Step) -> str:
     return f"{path.removeprefix('.')}: {before} → {after}"
 
 
-def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
+def summarize_alterations(session: Session, wanted: Filter | None) -> Iterator[AlterationSummary]:
     """Yield alterations with the messages received."""
     remaining = session.alterations(wanted)
     while found := list(islice(remaining, BATCH)):
@@ -123,10 +123,10 @@ def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
         ids = [numbers.row_id("messages", one.message) for one in found if one.message is not None]
         came = {numbers.number("messages", row.id): row for row in messages_numbered(session.timeline, ids)}
         for one in found:
-            yield Told(one, None if one.message is None else came.get(one.message))
+            yield AlterationSummary(one, None if one.message is None else came.get(one.message))
 
 
-def _steps_json(one: Told) -> list[dict[str, Any]]:
+def _steps_json(one: AlterationSummary) -> list[dict[str, Any]]:
     return [
         {"path": step.path}
         | ({} if step.before is msgspec.UNSET else {"before": step.before})
@@ -135,7 +135,7 @@ def _steps_json(one: Told) -> list[dict[str, Any]]:
     ]
 
 
-def _original(one: Told) -> str | None:
+def _original(one: AlterationSummary) -> str | None:
     """Return the original bytes in hexadecimal."""
     return None if one.alteration.original is None else one.alteration.original.hex()
 
@@ -149,7 +149,7 @@ _COLUMNS = (
     *(Column(key, of=f"alteration.{key}") for key in ("client", "server", "player")),
     Column("action", "action", stays=True, of="alteration.action"),
     Column("", "name", width=15, least=8, of="name"),
-    Column("", "result", least=8, of=Told.in_words),
+    Column("", "result", least=8, of=AlterationSummary.in_words),
     Column("rule", "rule", least=8, of="alteration.rule"),
     *(Column(key, of=f"alteration.{key}") for key in ("sent", "name", "fields")),
     Column("original", of=_original),
@@ -161,10 +161,10 @@ _COLUMNS = (
 def show_alterations(sessions: Sequence[str], wanted: Filter | None, form: Form | None) -> None:
     """List the alterations in sessions. Raises as `list_sessions` does."""
     nothing = "no matching alterations" if wanted else f"no alterations in {these(sessions)}"
-    list_sessions(sessions, _COLUMNS, lambda session: told(session, wanted), form, nothing)
+    list_sessions(sessions, _COLUMNS, lambda session: summarize_alterations(session, wanted), form, nothing)
 
 
-def as_record(one: Told) -> dict[str, Any]:
+def as_record(one: AlterationSummary) -> dict[str, Any]:
     """Return an alteration as a JSON object."""
     return {column.key: column.value(one) for column in _COLUMNS if column.key}
 

@@ -139,11 +139,11 @@ class _Moment(msgspec.Struct, frozen=True):
 
     def drawn(self) -> Drawn:
         """Return the table after the event."""
-        onlooker = self.side.onlooker
+        spectator_view = self.side.spectator_view
         events = self.side.timeline.recent(self.table_id, self.seq, RECENT)
         game = self.event.game_id if self.event is not None else None
-        above = [Text(f"{self.side.label}:", "bold"), onlooker.heading(self.table_id, events, game)]
-        return Drawn(above, onlooker.table(self.table_id, self.state, events))
+        above = [Text(f"{self.side.label}:", "bold"), spectator_view.heading(self.table_id, events, game)]
+        return Drawn(above, spectator_view.table(self.table_id, self.state, events))
 
 
 def _moment(side: Side, table: TableInfo, own: int | None, before: int | None) -> _Moment:
@@ -163,7 +163,7 @@ def _first(difference: Difference, first: EventDifference, both: Sides, console:
     yield Text()
     yield Text(f"First difference: {_place(difference, first, both)}, {_what(first)}", "bold")
     for mine, other in _context(first, both):
-        yield Text(f"  A {both.a.name(mine):<8} B {both.b.name(other):<8} {both.a.told(mine)}", "dim")
+        yield Text(f"  A {both.a.name(mine):<8} B {both.b.name(other):<8} {both.a.event_text(mine)}", "dim")
     yield _move(a, "")
     yield _move(b, f"{'':11}")
     if a.event is not None and b.event is not None:
@@ -205,12 +205,12 @@ def _move(moment: _Moment, indent: str) -> Text:
     label = Text.assemble("  ", indent, (f"{moment.side.label} ", "bold"))
     if moment.event is not None:
         number = moment.side.name(moment.event)
-        return label.append(f"{number:{20 - len(indent)}}{moment.side.told(moment.event)}")
+        return label.append(f"{number:{20 - len(indent)}}{moment.side.event_text(moment.event)}")
     following = next(iter(moment.side.timeline.recent(moment.table_id, moment.seq + 1, 1)), None)
     if following is None:
         return label.append("nothing, and no later event")
     return label.append(
-        f"nothing; next is {moment.side.name(following)} {moment.side.told(following).lstrip()}"
+        f"nothing; next is {moment.side.name(following)} {moment.side.event_text(following).lstrip()}"
     )
 
 
@@ -283,7 +283,7 @@ def _grouped(difference: Difference, rest: Sequence[EventDifference], both: Side
         for side, number in ((both.a, one.a), (both.b, one.b)):
             if number is not None:
                 event = side.event(number)
-                yield Text(f"      {side.label} {side.name(event):<7} {side.told(event)}", "dim")
+                yield Text(f"      {side.label} {side.name(event):<7} {side.event_text(event)}", "dim")
     if len(groups) > SHOWN:
         left = sum(len(members) for _, members in in_order[SHOWN:])
         yield Text(f"  and {counted(left, 'difference')} more, in {counted(len(groups) - SHOWN, 'group')}")

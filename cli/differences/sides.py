@@ -23,9 +23,9 @@ class Side:
         self.title = title
         self.numbers = timeline.numbers
         # Slow to import.
-        from kiebitz.cli.spectator.view import Onlooker
+        from kiebitz.cli.spectator.view import SpectatorView
 
-        self.onlooker = Onlooker(timeline, None)
+        self.spectator_view = SpectatorView(timeline, None)
 
     def event(self, number: int) -> Event:
         """Return an event by its id."""
@@ -37,19 +37,19 @@ class Side:
 
     def sentence(self, event: Event) -> str:
         """Return an event's sentence, shortened."""
-        return shortened(self.onlooker.sentence(event), _LONGEST)
+        return shortened(self.spectator_view.sentence(event), _LONGEST)
 
-    def told(self, event: Event) -> str:
+    def event_text(self, event: Event) -> str:
         """Return time and sentence of an event."""
-        return f"{self.onlooker.seconds(event):9.3f}s  {self.sentence(event)}"
+        return f"{self.spectator_view.seconds(event):9.3f}s  {self.sentence(event)}"
 
     def reference(self, event: Event) -> dict[str, Any]:
         """Return an event as JSON."""
         return {
             "number": self.numbers.number("events", event.id),
             "id": event.id,
-            "time": self.onlooker.seconds(event),
-            "sentence": self.onlooker.sentence(event),
+            "time": self.spectator_view.seconds(event),
+            "sentence": self.spectator_view.sentence(event),
             "kind": event.kind,
             "actor": event.actor,
             "data": event.data,

@@ -63,12 +63,12 @@ def _tables(
 
 
 def _drawn(side: Side, moment: TablePosition) -> Drawn:
-    onlooker = side.onlooker
+    spectator_view = side.spectator_view
     events = side.timeline.recent(moment.table.id, moment.seq, RECENT)
     return Drawn(
-        [Text(f"{side.label} {side.title}", "bold"), onlooker.heading(moment.table.id, events)],
-        onlooker.table(moment.table.id, moment.state, events),
-        [Text(onlooker.latest(events), "dim")],
+        [Text(f"{side.label} {side.title}", "bold"), spectator_view.heading(moment.table.id, events)],
+        spectator_view.table(moment.table.id, moment.state, events),
+        [Text(spectator_view.latest(events), "dim")],
     )
 
 
@@ -92,5 +92,5 @@ def _moment(side: Side, moment: TablePosition | None) -> dict[str, object] | Non
         "protocol": moment.table.protocol,
         "server": moment.table.server,
         "event": side.numbers.number("events", moment.event.id) if moment.event is not None else None,
-        "time": side.onlooker.seconds(moment.event) if moment.event is not None else None,
+        "time": side.spectator_view.seconds(moment.event) if moment.event is not None else None,
     }

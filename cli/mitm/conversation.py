@@ -49,7 +49,7 @@ class Conversation:
         self._messages: defaultdict[int, list[Message]] = defaultdict(list)
         self._unended: dict[int, Message] = {}
         """Messages that end in a later piece, by piece number."""
-        self._flaws: defaultdict[int, list[Diagnostic]] = defaultdict(list)
+        self._diagnostics: defaultdict[int, list[Diagnostic]] = defaultdict(list)
 
     @property
     def dissector(self) -> Dissector | None:
@@ -85,9 +85,9 @@ class Conversation:
         """Return the messages that end in a piece."""
         return self._messages.get(number, [])
 
-    def flaws(self, message: Message) -> list[Diagnostic]:
+    def diagnostics(self, message: Message) -> list[Diagnostic]:
         """Return the diagnostics of a message."""
-        return self._flaws.get(message.id, [])
+        return self._diagnostics.get(message.id, [])
 
     def unended(self, number: int) -> tuple[int, Message | None]:
         """Return the number of bytes of an incomplete message in a piece, and the message if complete."""
@@ -129,7 +129,7 @@ class Conversation:
             for place in range(bisect_right(starts, message.offset) - 1, last):
                 self._unended[numbers[place]] = message
             self._messages[numbers[last]].append(message)
-        for flaw in found.diagnostics:
+        for diagnostic in found.diagnostics:
             # A missing beginning belongs to no message, and is known here.
-            if flaw.message_id is not None:
-                self._flaws[flaw.message_id].append(flaw)
+            if diagnostic.message_id is not None:
+                self._diagnostics[diagnostic.message_id].append(diagnostic)

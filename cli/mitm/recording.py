@@ -86,7 +86,7 @@ class _Session:
         self._recorder = RecorderSupervisor(
             database,
             on_trouble=lambda sentence: log.warn(f"Kiebitz: {sentence}"),
-            tell=_tell,
+            tell=_notify,
             forwarder="mitmproxy",
         )
         try:
@@ -118,5 +118,5 @@ def _configuration() -> Configuration:
         return Configuration()
 
 
-def _tell(sentence: str) -> None:
+def _notify(sentence: str) -> None:
     log.alert(f"Kiebitz: {sentence.removeprefix('kiebitz: ')}")

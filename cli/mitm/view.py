@@ -16,7 +16,7 @@ from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.cli.mitm.log import warn
 from kiebitz.cli.terminal.console import Line as Shown
 from kiebitz.cli.terminal.console import plain
-from kiebitz.cli.terminal.flaw_block import flaw_block, place_of, reasons
+from kiebitz.cli.terminal.diagnostic_block import diagnostic_block, place_of, reasons
 from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.escaping import value_words
 from kiebitz.dissectors.model import Diagnostic, Direction, Message, Stream, Transport
@@ -246,8 +246,10 @@ def _lines(conversation: Conversation, dissector: Dissector, number: int) -> Ite
                 yield "text", line
         if message.event_id is not None:
             yield "highlight", f"  » {conversation.events[message.event_id]}"
-        for flaw in conversation.flaws(message):
-            yield from (("error", plain(line)) for line in _flaw(conversation, number, message, flaw))
+        for diagnostic in conversation.diagnostics(message):
+            yield from (
+                ("error", plain(line)) for line in _diagnostic(conversation, number, message, diagnostic)
+            )
     rest, unended = conversation.unended(number)
     if rest:
         name = "a message" if unended is None else unended.name
@@ -269,22 +271,24 @@ def _field(name: str, value: Any, depth: int) -> Iterator[str]:
         yield from _field(key, part, depth + 1)
 
 
-def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagnostic) -> Iterator[Shown]:
+def _diagnostic(
+    conversation: Conversation, number: int, message: Message, diagnostic: Diagnostic
+) -> Iterator[Shown]:
     """Yield a diagnostic as `kiebitz check` shows it."""
     is_datagram = conversation.stream.transport == "udp"
     lines: list[Line] = []
     if is_datagram:
-        lines = datagram_excerpt(*conversation.piece(number), flaw.offset, flaw.length)
+        lines = datagram_excerpt(*conversation.piece(number), diagnostic.offset, diagnostic.length)
     else:
         near = [
-            conversation.between(flaw.direction, *window)
-            for window in ranges_to_read(flaw.offset, flaw.length)
+            conversation.between(diagnostic.direction, *window)
+            for window in ranges_to_read(diagnostic.offset, diagnostic.length)
         ]
         if any(stretch.data for stretch in near):
-            lines = stream_excerpt(near, flaw.offset, flaw.length, message.offset)
-    head = [f"{flaw.severity}[{flaw.code}]: {flaw.text}"]
-    place = place_of(flaw.offset, message.name, message.offset)
-    return flaw_block(head, place, lines, not is_datagram, reasons(flaw))
+            lines = stream_excerpt(near, diagnostic.offset, diagnostic.length, message.offset)
+    head = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.text}"]
+    place = place_of(diagnostic.offset, message.name, message.offset)
+    return diagnostic_block(head, place, lines, not is_datagram, reasons(diagnostic))
 
 
 def _ns(seconds: float) -> int:

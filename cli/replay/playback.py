@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable
 
-from kiebitz.cli.spectator.view import RECENT, Onlooker
+from kiebitz.cli.spectator.view import RECENT, SpectatorView
 from kiebitz.cli.terminal.console import show_line
 from kiebitz.cli.terminal.screen import Console
 from kiebitz.dissectors.model import Event, Game
@@ -58,9 +58,9 @@ class LinePace(Pacing):
 class PipeOutput:
     """Output that only moves forward: a line for each event, then the table."""
 
-    def __init__(self, timeline: Timeline, onlooker: Onlooker, game: Game | None) -> None:
+    def __init__(self, timeline: Timeline, spectator_view: SpectatorView, game: Game | None) -> None:
         self._timeline = timeline
-        self._onlooker = onlooker
+        self._onlooker = spectator_view
         self._game = game.id if game is not None else None
         self._recent: dict[int, deque[Event]] = {}
 

@@ -15,7 +15,7 @@ from kiebitz.storage.read.search import Search
 from kiebitz.storage.read.timeline import Timeline
 
 
-class Course:
+class EventCursor:
     """A position among the events of one table, restricted to those that `search` finds."""
 
     def __init__(self, timeline: Timeline, table_id: int, search: Search | None) -> None:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.spectator.event_cursor import Course
-from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.cli.spectator.event_cursor import EventCursor
+from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
@@ -34,7 +34,7 @@ _BUSY_MS = 20
 _NEXT = re.compile(r"(?P<stem>.*?)(?:_(?P<number>\d{5})_\d{14})?")
 
 
-class Watched:
+class FollowedSession:
     """A session as seen by `player`, or by an observer of all players if None.
 
     `path` is the file of its database; None for a capture, which does not grow.
@@ -93,28 +93,28 @@ class Watched:
 
     def tables(self) -> list[TableInfo]:
         """Return the visible tables, oldest first."""
-        known = self.onlooker.tables()
+        known = self.spectator_view.tables()
         return [table for table in self.timeline.tables() if table.id in known]
 
     def players(self) -> list[str]:
         """Those that one can look over the shoulder of, by name."""
-        return sorted(self.timeline.actors() | {*self.onlooker.players()})
+        return sorted(self.timeline.actors() | {*self.spectator_view.players()})
 
     def look_over(self, player: str | None) -> None:
         """Change the perspective to a player, or to all if None."""
         self.player = player
-        self.onlooker = Onlooker(self.timeline, player)
+        self.spectator_view = SpectatorView(self.timeline, player)
 
-    def course(self, table: TableInfo) -> Course:
+    def course(self, table: TableInfo) -> EventCursor:
         """Return a cursor over the visible events of a table that match the filter."""
         search = None
         if (self.player, self.wanted, self.game_id, self._between) != (None, None, None, None):
-            # Looked up on each call, as `self.onlooker` is replaced when the session grows.
+            # Looked up on each call, as `self.spectator_view` is replaced when the session grows.
             may_see: Callable[[Event], bool] | None = (
-                (lambda event: self.onlooker.may_see(event)) if self.player is not None else None
+                (lambda event: self.spectator_view.may_see(event)) if self.player is not None else None
             )
             search = search_events(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
-        return Course(self.timeline, table.id, search)
+        return EventCursor(self.timeline, table.id, search)
 
     def messages(self, table: TableInfo | None) -> Search:
         """Search the visible messages that match the filter, of a table or of all."""
@@ -131,7 +131,7 @@ class Watched:
 
     def streams(self) -> Set[int] | None:
         """Return the visible streams; None for all."""
-        return self.onlooker.streams() if self.player is not None else None
+        return self.spectator_view.streams() if self.player is not None else None
 
     def _streams(self, table: TableInfo | None) -> Streams:
         return table if self.player is None else self.streams()
@@ -192,7 +192,7 @@ class Watched:
         ).fetchone()
         if people != self._people:
             self._people = people
-            self.onlooker.update_timeline(self.timeline)
+            self.spectator_view.update_timeline(self.timeline)
 
     def _settle(self) -> None:
         """Prepare to read the current database."""

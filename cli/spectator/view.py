@@ -30,7 +30,7 @@ _KNOWN = 500
 """Size of the cache of events as a player sees them: successive pictures share most events."""
 
 
-class Onlooker:
+class SpectatorView:
     """The tables of a session as `player` sees them, or an observer of all players if None."""
 
     def __init__(self, timeline: Timeline, player: str | None, visibility: Visibility | None = None) -> None:

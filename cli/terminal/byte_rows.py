@@ -13,7 +13,7 @@ from unicodedata import bidirectional, combining
 
 import msgspec
 
-from kiebitz.cli.terminal.flaw_block import ALTERED_BY_KIEBITZ
+from kiebitz.cli.terminal.diagnostic_block import ALTERED_BY_KIEBITZ
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.dissectors.escaping import value_words
@@ -51,7 +51,7 @@ _RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 class _Marked(NamedTuple):
     """The byte range of a diagnostic in a piece; with `told`, its text follows the piece."""
 
-    flaw: DiagnosticDetail
+    diagnostic: DiagnosticDetail
     start: int
     end: int
     told: bool
@@ -67,7 +67,7 @@ class ByteRows:
     """The rows of a message's bytes for a terminal of at least 30 columns."""
 
     def __init__(
-        self, data: bytes, pieces: Sequence[Piece], flaws: Sequence[DiagnosticDetail], columns: int
+        self, data: bytes, pieces: Sequence[Piece], diagnostics: Sequence[DiagnosticDetail], columns: int
     ) -> None:
         self._data, self._pieces, self._columns = data, pieces, columns
         self._console = Console(width=columns)
@@ -80,7 +80,7 @@ class ByteRows:
         self._width = self._gutter + self._hex_width + self._count + 3 * len(_INDENT)
         self._of_all: list[DiagnosticDetail] = []
         """Diagnostics of the whole message."""
-        self._flaws = self._by_leaf(flaws)
+        self._diagnostics = self._by_leaf(diagnostics)
 
     def lines(self) -> Iterator[Text]:
         """Yield all rows."""
@@ -95,30 +95,30 @@ class ByteRows:
             for outer in waiting:
                 yield from self._alone(deque(self._label(outer)))
             waiting.clear()
-            yield from self._rows(piece, deque(self._label(around or piece)), self._flaws[leaf])
+            yield from self._rows(piece, deque(self._label(around or piece)), self._diagnostics[leaf])
             leaf += 1
         if not leaf:
             yield Text("(no bytes)", "dim")
-        for flaw in self._of_all:
-            yield from self._told(flaw)
+        for diagnostic in self._of_all:
+            yield from self._told(diagnostic)
 
     def _is_around(self, number: int) -> bool:
         return number + 1 < len(self._pieces) and self._pieces[number + 1].depth > self._pieces[number].depth
 
-    def _by_leaf(self, flaws: Sequence[DiagnosticDetail]) -> list[list[_Marked]]:
+    def _by_leaf(self, diagnostics: Sequence[DiagnosticDetail]) -> list[list[_Marked]]:
         """Return the diagnostics in each leaf piece; those of the whole message go to `_of_all`."""
         leaves = [piece for number, piece in enumerate(self._pieces) if not self._is_around(number)]
         found: list[list[_Marked]] = [[] for _ in leaves]
         size = len(self._data)
-        for flaw in sorted(flaws, key=lambda flaw: flaw.offset):
-            start = max(0, min(flaw.offset, size))
-            end = max(start, min(flaw.offset + flaw.length, size))
-            marked = _Marked(flaw, start, end, False)
+        for diagnostic in sorted(diagnostics, key=lambda diagnostic: diagnostic.offset):
+            start = max(0, min(diagnostic.offset, size))
+            end = max(start, min(diagnostic.offset + diagnostic.length, size))
+            marked = _Marked(diagnostic, start, end, False)
             is_in = [
                 number for number, leaf in enumerate(leaves) if marked.is_in(leaf.offset, leaf.end, False)
             ]
             if not leaves or (len(is_in) > 1 and end - start >= len(self._data.rstrip(b"\r\n"))):
-                self._of_all.append(flaw)
+                self._of_all.append(diagnostic)
                 continue
             # An empty range may be an empty value; a range behind the end belongs to the last piece.
             is_in = is_in or [
@@ -146,33 +146,33 @@ class ByteRows:
         """Return a row with the next line of the label."""
         return row + " " * (self._width - row.cell_len) + label.popleft() if label else row
 
-    def _rows(self, piece: Piece, label: deque[Text], flaws: Sequence[_Marked]) -> Iterator[Text]:
+    def _rows(self, piece: Piece, label: deque[Text], diagnostics: Sequence[_Marked]) -> Iterator[Text]:
         """Yield the rows of a leaf piece with its label and diagnostics."""
         if not self._is_beside:
             yield from self._alone(label)
-        untold = [marked for marked in flaws if marked.told]
+        untold = [marked for marked in diagnostics if marked.told]
         upto = piece.offset
-        for start in self._shown_rows(piece, flaws):
+        for start in self._shown_rows(piece, diagnostics):
             if start > upto:
                 yield from self._alone(label)
                 yield Text(f"{'':{self._gutter}}{_INDENT}… {start - upto:,} bytes", "dim")
             upto = min(start + self._count, piece.end)
             is_last = upto == piece.end
             yield self._beside(self._row(start, upto), label)
-            for marked in flaws:
+            for marked in diagnostics:
                 if marked.is_in(start, upto, is_last):
                     yield self._beside(self._carets(marked, start, upto), label)
                 if marked in untold and (is_last or marked.end <= upto):
                     untold.remove(marked)
                     yield from self._alone(label)
-                    yield from self._told(marked.flaw)
+                    yield from self._told(marked.diagnostic)
         yield from self._alone(label)
 
-    def _shown_rows(self, piece: Piece, flaws: Sequence[_Marked]) -> list[int]:
+    def _shown_rows(self, piece: Piece, diagnostics: Sequence[_Marked]) -> list[int]:
         """Return the offsets of the rows to show of a piece."""
         starts = range(piece.offset, max(piece.end, piece.offset + 1), self._count)
         shown = {*starts[:_FIRST_ROWS], *starts[-_LAST_ROWS:]}
-        for marked in flaws:
+        for marked in diagnostics:
             first = max(0, marked.start - piece.offset) // self._count
             last = max(0, min(marked.end, piece.end) - 1 - piece.offset) // self._count
             shown |= {*starts[first : first + _FIRST_ROWS][: last - first + 1], *starts[last : last + 1]}
@@ -195,22 +195,26 @@ class ByteRows:
             f"{gap}{under_hex:<{self._hex_width}}{_INDENT[len(under_hex) > self._hex_width :]}{under_text}"
         )
         # Style only the carets: the label continues beside them.
-        return Text.assemble((carets, COLOURS[marked.flaw.severity]))
+        return Text.assemble((carets, COLOURS[marked.diagnostic.severity]))
 
-    def _told(self, flaw: DiagnosticDetail) -> Iterator[Text]:
+    def _told(self, diagnostic: DiagnosticDetail) -> Iterator[Text]:
         """Yield the text of a diagnostic."""
-        head = Text.assemble((f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity]), f": {flaw.text}")
+        head = Text.assemble(
+            (f"{diagnostic.severity}[{diagnostic.code}]", COLOURS[diagnostic.severity]),
+            f": {diagnostic.text}",
+        )
         told = [head]
-        if flaw.length > _MARKED:
-            told.append(Text(f"place: bytes {flaw.offset} to {flaw.offset + flaw.length - 1}"))
-        if flaw.expected is not None:
-            told.append(Text(f"expected: {flaw.expected}"))
-        if flaw.clause is not None:
-            told.append(Text(f"clause: {flaw.clause}"))
-        if flaw.blame == "kiebitz":
+        if diagnostic.length > _MARKED:
+            last = diagnostic.offset + diagnostic.length - 1
+            told.append(Text(f"place: bytes {diagnostic.offset} to {last}"))
+        if diagnostic.expected is not None:
+            told.append(Text(f"expected: {diagnostic.expected}"))
+        if diagnostic.clause is not None:
+            told.append(Text(f"clause: {diagnostic.clause}"))
+        if diagnostic.blame == "kiebitz":
             told.append(Text(ALTERED_BY_KIEBITZ))
-        elif flaw.severity != "note":
-            told.append(Text(f"blame: {flaw.blame} ({flaw.group})"))
+        elif diagnostic.severity != "note":
+            told.append(Text(f"blame: {diagnostic.blame} ({diagnostic.group})"))
         start = " " * (self._gutter + len(_INDENT))
         for number, text in enumerate(told):
             indent = start + (_INDENT if number else "")

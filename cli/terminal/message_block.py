@@ -75,7 +75,7 @@ class _Block:
             yield from self._altered(self._shown.as_sent)
         yield Text()
         shown = self._shown
-        yield from ByteRows(shown.data, shown.pieces, shown.flaws, self._columns).lines()
+        yield from ByteRows(shown.data, shown.pieces, shown.diagnostics, self._columns).lines()
         if shown.left_out:
             yield from self._wrapped(Text(f"… {counted(shown.left_out, 'byte')} more, not shown here"))
         if shown.event is not None:

@@ -75,7 +75,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self._said = said
         self._letters = has_letters("←→●┃━─")
         self.held_messages = HeldMessages(
-            self, self, hands, lambda: viewer.watched.player is None, self._letters
+            self, self, hands, lambda: viewer.followed.player is None, self._letters
         )
         self.scheduler = Scheduler(self, self, viewer, said)
         self._has_chosen = False
@@ -99,7 +99,7 @@ class WatchApp(App[int], inherit_bindings=False):
         """Show new output of the recording process."""
         said = self.query_one("#said", Listing)
         said.choose(len(said.rows) - 1)
-        if self.viewer.watched.player is not None:
+        if self.viewer.followed.player is not None:
             self.viewer.notice = "new output of the recorder: press a and choose everything to read it"
         self.show_status()
 
@@ -147,7 +147,7 @@ class WatchApp(App[int], inherit_bindings=False):
                     with ContentSwitcher(initial="events", id="lists"):
                         yield Listing(FixedRows("no table yet"), id="events")
                         yield Listing(self.viewer.messages, id="messages")
-                        yield MessagePane(self.viewer.watched, id="message")
+                        yield MessagePane(self.viewer.followed, id="message")
                         yield Listing(self.viewer.diagnostics, id="diagnostics")
                         yield Listing(self.viewer.streams, id="streams")
                         yield Listing(self.held_messages.rows, id="held")
@@ -178,7 +178,7 @@ class WatchApp(App[int], inherit_bindings=False):
         """The available panes. A player's view has neither the recorder's output nor held messages."""
         is_available = {
             "held": self.held_messages.is_available,
-            "said": self._said is not None and self.viewer.watched.player is None,
+            "said": self._said is not None and self.viewer.followed.player is None,
         }
         return tuple(pane for pane in PANES if is_available.get(pane, True))
 
@@ -276,7 +276,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def show_error(self, error: Exception) -> None:
         """Show why the session cannot be read."""
-        self.viewer.watched.fails(error)
+        self.viewer.followed.fails(error)
         self.show_status()
 
     # Keys.
@@ -361,8 +361,8 @@ class WatchApp(App[int], inherit_bindings=False):
     def action_player(self) -> None:
         """Let the user choose the player whose view is shown."""
         with self.reporting_errors():
-            players = self.viewer.watched.players()
-            now = self.viewer.watched.player
+            players = self.viewer.followed.players()
+            now = self.viewer.followed.player
             chosen = players.index(now) + 1 if now in players else 0
 
             def switch_viewer(place: int | None) -> None:
@@ -381,7 +381,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_filter(self) -> None:
         """Open the filter line."""
-        wanted = self.viewer.watched.wanted
+        wanted = self.viewer.followed.wanted
         self.query_one(FilterLine).open(wanted.text if wanted is not None else "")
 
     def action_held(self) -> None:
@@ -402,7 +402,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_copy(self) -> None:
         """Copy the number of the current message or event to the clipboard, if the terminal supports it."""
-        event, numbers = self.viewer.event, self.viewer.watched.timeline.numbers
+        event, numbers = self.viewer.event, self.viewer.followed.timeline.numbers
         number = None
         if self.pane in ("message", "messages"):
             chosen = (
@@ -457,7 +457,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.held_messages.do("let-go")
             return
         if listing.id == "streams":
-            numbers = self.viewer.watched.timeline.numbers
+            numbers = self.viewer.followed.timeline.numbers
             stream = numbers.number("streams", self.viewer.streams.ids[place])
             self.query_one(FilterLine).open(f"stream == {stream}")
             return
@@ -490,7 +490,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self._enlarge(self.several.table_of(message.picture))
 
     def on_filter_line_written(self, message: FilterLine.Written) -> None:
-        before = self.viewer.watched.wanted
+        before = self.viewer.followed.wanted
         if (before.text if before else None) != (message.wanted.text if message.wanted else None):
             self._move(lambda: self.viewer.set_filter(message.wanted))
 

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from kiebitz.cli.listings import content_of
-from kiebitz.cli.spectator.event_cursor import Course
-from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.spectator.event_cursor import EventCursor
+from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
@@ -61,19 +61,19 @@ class EventRows(Rows):
 
     nothing = "no events yet, or none that match the filter"
 
-    def __init__(self, watched: Watched, course: Course) -> None:
-        self._watched = watched
+    def __init__(self, followed: FollowedSession, course: EventCursor) -> None:
+        self._watched = followed
         self.course = course
 
     def __len__(self) -> int:
         return len(self.course)
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
-        onlooker, numbers = self._watched.onlooker, self._watched.timeline.numbers
+        spectator_view, numbers = self._watched.spectator_view, self._watched.timeline.numbers
         return [
             Text.assemble(
-                (f"{onlooker.seconds(event):9.3f} #{numbers.number('events', event.id)}", "dim"),
-                f" {onlooker.sentence(event)}",
+                (f"{spectator_view.seconds(event):9.3f} #{numbers.number('events', event.id)}", "dim"),
+                f" {spectator_view.sentence(event)}",
             )
             for event in self.course.events(begin, end)
         ]
@@ -82,8 +82,8 @@ class EventRows(Rows):
 class ClientNames:
     """The players' names of the clients, as far as known."""
 
-    def __init__(self, watched: Watched) -> None:
-        self._watched = watched
+    def __init__(self, followed: FollowedSession) -> None:
+        self._watched = followed
         self._names = StreamNames()
         self._learned_s = 0.0
 
@@ -106,8 +106,10 @@ class MessageRows(Rows):
 
     nothing = "no messages, or none that match the filter"
 
-    def __init__(self, watched: Watched, search: Search, names: ClientNames, has_letters: bool) -> None:
-        self._watched = watched
+    def __init__(
+        self, followed: FollowedSession, search: Search, names: ClientNames, has_letters: bool
+    ) -> None:
+        self._watched = followed
         self.search = search
         self._names = names
         self._arrows = ARROWS[has_letters]
@@ -119,13 +121,13 @@ class MessageRows(Rows):
         timeline = self._watched.timeline
         numbers = self.search.found[begin:end]
         rows = {row.id: row for row in messages_numbered(timeline, numbers)}
-        flaws = diagnostics_of_messages(timeline, list(numbers), visible_groups(self._watched.player))
+        diagnostics = diagnostics_of_messages(timeline, list(numbers), visible_groups(self._watched.player))
         # A player sees the received bytes, not that the relay altered them.
         altered = AlteredMessages(timeline) if self._watched.player is None else None
         return [
             self._line(
                 rows[number],
-                [flaw.severity for flaw in flaws.get(number, ())],
+                [diagnostic.severity for diagnostic in diagnostics.get(number, ())],
                 altered.action(number) if altered is not None else None,
             )
             if number in rows
@@ -152,8 +154,8 @@ class DiagnosticRows(Rows):
 
     nothing = "no diagnostics, or none that match the filter"
 
-    def __init__(self, watched: Watched, search: Search, names: ClientNames) -> None:
-        self._watched = watched
+    def __init__(self, followed: FollowedSession, search: Search, names: ClientNames) -> None:
+        self._watched = followed
         self.search = search
         self._names = names
 
@@ -180,8 +182,8 @@ class StreamRows(Rows):
 
     nothing = "no streams yet"
 
-    def __init__(self, watched: Watched, names: ClientNames) -> None:
-        self._watched = watched
+    def __init__(self, followed: FollowedSession, names: ClientNames) -> None:
+        self._watched = followed
         self._names = names
         self.ids: Sequence[int] = ()
         self.grow()

@@ -6,7 +6,7 @@ import time
 from array import array
 from bisect import bisect_left, bisect_right, insort
 
-from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered
 
@@ -20,10 +20,10 @@ _ID = (1 << _ID_BITS) - 1
 class Marks:
     """Numbers of a table's events at which games begin or that have errors or warnings."""
 
-    def __init__(self, watched: Watched, table: TableInfo) -> None:
-        self._watched = watched
+    def __init__(self, followed: FollowedSession, table: TableInfo) -> None:
+        self._watched = followed
         self._table = table
-        self._search = watched.marks(table)
+        self._search = followed.marks(table)
         self._added = 0
         self._latest_game = 0
         self.games = array("q")
@@ -41,8 +41,8 @@ class Marks:
         while self._added < len(self._search.found) and time.monotonic() < end:
             piece = self._search.found[self._added : self._added + _BATCH]
             self._added += len(piece)
-            for flaw in diagnostics_numbered(timeline, piece):
-                self._add(flaw)
+            for diagnostic in diagnostics_numbered(timeline, piece):
+                self._add(diagnostic)
         is_more |= self._added < len(self._search.found)
         while (are_more_games := self._gather_games()) and time.monotonic() < end:
             pass
@@ -67,18 +67,18 @@ class Marks:
         place = bisect_left(self._errors, _error_key(begin, 0))
         return place < len(self._errors) and self._errors[place] < _error_key(end, 0)
 
-    def _add(self, flaw: StoredDiagnostic) -> None:
-        if flaw.severity == "note" or self._is_elsewhere(flaw):
+    def _add(self, diagnostic: StoredDiagnostic) -> None:
+        if diagnostic.severity == "note" or self._is_elsewhere(diagnostic):
             return
-        seq = self._watched.timeline.seq_of_diagnostic(self._table.id, flaw.event_id, flaw.ts_ns)
-        if flaw.severity == "error":
-            insort(self._errors, _error_key(seq, flaw.id))
+        seq = self._watched.timeline.seq_of_diagnostic(self._table.id, diagnostic.event_id, diagnostic.ts_ns)
+        if diagnostic.severity == "error":
+            insort(self._errors, _error_key(seq, diagnostic.id))
         else:
             insort(self.warnings, seq)
 
-    def _is_elsewhere(self, flaw: StoredDiagnostic) -> bool:
+    def _is_elsewhere(self, diagnostic: StoredDiagnostic) -> bool:
         """Return True if it belongs to another table. Diagnostics of no table are shown at each."""
-        stream, table = flaw.stream, self._table
+        stream, table = diagnostic.stream, self._table
         return stream.protocol is not None and (stream.server, stream.protocol) != (
             table.server,
             table.protocol,

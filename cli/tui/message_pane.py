@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.tui.listing import Listing
@@ -18,9 +18,9 @@ _MIN_WIDTH = 30
 class MessagePane(Listing):
     """One message, as far as the viewer may see it."""
 
-    def __init__(self, watched: Watched, *, id: str) -> None:
+    def __init__(self, followed: FollowedSession, *, id: str) -> None:
         super().__init__(FixedRows(_NOTHING), id=id)
-        self._watched = watched
+        self._watched = followed
         self._opened: object = None
         self._in_full: MessageDetails | None = None
 

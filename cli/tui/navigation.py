@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.spectator.event_cursor import Course
-from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.spectator.event_cursor import EventCursor
+from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import RenderableType
 from kiebitz.cli.tui.lists import ClientNames, DiagnosticRows, EventRows, MessageRows, StreamRows
@@ -30,10 +30,10 @@ class Navigator:
     sentence about the last action. All methods raise sqlite3.Error if the database cannot be read.
     """
 
-    def __init__(self, watched: Watched, pace: PlaybackSpeed, has_letters: bool = True) -> None:
-        self.watched = watched
+    def __init__(self, followed: FollowedSession, pace: PlaybackSpeed, has_letters: bool = True) -> None:
+        self.followed = followed
         self.pace = pace
-        self.follows = watched.is_live
+        self.follows = followed.is_live
         self.plays = False
         self.steps = False
         """True if the play key advances by one event."""
@@ -44,19 +44,19 @@ class Navigator:
         self._has_letters = has_letters
         self._error: tuple[int, int] | None = None
         """The error last moved to: the number of its event and of its diagnostic."""
-        self._names = ClientNames(watched)
-        self._courses: dict[int, Course] = {}
+        self._names = ClientNames(followed)
+        self._courses: dict[int, EventCursor] = {}
         self._marks: dict[int, Marks] = {}
         self._message: int | None = None
         self._moment: int | None = None
         """Id of the last event shown, of any table; None if it is the latest."""
-        self.tables = watched.tables()
+        self.tables = followed.tables()
         self._choose(self._first_table())
 
     def _first_table(self) -> TableInfo | None:
         """Return the table of the requested game, or the one with the most events."""
-        timeline = self.watched.timeline
-        game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
+        timeline = self.followed.timeline
+        game = timeline.game(self.followed.game_id) if self.followed.game_id is not None else None
         if game is not None:
             return timeline.table(game.table_id)
         return max(self.tables, key=lambda table: timeline.last_seq(table.id), default=None)
@@ -66,17 +66,17 @@ class Navigator:
     @property
     def has_several_games(self) -> bool:
         """True if games are played at several tables."""
-        if self.watched.game_id is not None or len(self.tables) < 2:
+        if self.followed.game_id is not None or len(self.tables) < 2:
             return False
-        (count,) = self.watched.timeline.connection.execute(
+        (count,) = self.followed.timeline.connection.execute(
             "SELECT count(*) FROM tables AS t WHERE t.session_id = ?"
             " AND EXISTS (SELECT 1 FROM games AS g WHERE g.table_id = t.id)",
-            (self.watched.timeline.session.id,),
+            (self.followed.timeline.session.id,),
         ).fetchone()
         return bool(count > 1)
 
     @property
-    def course(self) -> Course | None:
+    def course(self) -> EventCursor | None:
         """The event cursor of the current table; None without a table."""
         return self._course(self.table) if self.table is not None else None
 
@@ -97,20 +97,22 @@ class Navigator:
             return None
         course = self._course(table or self.table)
         self._sync_cursor(course)
-        onlooker = self.watched.onlooker
-        return onlooker.picture(course.table_id, course.state(), course.recent(RECENT), self.watched.game_id)
+        spectator_view = self.followed.spectator_view
+        return spectator_view.picture(
+            course.table_id, course.state(), course.recent(RECENT), self.followed.game_id
+        )
 
     def svg(self) -> bytes:
         """Return the picture of the current table as SVG."""
         assert self.course is not None
         course = self.course
-        return self.watched.onlooker.svg(
-            course.table_id, course.state(), course.recent(RECENT), self.watched.game_id
+        return self.followed.spectator_view.svg(
+            course.table_id, course.state(), course.recent(RECENT), self.followed.game_id
         )
 
     def line(self) -> str:
         """Return the current event on one line."""
-        return self.watched.onlooker.line(self.event) if self.event is not None else ""
+        return self.followed.spectator_view.line(self.event) if self.event is not None else ""
 
     def place_of(self, table: TableInfo) -> int:
         """Return the position among a table's events at the current time."""
@@ -121,7 +123,9 @@ class Navigator:
     def latest(self, table: TableInfo) -> str:
         """Return the last event of a table at the current time, as a sentence."""
         event = self._course(table).event(self._course(table).place)
-        return self.watched.onlooker.sentence(event) if event is not None else "nothing has happened yet"
+        return (
+            self.followed.spectator_view.sentence(event) if event is not None else "nothing has happened yet"
+        )
 
     def message_id(self) -> int | None:
         """Return the opened message, or the first message that reports the current event."""
@@ -130,8 +134,8 @@ class Navigator:
         event = self.event
         if event is None:
             return None
-        may_be_seen = self.watched.streams()
-        rows = self.watched.timeline.connection.execute(
+        may_be_seen = self.followed.streams()
+        rows = self.followed.timeline.connection.execute(
             "SELECT id, stream_id FROM messages WHERE event_id = ? ORDER BY id", (event.id,)
         )
         return next((number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None)
@@ -141,8 +145,8 @@ class Navigator:
         if pane == "messages" and place >= 0:
             return self.messages.search.found[place]
         if pane == "diagnostics":
-            diagnostics = diagnostics_numbered(self.watched.timeline, [self.diagnostics.search.found[place]])
-            return next((flaw.message_id for flaw in diagnostics), None)
+            diagnostics = diagnostics_numbered(self.followed.timeline, [self.diagnostics.search.found[place]])
+            return next((diagnostic.message_id for diagnostic in diagnostics), None)
         return None
 
     # Navigation.
@@ -180,10 +184,10 @@ class Navigator:
         course = self.course
         if course is not None:
             self.move_to(len(course) - 1)
-            if self.side_by_side or self.watched.is_live:
+            if self.side_by_side or self.followed.is_live:
                 self._moment = None
-            self.follows = self.watched.is_live
-            self.notice = "" if self.follows or not self.watched.ending else self.watched.ending
+            self.follows = self.followed.is_live
+            self.notice = "" if self.follows or not self.followed.ending else self.followed.ending
 
     def game(self, by: int) -> None:
         """Move to the beginning of the next game or, with -1, of this or the previous one."""
@@ -220,21 +224,21 @@ class Navigator:
         at, number = found
         self._go_to(at)
         self._error = found
-        diagnostics = diagnostics_numbered(self.watched.timeline, [number])
-        for flaw in diagnostics:
-            self._message = flaw.message_id
-            self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"
+        diagnostics = diagnostics_numbered(self.followed.timeline, [number])
+        for diagnostic in diagnostics:
+            self._message = diagnostic.message_id
+            self.notice = f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.text}"
         return number
 
     def open_message(self, number: int) -> None:
         """Open a message, and move to the event that it reports."""
-        rows = self.watched.timeline.connection.execute(
+        rows = self.followed.timeline.connection.execute(
             "SELECT e.table_id, e.seq FROM messages AS m JOIN events AS e ON e.id = m.event_id"
             " WHERE m.id = ?",
             (number,),
         )
         for table_id, seq in rows:
-            self._choose(self.watched.timeline.table(table_id))
+            self._choose(self.followed.timeline.table(table_id))
             self._go_to(seq)
         self._message = number
 
@@ -248,7 +252,7 @@ class Navigator:
             return
         if self.plays or self.follows:
             self.plays = self.follows = False
-        elif course.is_at_end and self.watched.is_live:
+        elif course.is_at_end and self.followed.is_live:
             self.follows = True
         else:
             if course.is_at_end:
@@ -265,7 +269,7 @@ class Navigator:
         if following is None:
             if not self._is_searching:
                 self.plays = False
-                self.follows = self.watched.is_live
+                self.follows = self.followed.is_live
             return _SEARCH_S if self._is_searching else None
         if this is None:
             return 0.0
@@ -304,15 +308,15 @@ class Navigator:
         self.plays = self.follows = False
         self.notice = ""
 
-    def _all(self) -> list[Course]:
+    def _all(self) -> list[EventCursor]:
         """Return the event cursors of all tables, moved to the current time."""
         courses = [self._course(table) for table in self.tables]
         for course in courses:
             self._sync_cursor(course)
         return courses
 
-    def _course_of(self, table_id: int) -> Course:
-        return self._course(self.watched.timeline.table(table_id))
+    def _course_of(self, table_id: int) -> EventCursor:
+        return self._course(self.followed.timeline.table(table_id))
 
     # Selection.
 
@@ -323,24 +327,24 @@ class Navigator:
 
     def switch_viewer(self, player: str | None) -> None:
         """Switch to another player's view at the same time."""
-        self.watched.look_over(player)
+        self.followed.look_over(player)
         # The notice may name something that this player does not know.
         self.notice = ""
-        self.tables = self.watched.tables()
+        self.tables = self.followed.tables()
         self._reset()
 
     def set_filter(self, wanted: Filter | None) -> None:
         """Apply another filter."""
-        self.watched.wanted = wanted
+        self.followed.wanted = wanted
         self._reset()
 
     def tick(self) -> bool:
         """Read new events; return True if there are any."""
-        path = self.watched.session.path
-        has_come = self.watched.look()
-        if self.watched.session.path != path:
-            self.notice = f"the recording continues in {self.watched.session.path}"
-            self.tables = self.watched.tables()
+        path = self.followed.session.path
+        has_come = self.followed.look()
+        if self.followed.session.path != path:
+            self.notice = f"the recording continues in {self.followed.session.path}"
+            self.tables = self.followed.tables()
             self._reset()
             return True
         if has_come:
@@ -353,8 +357,8 @@ class Navigator:
         return self._is_searching
 
     def _grow(self) -> None:
-        timeline = self.watched.timeline
-        self.tables = self.watched.tables()
+        timeline = self.followed.timeline
+        self.tables = self.followed.tables()
         if self.table is None and self.tables:
             self._choose(self.tables[0])
         for course in self._courses.values():
@@ -375,7 +379,7 @@ class Navigator:
         if self.table is not None:
             self._is_searching |= self.marks.go_on(seconds)
         self._names.learn()
-        timeline = self.watched.timeline
+        timeline = self.followed.timeline
         self._is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
         self._is_searching |= self.diagnostics.search.go_on(timeline.last_id("diagnostics"), seconds)
 
@@ -387,18 +391,18 @@ class Navigator:
         self.table = table
         self._message = self._error = None
         of = table if len(self.tables) > 1 else None
-        self.messages = MessageRows(self.watched, self.watched.messages(of), self._names, self._has_letters)
-        self.diagnostics = DiagnosticRows(self.watched, self.watched.diagnostics(of), self._names)
-        self.streams = StreamRows(self.watched, self._names)
+        self.messages = MessageRows(self.followed, self.followed.messages(of), self._names, self._has_letters)
+        self.diagnostics = DiagnosticRows(self.followed, self.followed.diagnostics(of), self._names)
+        self.streams = StreamRows(self.followed, self._names)
         self._is_searching = True
         if table is not None:
-            self.events = EventRows(self.watched, self._course(table))
+            self.events = EventRows(self.followed, self._course(table))
 
-    def _course(self, table: TableInfo) -> Course:
+    def _course(self, table: TableInfo) -> EventCursor:
         course = self._courses.get(table.id)
         if course is None:
-            course = self._courses[table.id] = self.watched.course(table)
-            self._marks[table.id] = Marks(self.watched, table)
+            course = self._courses[table.id] = self.followed.course(table)
+            self._marks[table.id] = Marks(self.followed, table)
             course.go_on(_SEARCH_S)
             course.place = len(course) - 1 if self.follows else min(0, len(course) - 1)
             if self._moment is None and not self.follows and table == self.table:
@@ -406,14 +410,14 @@ class Navigator:
                 self._moment = event.id if event is not None else 0
         return course
 
-    def _sync_cursor(self, course: Course) -> None:
+    def _sync_cursor(self, course: EventCursor) -> None:
         """Move the event cursor of a table to the current time."""
         if self.table is not None and course is self._courses.get(self.table.id) and not self.side_by_side:
             return
         if self._moment is None:
             course.place = len(course) - 1
         else:
-            course.go_upto(self.watched.timeline.seq_upto(course.table_id, self._moment))
+            course.go_upto(self.followed.timeline.seq_upto(course.table_id, self._moment))
 
     def _reset(self) -> None:
         """Search again after the viewer or the filter has changed, and keep the position."""
@@ -422,7 +426,7 @@ class Navigator:
         table = self.table
         self._courses.clear()
         self._marks.clear()
-        self._names = ClientNames(self.watched)
+        self._names = ClientNames(self.followed)
         self.table = None
         self._choose(table if table in self.tables else self._first_table())
         if seq is not None and self.course is not None and self.table == table and not self.follows:

@@ -69,13 +69,15 @@ def create_navigator(
     """
     for name in _NOT_FOR_TEXTUAL:
         os.environ.pop(name, None)
-    from kiebitz.cli.spectator.followed_session import Watched
+    from kiebitz.cli.spectator.followed_session import FollowedSession
     from kiebitz.cli.tui.navigation import Navigator
     from kiebitz.cli.tui.strip_rendering import has_letters
 
     game_id = timeline.numbers.row_id_if_any("games", game)
-    watched = Watched(timeline, path if is_database(path) else None, player, wanted, game_id, between)
-    return Navigator(watched, pace, has_letters("←→"))
+    followed = FollowedSession(
+        timeline, path if is_database(path) else None, player, wanted, game_id, between
+    )
+    return Navigator(followed, pace, has_letters("←→"))
 
 
 def run(viewer: Navigator) -> int:
@@ -84,8 +86,8 @@ def run(viewer: Navigator) -> int:
     from kiebitz.cli.tui.log_tail import LogTail
     from kiebitz.services.alteration.control_client import ControlClient
 
-    watched = viewer.watched
-    hands = ControlClient(lambda: watched.place) if watched.is_live else None
+    followed = viewer.followed
+    hands = ControlClient(lambda: followed.place) if followed.is_live else None
     descriptor = os.environ.get(RECORDER_OUTPUT, "")
     said = LogTail(int(descriptor)) if descriptor.isdecimal() else None
     app = WatchApp(viewer, said, hands)

@@ -92,7 +92,7 @@ class Scheduler:
                     self._app.exit(128 + signal.SIGHUP)
                 self._look()
                 self._sight.tick()
-                is_live = self._viewer.watched.is_live or self._said is not None
+                is_live = self._viewer.followed.is_live or self._said is not None
                 await asyncio.sleep(_POLL_S if is_live else _IDLE_POLL_S)
 
     def play(self) -> None:
@@ -139,8 +139,8 @@ class Scheduler:
             self._app.exit(FAILED)
 
     def _show_changed_status(self) -> None:
-        watched = self._viewer.watched
-        status = watched.trouble, watched.ending, self._viewer.is_searching
+        followed = self._viewer.followed
+        status = followed.trouble, followed.ending, self._viewer.is_searching
         if status != self._status:
             self._status = status
             self._sight.show_status()

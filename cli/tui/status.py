@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 
-from kiebitz.cli.spectator.event_cursor import Course
+from kiebitz.cli.spectator.event_cursor import EventCursor
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
 from kiebitz.cli.tui.navigation import Navigator
 
@@ -19,9 +19,9 @@ _TITLES = {"message": "one message", "said": "recorder"}
 def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
     """Return the status in lines of a width; `where` names the selected one of several tables."""
     course = viewer.course
-    watched = viewer.watched
+    followed = viewer.followed
     if viewer.follows:
-        how = "live" if watched.is_live else "end"
+        how = "live" if followed.is_live else "end"
     else:
         how = f"playing {viewer.pace}" if viewer.plays else "paused"
     facts = [how]
@@ -29,13 +29,13 @@ def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
         facts.append(where)
     elif course is not None:
         facts.append(_position(viewer, course))
-    if watched.player is not None:
-        facts.append(f"as {watched.player}")
-    if watched.wanted is not None:
-        facts.append(f"/{watched.wanted.text}")
+    if followed.player is not None:
+        facts.append(f"as {followed.player}")
+    if followed.wanted is not None:
+        facts.append(f"/{followed.wanted.text}")
     if viewer.is_searching:
         facts.append("searching")
-    notice = watched.trouble or viewer.notice or watched.ending or ""
+    notice = followed.trouble or viewer.notice or followed.ending or ""
     lines = [Text("  ".join(filter(None, (*facts, notice))), "reverse")]
     if lines[0].cell_len > width:
         # Wrap instead of cutting a sentence.
@@ -45,7 +45,7 @@ def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
     return LINE_BREAK.join(lines[:_MAX_ROWS])
 
 
-def _position(viewer: Navigator, course: Course) -> str:
+def _position(viewer: Navigator, course: EventCursor) -> str:
     """Return the current position by the event's number in the session, as lists and `--at` have it.
 
     If events are left out, the position follows: `#219 (200 of 1687 at this table)`.
@@ -66,7 +66,7 @@ def _number(viewer: Navigator) -> int | None:
     with suppress(sqlite3.Error):
         event = viewer.event
         if event is not None:
-            return viewer.watched.timeline.numbers.number("events", event.id)
+            return viewer.followed.timeline.numbers.number("events", event.id)
     return None
 
 

@@ -7,7 +7,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kiebitz.cli.spectator.event_cursor import Course
+from kiebitz.cli.spectator.event_cursor import EventCursor
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.tui.marks import Marks, any_between
 from kiebitz.cli.tui.strip_rendering import has_letters, line_strip
@@ -16,7 +16,7 @@ _LETTERS = {True: ("●", "┃", "━", "─"), False: ("O", "|", "=", "-")}
 """Current position, beginning of a game, events before and after the position."""
 
 
-def render_bar(course: Course, marks: Marks, width: int, has_such: bool) -> Text:
+def render_bar(course: EventCursor, marks: Marks, width: int, has_such: bool) -> Text:
     """Return the timeline in `width` cells; a cell may stand for several events."""
     here, game, before, behind = _LETTERS[has_such]
     count = len(course)
@@ -63,9 +63,9 @@ class Bar(Widget):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._shown: tuple[Course, Marks] | None = None
+        self._shown: tuple[EventCursor, Marks] | None = None
 
-    def show(self, course: Course, marks: Marks) -> None:
+    def show(self, course: EventCursor, marks: Marks) -> None:
         """Draw the timeline."""
         self._shown = course, marks
         self.refresh()

@@ -19,7 +19,7 @@ from itertools import islice
 
 import msgspec
 
-from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Grant
 from kiebitz.cli.web.lists import event_records
@@ -219,28 +219,28 @@ class EventStream:
     def _poll(self) -> None:
         path = self._served.path
         timeline, _ = session_of(open_existing(path), path, self._served.session_id)
-        watched = Watched(timeline, path)
+        followed = FollowedSession(timeline, path)
         reader = Reader(self._served)
-        self._note_status(watched)
+        self._note_status(followed)
         self._looked.set()
-        while watched.is_live and not self._stopped.wait(_POLL_S if self._channels else _IDLE_POLL_S):
+        while followed.is_live and not self._stopped.wait(_POLL_S if self._channels else _IDLE_POLL_S):
             try:
-                if watched.look() or self._is_held:
-                    self._follow(watched, reader)
+                if followed.look() or self._is_held:
+                    self._follow(followed, reader)
                     reader.look()
                     self._look(reader)
             except (sqlite3.Error, StorageError) as error:
-                watched.fails(error)
-            self._note_status(watched)
+                followed.fails(error)
+            self._note_status(followed)
             self._note_held()
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()
-        watched.session.close()
+        followed.session.close()
 
-    def _follow(self, watched: Watched, reader: Reader) -> None:
+    def _follow(self, followed: FollowedSession, reader: Reader) -> None:
         """Where the recording continues in another database, all readers go along."""
-        path, number = watched.session.path, watched.timeline.session.id
+        path, number = followed.session.path, followed.timeline.session.id
         if path is not None and path != self._served.path:
             # The last events of the previous database are in no other one.
             reader.look()
@@ -248,8 +248,8 @@ class EventStream:
             self._served.session_id = number
             self._served.path = path
 
-    def _note_status(self, watched: Watched) -> None:
-        self._note(records.Status(watched.is_live, watched.trouble, watched.ending))
+    def _note_status(self, followed: FollowedSession) -> None:
+        self._note(records.Status(followed.is_live, followed.trouble, followed.ending))
 
     def _note_held(self) -> None:
         if self.held_control.changes != self._told_changes:

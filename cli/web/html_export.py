@@ -74,12 +74,11 @@ class _Picture(msgspec.Struct):
     tall: list[float]
 
 
-class _Full(msgspec.Struct):
+class _Full(msgspec.Struct, rename={"diagnostics": "flaws"}):
     """A message in detail, packed: shared values are indices into lists.
 
     `text` has one character per byte. A piece is offset, length, depth, kind, production, path and, if there
-    is
-    one, its value.
+    is one, its value.
     """
 
     protocol: str | None
@@ -87,7 +86,7 @@ class _Full(msgspec.Struct):
     text: str
     left_out: int
     pieces: list[tuple[Any, ...]]
-    flaws: tuple[DiagnosticDetail, ...]
+    diagnostics: tuple[DiagnosticDetail, ...]
     changes: tuple[ChangeDetail, ...]
     copies: tuple[BroadcastCopy, ...]
     copies_in_all: int
@@ -96,7 +95,7 @@ class _Full(msgspec.Struct):
 class _Table(msgspec.Struct):
     """A table in one view."""
 
-    timeline: records.Course
+    timeline: records.TimelineOverview
     events: list[records.Event]
     pictures: list[_Picture]
 
@@ -231,10 +230,10 @@ class _PageBuilder:
         reader = self._reader
         state = reader.timeline.state_at(table.id, first)
         yield self._picture(render_table(reader, table, first, player, state))
-        onlooker = reader.onlooker(player)
+        spectator_view = reader.spectator_view(player)
         for event in reader.timeline.events_between(table.id, first, last):
             apply(state, event.changes)
-            if onlooker.may_see(event):
+            if spectator_view.may_see(event):
                 yield self._picture(render_table(reader, table, event.seq, player, state))
 
     def _picture(self, drawn: RenderedTable) -> _Picture:
@@ -295,7 +294,7 @@ def _index_of(one: _Item, known: dict[_Item, int]) -> int:
     return known.setdefault(one, len(known))
 
 
-def _cut_timeline(whole: records.Course, last: int) -> records.Course:
+def _cut_timeline(whole: records.TimelineOverview, last: int) -> records.TimelineOverview:
     """Return a timeline up to an event."""
     scores = whole.scores
     return msgspec.structs.replace(
@@ -303,7 +302,7 @@ def _cut_timeline(whole: records.Course, last: int) -> records.Course:
         last=last,
         times=[time for time in whole.times if time[0] <= last],
         games=[game for game in whole.games if game.seq <= last],
-        flaws=[flaw for flaw in whole.flaws if flaw.seq <= last],
+        diagnostics=[diagnostic for diagnostic in whole.diagnostics if diagnostic.seq <= last],
         scores=scores
         and msgspec.structs.replace(scores, steps=[step for step in scores.steps if step[0] <= last]),
     )

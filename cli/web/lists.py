@@ -103,14 +103,14 @@ def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRang
 def message_records(reader: Reader, player: str | None, found: Sequence[Message]) -> list[records.Message]:
     """Return messages as records, with the players' names."""
     timeline = reader.timeline
-    flaws = diagnostics_of_messages(timeline, [row.id for row in found], visible_groups(player))
+    diagnostics = diagnostics_of_messages(timeline, [row.id for row in found], visible_groups(player))
     altered = AlteredMessages(timeline) if player is None else None
     listed = []
     for row in found:
         done = altered.action(row.id) if altered is not None else None
         message = message_record(timeline, row, reader.names.get(row.stream.id), done)
-        gravest = gravest_of([flaw.severity for flaw in flaws.get(row.id, ())])
-        listed.append(project(records.Message, message, words=field_words(row.fields), flaw=gravest))
+        gravest = gravest_of([diagnostic.severity for diagnostic in diagnostics.get(row.id, ())])
+        listed.append(project(records.Message, message, words=field_words(row.fields), severity=gravest))
     return listed
 
 
@@ -157,10 +157,12 @@ def diagnostics(
     """
     found, is_first, is_last = read_window(
         lambda after, before: seen_diagnostics(reader, table, view, least, after, before),
-        lambda flaw: flaw.id,
+        lambda diagnostic: diagnostic.id,
         place,
     )
-    return records.Diagnostics([diagnostic_record(reader, table, flaw) for flaw in found], is_first, is_last)
+    return records.Diagnostics(
+        [diagnostic_record(reader, table, diagnostic) for diagnostic in found], is_first, is_last
+    )
 
 
 def seen_diagnostics(
@@ -266,11 +268,11 @@ def _row(
     reader: Reader,
     messages: Sequence[Message],
     event: Event | None,
-    flaws: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic],
     table: TableInfo | None = None,
 ) -> Row:
     timeline = reader.timeline
-    return Row(timeline.started_ns, messages, event, flaws, table, timeline.session.id, reader.names)
+    return Row(timeline.started_ns, messages, event, diagnostics, table, timeline.session.id, reader.names)
 
 
 def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Row:
@@ -279,14 +281,20 @@ def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Ro
     rows = [
         row for row in stored_messages(reader.timeline, "m.event_id = ?", [event.id]) if row.stream.id in own
     ]
-    return _row(reader, rows, event, [flaw for row in rows for flaw in _byte_diagnostics(reader, row)], info)
+    return _row(
+        reader,
+        rows,
+        event,
+        [diagnostic for row in rows for diagnostic in _byte_diagnostics(reader, row)],
+        info,
+    )
 
 
-def _message_of(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> list[Message]:
+def _message_of(reader: Reader, diagnostic: StoredDiagnostic, event: Event | None) -> list[Message]:
     """Return the message of a diagnostic, if there is one."""
-    if flaw.message_id is None:
+    if diagnostic.message_id is None:
         return []
-    found = stored_messages(reader.timeline, "m.id = ?", [flaw.message_id], flaw.message_id - 1)
+    found = stored_messages(reader.timeline, "m.id = ?", [diagnostic.message_id], diagnostic.message_id - 1)
     return [_hide_event(row, event) for row in found]
 
 

@@ -28,16 +28,16 @@ def render_table(
     reader: Reader, table: TableInfo, seq: int, player: str | None, state: State | None = None
 ) -> RenderedTable:
     """Draw a table after event `seq`; `state` is its full state then, if known."""
-    onlooker = reader.onlooker(player)
+    spectator_view = reader.spectator_view(player)
     events = reader.timeline.recent(table.id, seq, RECENT)
     if state is None:
         # A player's view computes its own state.
         state = reader.timeline.state_at(table.id, seq) if player is None else {}
     shapes: tuple[Shape, ...] = ("wide", "tall")
-    drawings = onlooker.drawings(table.id, state, events, shapes)
+    drawings = spectator_view.drawings(table.id, state, events, shapes)
     wide, tall = (
         records.Places(drawing.width, drawing.height, drawing.pieces) for drawing in drawings.values()
     )
     words = drawings["wide"].words
-    title, latest = onlooker.title(table.id, events), onlooker.latest(events)
+    title, latest = spectator_view.title(table.id, events), spectator_view.latest(events)
     return RenderedTable(records.Picture(table.id, seq, title, latest, words, wide, tall), drawings)

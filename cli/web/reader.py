@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
-from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Grant
 from kiebitz.dissectors.errors import KiebitzError
@@ -142,7 +142,7 @@ class Reader:
             self._is_stale = True
             if self._visibility is not None:
                 self._visibility.update_timeline(self.timeline)
-                if any(player is not None for player in self._onlookers):
+                if any(player is not None for player in self._spectator_views):
                     self._drop_stale_views()
         elif not self._is_stale:
             return False
@@ -156,15 +156,17 @@ class Reader:
 
     # Cached knowledge.
 
-    def onlooker(self, player: str | None) -> Onlooker:
+    def spectator_view(self, player: str | None) -> SpectatorView:
         """Return the view of a player (None: the full view)."""
-        onlooker = self._onlookers.get(player)
-        if onlooker is None:
-            onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.visibility)
-            if len(self._onlookers) > _MAX_VIEWS:
-                self._onlookers.popitem(last=False)
-        self._onlookers.move_to_end(player)
-        return onlooker
+        spectator_view = self._spectator_views.get(player)
+        if spectator_view is None:
+            spectator_view = self._spectator_views[player] = SpectatorView(
+                self.timeline, player, self.visibility
+            )
+            if len(self._spectator_views) > _MAX_VIEWS:
+                self._spectator_views.popitem(last=False)
+        self._spectator_views.move_to_end(player)
+        return spectator_view
 
     @property
     def visibility(self) -> Visibility:
@@ -249,13 +251,13 @@ class Reader:
         version = self.visibility.version
         if version != self._players_version:
             self._players_version = version
-            self._onlookers.clear()
+            self._spectator_views.clear()
             self.drawn.clear()
 
     def _forget(self) -> None:
         """Discard what depends on the known players."""
         self._is_stale = False
-        self._onlookers: OrderedDict[str | None, Onlooker] = OrderedDict()
+        self._spectator_views: OrderedDict[str | None, SpectatorView] = OrderedDict()
         self._in_full = None
         self._met: set[str] = set()
         self.drawn.clear()

@@ -70,7 +70,7 @@ class GameMark(Answer, frozen=True):
     result: str | None
 
 
-class FlawMark(Answer, frozen=True):
+class DiagnosticMark(Answer, frozen=True):
     """An error or a warning, and the event at which it was found."""
 
     seq: int
@@ -86,14 +86,14 @@ class Scores(Answer, frozen=True):
     steps: list[tuple[int, list[int | None]]]
 
 
-class Course(Answer, frozen=True):
+class TimelineOverview(Answer, frozen=True, rename={"diagnostics": "flaws"}):
     """The timeline of a table; `times` are a sample of its events with their times in seconds."""
 
     first: int
     last: int
     times: list[tuple[int, float]]
     games: list[GameMark]
-    flaws: list[FlawMark]
+    diagnostics: list[DiagnosticMark]
     scores: Scores | None
 
 
@@ -162,11 +162,11 @@ class Fragments(Answer, frozen=True):
     fragments: dict[str, str]
 
 
-class Message(MessageRecord, frozen=True):
+class Message(MessageRecord, frozen=True, rename={"severity": "flaw"}):
     """A message; `words` are its fields on one line, `flaw` is the severity of its gravest diagnostic."""
 
     words: str
-    flaw: Severity | None
+    severity: Severity | None
 
 
 class Messages(Answer, frozen=True):

@@ -117,7 +117,7 @@ def _at(reader: Reader, request: ApiRequest, table: TableInfo) -> int:
     return at
 
 
-def _course(reader: Reader, request: ApiRequest) -> records.Course:
+def _course(reader: Reader, request: ApiRequest) -> records.TimelineOverview:
     return timeline_overview(reader, _table(reader, request), request.player)
 
 
@@ -211,7 +211,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "/api/tables/{table}/timeline",
         "the timeline of a table: sampled times, games, diagnostics, scores",
-        records.Course,
+        records.TimelineOverview,
         _course,
         (_AS,),
         may_take_long=True,

@@ -31,11 +31,11 @@ _MAX_EVENTS_READ = 20_000
 _SAMPLES = 300
 
 
-def timeline_overview(reader: Reader, table: TableInfo, player: str | None) -> records.Course:
+def timeline_overview(reader: Reader, table: TableInfo, player: str | None) -> records.TimelineOverview:
     """Return the timeline of a table in a player's view."""
     timeline = reader.timeline
     first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
-    return records.Course(
+    return records.TimelineOverview(
         first,
         last,
         _times(reader, table, first, last),
@@ -82,7 +82,7 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
             )
 
 
-def _diagnostics(reader: Reader, table: TableInfo, player: str | None) -> list[records.FlawMark]:
+def _diagnostics(reader: Reader, table: TableInfo, player: str | None) -> list[records.DiagnosticMark]:
     """Return errors and warnings; of too many, the gravest of each stretch."""
     found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
     marks = []
@@ -91,7 +91,7 @@ def _diagnostics(reader: Reader, table: TableInfo, player: str | None) -> list[r
         # Diagnostics of streams without a table are shown at each table.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
             seq = reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
-            marks.append(records.FlawMark(seq, row.severity, row.id))
+            marks.append(records.DiagnosticMark(seq, row.severity, row.id))
     marks.sort(key=lambda mark: mark.seq)
     stretch = -(-len(marks) // _MAX_DIAGNOSTICS)
     return [

@@ -61,7 +61,7 @@ class Entry(msgspec.Struct, Generic[Record], eq=False):
     """A broadcast: its key, its time, and the streams with a copy of it."""
 
     key: Hashable
-    told: Record
+    record: Record
     ts_ns: int
     streams: set[int]
 
@@ -105,7 +105,7 @@ class BroadcastLog(Generic[Record]):
         cursor = self._cursors.get(stream_id) or self._add_cursor(stream_id)
         latest = cursor.latest
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
-            return latest.told
+            return latest.record
         place = cursor.place - self._first
         if 0 <= place < len(self._entries):
             entry = self._entries[place]
@@ -115,7 +115,7 @@ class BroadcastLog(Generic[Record]):
                 cursor.place += 1
                 cursor.news = 0
                 cursor.latest = entry
-                return entry.told
+                return entry.record
         number = self._find(stream_id, cursor, key, ts_ns, may_be_late)
         if number is None and may_be_late and 0 < cursor.news <= _MAX_MISTAKEN:
             number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
@@ -135,7 +135,7 @@ class BroadcastLog(Generic[Record]):
             # A late copy; copies of other entries that were passed over may follow.
             cursor.passed = after
             cursor.news = 1
-        return entry.told
+        return entry.record
 
     def has(self, stream_id: int, key: Hashable, ts_ns: int, since_ns: int) -> bool:
         """Return True if this would be a copy of a broadcast to others since a time."""
@@ -177,9 +177,9 @@ class BroadcastLog(Generic[Record]):
                 return number
         return None
 
-    def add(self, stream_id: int, key: Hashable, told: Record) -> None:
+    def add(self, stream_id: int, key: Hashable, record: Record) -> None:
         """Log a new broadcast, whose first copy came on this stream."""
-        entry = self._append(key, told)
+        entry = self._append(key, record)
         entry.streams.add(stream_id)
         cursor = self._cursors.get(stream_id)
         if cursor is None:
@@ -193,9 +193,9 @@ class BroadcastLog(Generic[Record]):
         cursor.place = place
         cursor.latest = entry
 
-    def expect(self, key: Hashable, told: Record) -> None:
+    def expect(self, key: Hashable, record: Record) -> None:
         """Log an inferred broadcast before any copy of it, so that the copies match it."""
-        self._append(key, told)
+        self._append(key, record)
 
     def begin(self, stream_id: int, ts_ns: int) -> None:
         """Start a stream that receives broadcasts from a time on, and no copies of earlier ones.
@@ -219,8 +219,8 @@ class BroadcastLog(Generic[Record]):
         """Drop the cursor of a stream that is over."""
         self._cursors.pop(stream_id, None)
 
-    def _append(self, key: Hashable, told: Record) -> Entry[Record]:
-        entry = Entry(key, told, told.ts_ns, set())
+    def _append(self, key: Hashable, record: Record) -> Entry[Record]:
+        entry = Entry(key, record, record.ts_ns, set())
         self._entries.append(entry)
         if len(self._entries) >= 2 * LOG_SIZE:
             del self._entries[:LOG_SIZE]
@@ -231,8 +231,8 @@ class BroadcastLog(Generic[Record]):
 class EventLog(BroadcastLog[Event]):
     """A log of broadcasts that each are an event; it keeps them without data and changes."""
 
-    def _append(self, key: Hashable, told: Event) -> Entry[Event]:
-        return super()._append(key, msgspec.structs.replace(told, data={}, changes=[]))
+    def _append(self, key: Hashable, record: Event) -> Entry[Event]:
+        return super()._append(key, msgspec.structs.replace(record, data={}, changes=[]))
 
     def is_copy(self, message: Message, key: Hashable, hearer: int | None = None) -> bool:
         """Return True, and set the event and game of a message, if it is a copy of a known broadcast.

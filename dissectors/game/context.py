@@ -121,7 +121,7 @@ class GameContext:
         if game.ended_ns is not None:
             self.games_on.pop(game.id, None)
 
-    def flaw(
+    def report_violation(
         self,
         message: Message,
         key: str,
@@ -164,9 +164,9 @@ class GameContext:
         blame: Blame = "unknown",
         at: tuple[int, int] | None = None,
     ) -> None:
-        """Report a flaw of `message`, or of `at`: (offset, length) in bytes inside it.
+        """Report a diagnostic of `message`, or of `at`: (offset, length) in bytes inside it.
 
-        What breaks a rule is reported with `flaw`, so that the reference lists all that is checked.
+        Report a broken rule with `report_violation`, so that the reference lists each check.
         """
         offset, length = at if at is not None else (0, message.length)
         self._findings.diagnostics.append(

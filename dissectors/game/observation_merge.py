@@ -44,7 +44,7 @@ class Observation(msgspec.Struct, eq=False):
     awaits: set[int] = msgspec.field(default_factory=set)
     event: Event | None = None
     game_id: int | None = None
-    told: _LoggedObservation | None = None
+    logged: _LoggedObservation | None = None
 
     @property
     def name(self) -> str:
@@ -125,24 +125,24 @@ class ObservationMerger:
     def _hear_copy(self, message: Message, row: MessageType, frame: bytes, version: Hashable) -> None:
         stream_id = message.stream.id
         may_be_late = not (isinstance(version, PartialView) and version.to_one)
-        told = self._log.match_copy(stream_id, version, message.ts_ns, may_be_late)
-        if told is None:
+        logged = self._log.match_copy(stream_id, version, message.ts_ns, may_be_late)
+        if logged is None:
             observation = Observation(row, message, frame, message.ts_ns, [message])
-            observation.told = _LoggedObservation(version, message.ts_ns, observation)
-            self._log.add(stream_id, version, observation.told)
+            observation.logged = _LoggedObservation(version, message.ts_ns, observation)
+            self._log.add(stream_id, version, observation.logged)
             if isinstance(version, PartialView) and version.open is None:
                 observation.awaits = self._may_reveal(observation) - {stream_id}
             self._add_new(observation)
             return
-        waiting = told.observation
+        waiting = logged.observation
         if waiting is None:
-            message.event_id, message.game_id = told.event_id, told.game_id
+            message.event_id, message.game_id = logged.event_id, logged.game_id
             return
         observation = waiting
         observation.messages.append(message)
         self._bytes += message.length
         observation.awaits.discard(stream_id)
-        before = told.version
+        before = logged.version
         if (
             isinstance(version, PartialView)
             and isinstance(before, PartialView)
@@ -207,10 +207,10 @@ class ObservationMerger:
         game_id = observation.game_id
         for message in observation.messages:
             message.event_id, message.game_id = event_id, game_id
-        told = observation.told
-        if told is not None:
+        logged = observation.logged
+        if logged is not None:
             # The log outlives the observation, and must not keep its bytes.
-            told.observation, told.event_id, told.game_id = None, event_id, game_id
+            logged.observation, logged.event_id, logged.game_id = None, event_id, game_id
 
 
 class _LoggedObservation(msgspec.Struct, eq=False):

@@ -30,15 +30,15 @@ def revealed_changes(
         names: The names of the observer at that time.
     """
     addresses = _address_keys(dissector)
-    told = []
-    for path in dissector.grammar.events[event.kind].told_paths(event.game_id, event.data):
+    revealed = []
+    for path in dissector.grammar.events[event.kind].changed_paths(event.game_id, event.data):
         part = value_at(whole, path)
         if part is None or not addresses.isdisjoint(path):
             continue
         change = seen_change(path, _without(part, addresses), *names)
         if change is not None:
-            told.append(change)
-    return told
+            revealed.append(change)
+    return revealed
 
 
 def initial_view(dissector: Dissector | None, whole: State, names: Collection[str]) -> State:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.grammar.grammar import Violation
 
 
 def read_text(data: bytes) -> tuple[str, UnicodeDecodeError | None]:
@@ -13,9 +13,9 @@ def read_text(data: bytes) -> tuple[str, UnicodeDecodeError | None]:
         return data.decode("cp1252", "replace"), error
 
 
-def windows_note(error: UnicodeDecodeError, offset: int, expected: str, clause: str) -> Flaw:
+def windows_note(error: UnicodeDecodeError, offset: int, expected: str, clause: str) -> Violation:
     """That bytes which begin at `offset` of the frame were read as Windows-1252; a habit of their sender."""
     wrong = error.object[error.start : error.end]
     text = f"{wrong.hex(' ')} is no UTF-8; read as Windows-1252"
     place = offset + error.start, len(wrong)
-    return Flaw("note", "malformed", "charset", text, *place, expected, clause, habit=True)
+    return Violation("note", "malformed", "charset", text, *place, expected, clause, habit=True)

@@ -11,8 +11,8 @@ from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    Flaw,
     MessageType,
+    Violation,
     to_json,
     unreadable,
 )
@@ -31,12 +31,14 @@ class Codec(ABC):
 
     @abstractmethod
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """Return a decoded frame. Never raises; errors are in the result's flaws."""
+        """Return a decoded frame. Never raises; errors are in the result's violations."""
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """Return the decoded rest of a stream that ends within a message. Never raises."""
-        flaw = Flaw("error", "malformed", "truncated", "the stream ends in this message", len(frame), 0)
-        return unreadable(flaw)
+        violation = Violation(
+            "error", "malformed", "truncated", "the stream ends in this message", len(frame), 0
+        )
+        return unreadable(violation)
 
     @abstractmethod
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:

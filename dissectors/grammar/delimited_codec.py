@@ -1,8 +1,8 @@
-"""The codecs of text protocols, whose messages are a name and then fields: `NAME field field`.
+"""Codecs of text protocols, whose messages are a name followed by fields: `NAME field field`.
 
-Of several rows with one name the first whose fields fit is taken; one with as many fields as there are goes
-before one with fewer. Of what fits no row the first flaw is told, to the byte. A protocol that says something
-else overrides one of the methods that say what is wrong or unusual.
+Of several rows with one name, the first whose fields fit is used; rows with the same number of fields as the
+frame precede rows with fewer. For a frame that fits no row, the first error is reported. Protocols override
+the methods that report errors and unusual spellings.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    Flaw,
     Grammar,
     MessageType,
+    Violation,
     count_of_fields,
     sender_of,
     to_json,
@@ -62,7 +62,7 @@ DELIMITER = "delimiter"
 LINE_END = "line end"
 SURPLUS = "surplus: readers ignore it"
 TOO_MUCH = "not understood: nothing more was to come"
-AFTER_A_FLAW = "not read, because of the error before it"
+AFTER_AN_ERROR = "not read, because of the error before it"
 """What takes the bytes of a message that are no name and no field."""
 
 
@@ -119,14 +119,20 @@ class TextCodec(Codec, Generic[P]):
                     fields[field] = decode(text)
             except Mismatch:
                 continue
-            flaws = self.remarks(parts, reading)
-            return Decoded(row, fields, to_json(fields), not flaws or not any(map(_is_error, flaws)), flaws)
+            violations = self.remarks(parts, reading)
+            return Decoded(
+                row,
+                fields,
+                to_json(fields),
+                not violations or not any(map(_is_error, violations)),
+                violations,
+            )
         rows = self.grammar.rows_named(direction, name)
         if not rows:
             return unreadable(self.unknown(parts, direction))
         row = rows[0] if len(rows) == 1 else self.closest(rows, texts[1:])
-        fields, flaw = self._first_flaw(parts, row)
-        return Decoded(row, fields, to_json(fields), False, (flaw,))
+        fields, violation = self._first_violation(parts, row)
+        return Decoded(row, fields, to_json(fields), False, (violation,))
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
@@ -144,7 +150,7 @@ class TextCodec(Codec, Generic[P]):
             pieces.take_any(start, "markup", DELIMITER)
             if field.name not in decoded.fields:
                 pieces.take(start + length, "unread", field.type.title, (field.name,))
-                pieces.take_any(end, "unread", AFTER_A_FLAW)
+                pieces.take_any(end, "unread", AFTER_AN_ERROR)
                 break
             self.take_field(pieces, field, frame[start : start + length])
         pieces.take_any(end, *(("ignored", SURPLUS) if decoded.valid else ("unread", TOO_MUCH)))
@@ -219,7 +225,7 @@ class TextCodec(Codec, Generic[P]):
 
     # What is wrong.
 
-    def _first_flaw(self, parts: P, row: MessageType) -> tuple[dict[str, Any], Flaw]:
+    def _first_violation(self, parts: P, row: MessageType) -> tuple[dict[str, Any], Violation]:
         """The fields before the first that does not fit, and what is wrong with that one."""
         fields: dict[str, Any] = {}
         for number, (name, decode) in enumerate(self._reading(row).decoders, 1):
@@ -229,20 +235,20 @@ class TextCodec(Codec, Generic[P]):
                 fields[name] = decode(parts.texts[number])
             except Mismatch as mismatch:
                 return fields, self.wrong(parts, row, number, mismatch)
-        raise AssertionError("a row was asked for its flaw that has none")
+        raise AssertionError("the fields of a row are valid, though decoding failed")
 
-    def missing(self, parts: P, row: MessageType, number: int) -> Flaw:
+    def missing(self, parts: P, row: MessageType, number: int) -> Violation:
         """The fields from this one on, 1 being the first, are not there."""
         names = ", ".join(field.name for field in row.fields[number - 1 :] if not field.optional)
         text = f"{row.name} ends before its {names}"
         return self.error("missing-field", text, (parts.size, 0), self.shape(row), row.clause)
 
-    def wrong(self, parts: P, row: MessageType, number: int, mismatch: Mismatch) -> Flaw:
+    def wrong(self, parts: P, row: MessageType, number: int, mismatch: Mismatch) -> Violation:
         """A field, 1 being the first, has a text that is none of its values."""
         place = parts.place(number, mismatch.start, mismatch.end)
         return self.error(mismatch.code, f"{row.name}: {mismatch}", place, mismatch.expected, row.clause)
 
-    def unknown(self, parts: P, direction: Direction) -> Flaw:
+    def unknown(self, parts: P, direction: Direction) -> Violation:
         """A frame begins with no known name; what it may have been meant to be."""
         name = parts.texts[0]
         text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
@@ -257,15 +263,17 @@ class TextCodec(Codec, Generic[P]):
         """What a frame says that is not UTF-8."""
         return unreadable(self.not_utf_8(error))
 
-    def not_utf_8(self, error: UnicodeDecodeError) -> Flaw:
+    def not_utf_8(self, error: UnicodeDecodeError) -> Violation:
         """Where the bytes are that are no text."""
         wrong = error.object[error.start : error.end]
         text = f"the bytes {wrong.hex(' ')} are not UTF-8"
         return self.error("not-utf-8", text, (error.start, len(wrong)), "UTF-8 text")
 
-    def error(self, code: str, text: str, place: Place, expected: str, clause: str | None = None) -> Flaw:
+    def error(
+        self, code: str, text: str, place: Place, expected: str, clause: str | None = None
+    ) -> Violation:
         """Something that makes the message another than was meant, or none at all."""
-        return Flaw("error", "malformed", code, text, *place, expected, clause or self.clause)
+        return Violation("error", "malformed", code, text, *place, expected, clause or self.clause)
 
     def names(self, direction: Direction) -> str:
         """What is expected where a message begins."""
@@ -273,12 +281,12 @@ class TextCodec(Codec, Generic[P]):
 
     # What is unusual.
 
-    def remarks(self, parts: P, reading: Reading) -> tuple[Flaw, ...]:
+    def remarks(self, parts: P, reading: Reading) -> tuple[Violation, ...]:
         """What is to be said of a message whose fields fit its row; where it is an error, it is not valid."""
         row, decoders, remarkable = reading
         if not remarkable and len(parts.texts) <= len(decoders) + 1:
             return ()
-        found: list[Flaw] = []
+        found: list[Violation] = []
         for number in remarkable:
             if number < len(parts.texts):
                 field = row.fields[number - 1]
@@ -289,11 +297,11 @@ class TextCodec(Codec, Generic[P]):
             found.extend(self.surplus(parts, row))
         return tuple(found)
 
-    def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Flaw:
+    def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Violation:
         """A field's text is unusual, but harmless."""
         return self.note(f"loose-{field.name}", remark, place, field.type.title, row.clause, habit=True)
 
-    def surplus(self, parts: P, row: MessageType) -> Sequence[Flaw]:
+    def surplus(self, parts: P, row: MessageType) -> Sequence[Violation]:
         """There is more than the row's fields."""
         count = len(row.fields)
         begin, _ = parts.place(count + 1)
@@ -313,9 +321,9 @@ class TextCodec(Codec, Generic[P]):
         expected: str,
         clause: str | None = None,
         habit: bool = False,
-    ) -> Flaw:
+    ) -> Violation:
         """Something unusual that changes nothing of what the message says."""
-        return Flaw("note", "malformed", code, text, *place, expected, clause or self.clause, habit)
+        return Violation("note", "malformed", code, text, *place, expected, clause or self.clause, habit)
 
 
 class DelimitedCodec(TextCodec[Parts]):
@@ -398,5 +406,5 @@ def _filled(decode: Callable[[str], Any], shape: str) -> Callable[[str], Any]:
     return decode_filled
 
 
-def _is_error(flaw: Flaw) -> bool:
-    return flaw.severity == "error"
+def _is_error(violation: Violation) -> bool:
+    return violation.severity == "error"

@@ -121,7 +121,7 @@ def whole(frame: bytes, decoded: Decoded, production: str) -> tuple[Piece, ...]:
 
 def not_understood(decoded: Decoded) -> tuple[Kind, str]:
     """What the bytes of a frame are in which no message could be made out."""
-    if decoded.flaws and all(flaw.severity == "note" for flaw in decoded.flaws):
+    if decoded.violations and all(violation.severity == "note" for violation in decoded.violations):
         return "ignored", "passed over"
     return "unread", _UNREAD
 

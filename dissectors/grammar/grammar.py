@@ -134,8 +134,8 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
         reported_by: Messages that report it on its actor's own connection.
         identifies: True if the first of these messages on a connection identifies its player.
         restores: True if the server has accepted the client as an earlier player of that name.
-        tells: Parts of the state that the message contains completely: paths with dots, in which `{game}` is
-            the event's game and another name in braces a field of its data, each value of a list.
+        reveals: Parts of the state that the message contains completely: paths with dots. In them, `{game}`
+            is the event's game, and another name in braces is a field of its data, each value of a list.
         implied_by: Position of the event of the same game from which it follows; who observed that, knows it.
         directed: True if it may have been said to one client alone, which `to` in its data names if known.
     """
@@ -145,19 +145,19 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
     reported_by: tuple[str, ...] = ()
     identifies: bool = False
     restores: bool = False
-    tells: tuple[str, ...] = ()
+    reveals: tuple[str, ...] = ()
     implied_by: ImpliedBy | None = None
     directed: bool = False
 
-    def told_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:
-        """Yield the paths in `tells` for an event of this game with this data."""
-        for pattern in self.tells:
+    def changed_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:
+        """Yield the paths in `reveals` for an event of this game with this data."""
+        for pattern in self.reveals:
             steps = [_step_values(step, game, data) for step in pattern.split(".")]
             yield from (list(path) for path in product(*steps))
 
 
 def _step_values(step: str, game: int | None, data: Mapping[str, Any]) -> list[str]:
-    """Return what a step of a path in `EventKind.tells` stands for; nothing if that is not known."""
+    """Return what a step of a path in `EventKind.reveals` stands for; nothing if that is not known."""
     if not step.startswith("{"):
         return [step]
     name = step.strip("{}")
@@ -195,7 +195,7 @@ class Rule(msgspec.Struct, frozen=True):
         return self.key.partition("/")[0]
 
 
-class Flaw(msgspec.Struct, frozen=True):
+class Violation(msgspec.Struct, frozen=True):
     """An error in a frame; `offset` and `length` are bytes from the start of the frame.
 
     A `habit` of its sender is reported only once per direction of a stream. If its place takes work to find,
@@ -226,14 +226,14 @@ class Flaw(msgspec.Struct, frozen=True):
 class Decoded(msgspec.Struct, frozen=True):
     """A decoded frame; `row` is None if its message type is unknown.
 
-    A `valid` message conforms to its row: its flaws, if any, are notes or warnings.
+    A `valid` message conforms to its row: its violations, if any, are notes or warnings.
     """
 
     row: MessageType | None
     fields: dict[str, Any]
     fields_json: str
     valid: bool
-    flaws: tuple[Flaw, ...] = ()
+    violations: tuple[Violation, ...] = ()
 
 
 class Grammar:
@@ -332,9 +332,9 @@ class Grammar:
         return nearest_word(name.strip(), self.names(direction))
 
 
-def unreadable(*flaws: Flaw) -> Decoded:
+def unreadable(*violations: Violation) -> Decoded:
     """Return a decoded frame whose message type is unknown."""
-    return Decoded(None, {}, "{}", False, flaws)
+    return Decoded(None, {}, "{}", False, violations)
 
 
 def nearest_word(text: str, words: Iterable[str]) -> str | None:

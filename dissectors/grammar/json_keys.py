@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.grammar.patching import Place
 
 CLAUSE = "RFC 8259, 4"
@@ -33,7 +33,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],]', re.DOTALL)
 """Strings, and the marks that say whether a string is a name. Numbers and words are passed over."""
 
 
-def duplicate_key(text: bytes, value: Any) -> Flaw | None:
+def duplicate_key(text: bytes, value: Any) -> Violation | None:
     """Return the diagnostic for the first name that an object repeats; None if all names are unique.
 
     Args:
@@ -50,7 +50,7 @@ def duplicate_key(text: bytes, value: Any) -> Flaw | None:
         return None
     name, place = found
     shown = name if len(name) <= _MAX_QUOTED else f"{name[:_MAX_QUOTED]}…"
-    return Flaw(
+    return Violation(
         "warning",
         "malformed",
         "duplicate-key",

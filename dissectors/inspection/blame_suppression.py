@@ -113,7 +113,7 @@ class AlterationImpact:
         self._findings = findings
         self._aftermaths: dict[Server, AffectedPeriod] = {}
         self._altered_ranges = AlteredRanges()
-        self._flaws = self._games = 0
+        self._violations = self._games = 0
         """Number of findings judged so far."""
 
     def action(self, stream: Stream, direction: Direction, offset: int) -> Action | None:
@@ -152,7 +152,7 @@ class AlterationImpact:
         """Judge the findings before they are handed over."""
         if self._aftermaths:
             self.judge(tables)
-        self._flaws = self._games = 0
+        self._violations = self._games = 0
 
     def judge(self, tables: Tables) -> None:
         """Turn the new diagnostics that Kiebitz's alterations may have caused into notes."""
@@ -163,7 +163,7 @@ class AlterationImpact:
                 aftermath = self._aftermaths.get(servers.get(game.table_id, ("", "")))
                 if aftermath is not None:
                     aftermath.game_seen(game)
-        for index in range(self._flaws, len(diagnostics)):
+        for index in range(self._violations, len(diagnostics)):
             diagnostic = diagnostics[index]
             if diagnostic.severity == "note" or diagnostic.group == "network":
                 continue
@@ -182,4 +182,4 @@ class AlterationImpact:
             ):
                 text = f"{diagnostic.text}{_AFTER_ALTERATION}"
                 diagnostics[index] = msgspec.structs.replace(diagnostic, severity="note", text=text)
-        self._flaws, self._games = len(diagnostics), len(games)
+        self._violations, self._games = len(diagnostics), len(games)

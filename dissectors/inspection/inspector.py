@@ -17,7 +17,7 @@ from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Violation, blame_of, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.inspection.blame_suppression import REWRITING_ACTIONS, AlterationImpact
 from kiebitz.dissectors.inspection.memo import FrameCache
@@ -353,8 +353,8 @@ class Inspector:
         """Hold the diagnostics from index `since` on while a guess is in doubt; confirm or withdraw it."""
         found = self._findings.diagnostics
         if guess.is_doubtful:
-            accused = [flaw for flaw in found[since:] if flaw.severity != "note"]
-            found[since:] = [flaw for flaw in found[since:] if flaw.severity == "note"]
+            accused = [violation for violation in found[since:] if violation.severity != "note"]
+            found[since:] = [violation for violation in found[since:] if violation.severity == "note"]
             if self._is_catching_up and server.disproved:
                 # It may be the traffic of the program that was mistaken for a game before.
                 found += as_notes(accused)
@@ -554,16 +554,16 @@ class Inspector:
         if self._has_altered:
             message.altered = self._alteration_impact.action(conversation.stream, direction, frame.offset)
         findings.messages.append(message)
-        for flaw in decoded.flaws:
-            if flaw.habit:
-                habit = (direction, flaw.code, message.altered in REWRITING_ACTIONS)
+        for violation in decoded.violations:
+            if violation.habit:
+                habit = (direction, violation.code, message.altered in REWRITING_ACTIONS)
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
-            self._report(message, flaw, data)
+            self._report(message, violation, data)
         if row is not None:
             table.message(message, row, decoded.valid, data)
-        elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
+        elif not decoded.violations or any(violation.severity != "note" for violation in decoded.violations):
             # Skipped for what real peers tolerate.
             table.unreadable(conversation.stream, direction)
         if guess is not None and message.altered not in REWRITING_ACTIONS:
@@ -577,7 +577,7 @@ class Inspector:
     def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
         """Decode a frame that is no complete message."""
         if frame.cut == "limit":
-            flaw = Flaw(
+            violation = Violation(
                 "error",
                 "malformed",
                 "too-long",
@@ -586,28 +586,28 @@ class Inspector:
                 frame.size - frame.place,
                 "the end of the message",
             )
-            return unreadable(flaw)
+            return unreadable(violation)
         if frame.cut == "end" and ended in ("closed", "reset"):
             assert server.dissector is not None
             return server.dissector.codec.truncated(frame.data, direction)
         # The capture, not the sender, omitted the rest; a gap has its own diagnostic.
         return unreadable()
 
-    def _report(self, message: Message, flaw: Flaw, frame: bytes) -> None:
-        offset, length = flaw.place(frame)
+    def _report(self, message: Message, violation: Violation, frame: bytes) -> None:
+        offset, length = violation.place(frame)
         self._findings.diagnostics.append(
             Diagnostic(
                 message.stream,
                 message.direction,
                 message.ts_ns,
-                flaw.severity,
-                flaw.group,
-                flaw.code,
-                flaw.text,
+                violation.severity,
+                violation.group,
+                violation.code,
+                violation.text,
                 message.offset + offset,
                 length,
-                flaw.expected,
-                flaw.clause,
+                violation.expected,
+                violation.clause,
                 blame_of(message.direction),
                 message.id,
             )

@@ -72,14 +72,16 @@ class ProtocolGuess:
             self._foreign += weight * counts
             self.is_doubtful = True
 
-    def hold(self, flaws: list[Diagnostic], counts: bool) -> None:
+    def hold(self, diagnostics: list[Diagnostic], counts: bool) -> None:
         """Hold errors that may be about another program's messages."""
-        self.held += flaws
-        self._held_since += len(flaws) * counts
+        self.held += diagnostics
+        self._held_since += len(diagnostics) * counts
 
     def _weight(self, direction: Direction, decoded: Decoded, frame: Frame) -> int:
         """Return the number of another program's messages that an unreadable frame counts as."""
-        if frame.cut == "gap" or (decoded.flaws and all(flaw.severity == "note" for flaw in decoded.flaws)):
+        if frame.cut == "gap" or (
+            decoded.violations and all(violation.severity == "note" for violation in decoded.violations)
+        ):
             return 0
         if frame.size <= _MAX_EXAMINED and self.dissector.recognise(frame.data, direction) is not None:
             return 0
@@ -115,4 +117,4 @@ class ProtocolGuess:
 
 def as_notes(held: list[Diagnostic]) -> list[Diagnostic]:
     """Return held errors as notes that blame no peer, for a wrong guess."""
-    return [msgspec.structs.replace(flaw, severity="note", blame="unknown") for flaw in held]
+    return [msgspec.structs.replace(diagnostic, severity="note", blame="unknown") for diagnostic in held]

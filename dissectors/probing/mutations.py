@@ -49,14 +49,14 @@ class Mutator:
             raise NotApplicable(f"its {field.name} lacks the part to make invalid") from error
         except UNWRITABLE as error:
             raise NotApplicable(f"its {field.name} cannot be made invalid in this way: {error}") from error
-        return self._checked(frame, replaced(with_field, {span: text}), must_be_flawed=not wrong.allowed)
+        return self._checked(frame, replaced(with_field, {span: text}), must_be_malformed=not wrong.allowed)
 
     def remove_field(self, field: Field, frame: bytes) -> bytes:
         """Remove a field. Raises NotApplicable."""
         if field.name not in self._read(frame)[0].fields:
             raise NotApplicable(f"it has no {field.name} to leave out")
         frame, span = self._field_span(field, frame)
-        return self._checked(frame, replaced(frame, {span: b""}), must_be_flawed=False)
+        return self._checked(frame, replaced(frame, {span: b""}), must_be_malformed=False)
 
     def repeat_field(self, field: Field, frame: bytes) -> bytes:
         """Repeat a field. Raises NotApplicable."""
@@ -72,7 +72,7 @@ class Mutator:
         if span is None:
             raise NotApplicable(f"the position of its {field.name} is unknown")
         middle = span[0] + (span[1] + 1) // 2
-        return self._checked(frame, frame[:middle] + _LATIN_1_BYTE + frame[middle:], must_be_flawed=False)
+        return self._checked(frame, frame[:middle] + _LATIN_1_BYTE + frame[middle:], must_be_malformed=False)
 
     def replace_identifier(
         self, field: Field, identifier: IdentifierKind, is_others: bool, at: Situation
@@ -146,15 +146,17 @@ class Mutator:
     def to_utf_16(self, frame: bytes) -> bytes:
         """Encode the frame as UTF-16 without a byte order mark. Raises NotApplicable."""
         self._read(frame)
-        return self._checked(frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_flawed=False)
+        return self._checked(
+            frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_malformed=False
+        )
 
     def add_byte_order_mark(self, frame: bytes) -> bytes:
         """Prepend a byte order mark. Raises NotApplicable."""
-        return self._checked(frame, b"\xef\xbb\xbf" + frame, must_be_flawed=False)
+        return self._checked(frame, b"\xef\xbb\xbf" + frame, must_be_malformed=False)
 
     def halve(self, frame: bytes) -> bytes:
         """Return the first half as the whole datagram. Raises NotApplicable."""
-        return self._checked(frame, frame[: len(frame) // 2], must_be_flawed=False)
+        return self._checked(frame, frame[: len(frame) // 2], must_be_malformed=False)
 
     def renamed(self, frame: bytes) -> bytes:
         """Replace the message's name by one that no message has. Raises NotApplicable."""
@@ -162,7 +164,7 @@ class Mutator:
         mutated = frame.replace(row.name.encode(), NOBODY.upper().encode())
         if self._dissector.codec.decode(mutated, self._direction).row is not None:
             raise NotApplicable("its name does not occur literally in its bytes")
-        return self._checked(frame, mutated, must_be_flawed=False)
+        return self._checked(frame, mutated, must_be_malformed=False)
 
     def _field_span(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
         """Return a frame with the field, and the span of all bytes that belong to the field alone."""
@@ -198,14 +200,14 @@ class Mutator:
             mutated = self._dissector.codec.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:
             raise NotApplicable(f"such a message cannot be encoded: {error}") from error
-        return self._checked(frame, mutated, must_be_flawed=False)
+        return self._checked(frame, mutated, must_be_malformed=False)
 
-    def _checked(self, frame: bytes, mutated: bytes, must_be_flawed: bool) -> bytes:
+    def _checked(self, frame: bytes, mutated: bytes, must_be_malformed: bool) -> bytes:
         """Return a mutated frame whose content differs or is less valid, else raise NotApplicable."""
         before, after = (self._dissector.codec.decode(each, self._direction) for each in (frame, mutated))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
-        if must_be_flawed and after.valid and not is_dialect:
+        if must_be_malformed and after.valid and not is_dialect:
             raise NotApplicable("it is still valid")
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
         if says_the_same and after.valid and _codes(after) <= _codes(before):
@@ -214,7 +216,7 @@ class Mutator:
 
 
 def _codes(decoded: Decoded) -> set[str]:
-    return {flaw.code for flaw in decoded.flaws}
+    return {violation.code for violation in decoded.violations}
 
 
 def _is_of_type(field: Field, value: Any) -> bool:

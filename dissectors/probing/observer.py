@@ -96,9 +96,9 @@ class Observer:
     def _keep(self, stream: int, decoded: Decoded) -> None:
         name = UNREADABLE if decoded.row is None else decoded.row.name
         self._collected.setdefault(stream, []).append(ProgramMessage(name, decoded.fields))
-        for flaw in decoded.flaws:
-            if flaw.severity == "error":
-                self._violations.append((name, f"{name}: {flaw.text}"))
+        for violation in decoded.violations:
+            if violation.severity == "error":
+                self._violations.append((name, f"{name}: {violation.text}"))
 
     # Queries.
 

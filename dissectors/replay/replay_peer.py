@@ -18,7 +18,7 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
-from kiebitz.dissectors.grammar.grammar import Decoded, Flaw, MessageType, unreadable
+from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, unreadable
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.replay.binding import Bindings
 from kiebitz.dissectors.replay.expected_lines import ExpectedLines, LiveMessage
@@ -35,7 +35,7 @@ DivergencePolicy = Literal["stop", "skip", "wait"]
 """After a divergence: stop; or use the message received in place of the expected one and continue without the
 latter; or ignore it and keep waiting for what the record has."""
 
-_TOO_LONG = unreadable(Flaw("error", "malformed", "too-long", f"longer than {FRAME_LIMIT} bytes", 0, 0))
+_TOO_LONG = unreadable(Violation("error", "malformed", "too-long", f"longer than {FRAME_LIMIT} bytes", 0, 0))
 
 
 class SendBytes(msgspec.Struct, frozen=True):

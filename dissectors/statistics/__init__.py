@@ -32,7 +32,7 @@ COUNT = "count"
 class Sample(NamedTuple):
     """A sample to count: its line (usually a player) and its column.
 
-    `amount` is a number of times; in a `Course` the present amount, in `Durations` a duration in ns.
+    `amount` is a number of times; in a `TimeSeries` the present amount, in `Durations` a duration in ns.
     """
 
     line: str
@@ -79,7 +79,7 @@ class Shares(Statistic, frozen=True, kw_only=True):
     of: str = "player"
 
 
-class Course(Statistic, frozen=True, kw_only=True):
+class TimeSeries(Statistic, frozen=True, kw_only=True):
     """Each player's amount over time, in this `unit`."""
 
     unit: str
@@ -125,7 +125,7 @@ def actions(**columns: str) -> Callable[[], Read]:
 def common_statistics(dissector: Dissector) -> Iterator[Statistic]:
     """Yield the statistics that all protocols share: scores over time, and durations of moves."""
     unit = dissector.presentation.counts
-    yield Course(
+    yield TimeSeries(
         key="course",
         title=f"{unit[:1].upper()}{unit[1:]} over time",
         unit=unit,

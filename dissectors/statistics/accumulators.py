@@ -10,13 +10,13 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.statistics import (
     Counts,
-    Course,
     Durations,
     Histogram,
     Read,
     Sample,
     Shares,
     Statistic,
+    TimeSeries,
     chance,
     results,
 )
@@ -92,7 +92,7 @@ _LINES: dict[type[Statistic], type[Any]] = {
     Histogram: _Amounts,
     Counts: _Amounts,
     Shares: _Amounts,
-    Course: _Points,
+    TimeSeries: _Points,
     Durations: _Times,
 }
 
@@ -144,9 +144,9 @@ class Accumulator:
             parts = {name: (line.get(about.part, 0), sum(line.values())) for name, line in lines.items()}
             shares = {name: results.Share(*part) for name, part in parts.items()}
             return results.Shares(about.key, about.title, about.of, about.part, about.rest, shares, left_out)
-        if isinstance(about, Course):
+        if isinstance(about, TimeSeries):
             points = {name: [*line] for name, line in lines.items()}
-            return results.Course(about.key, about.title, about.unit, points, left_out)
+            return results.TimeSeries(about.key, about.title, about.unit, points, left_out)
         times = {name: line.result() for name, line in lines.items()}
         return results.Durations(about.key, about.title, times, left_out)
 

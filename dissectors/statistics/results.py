@@ -51,7 +51,7 @@ class Shares(msgspec.Struct, frozen=True, tag="shares", tag_field="kind"):
     left_out: int = 0
 
 
-class Course(msgspec.Struct, frozen=True, tag="course", tag_field="kind"):
+class TimeSeries(msgspec.Struct, frozen=True, tag="course", tag_field="kind"):
     """Amounts over time by line: seconds since the session began, and an amount in this `unit`."""
 
     key: str
@@ -89,7 +89,7 @@ class Rate(msgspec.Struct, frozen=True, tag="rate", tag_field="kind"):
     counts: list[int]
 
 
-Result = Histogram | Counts | Shares | Course | Durations | Rate
+Result = Histogram | Counts | Shares | TimeSeries | Durations | Rate
 
 
 class TableStatistics(msgspec.Struct, frozen=True):

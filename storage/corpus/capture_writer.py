@@ -172,7 +172,7 @@ def _events(session: Session) -> _Rows:
 
 
 def _messages(timeline: Timeline) -> _Rows:
-    flawed = {
+    malformed = {
         number
         for (number,) in timeline.connection.execute(
             "SELECT message_id FROM diagnostics WHERE message_id IS NOT NULL AND severity != 'note'"
@@ -182,7 +182,7 @@ def _messages(timeline: Timeline) -> _Rows:
     for protocol, row in _stored(timeline, "messages"):
         number, stream, direction, _, _, fields, offset, length, *_ = row
         sent = None
-        if fields == "{}" and number in flawed:
+        if fields == "{}" and number in malformed:
             stretches = recorded.between(stream, direction, offset, offset + min(length, MAX_SHOWN_BYTES))
             sent = b"".join(stretch.data or b"" for stretch in stretches)
         yield protocol, (*row, sent)
@@ -190,5 +190,5 @@ def _messages(timeline: Timeline) -> _Rows:
 
 def _diagnostics(timeline: Timeline, place_of: Callable[[StoredDiagnostic], DiagnosticLocation]) -> _Rows:
     stored = _stored(timeline, "diagnostics")
-    for (protocol, row), flaw in zip(stored, diagnostics_by_id(timeline), strict=True):
-        yield protocol, (*row, *place_of(flaw))
+    for (protocol, row), diagnostic in zip(stored, diagnostics_by_id(timeline), strict=True):
+        yield protocol, (*row, *place_of(diagnostic))

@@ -137,12 +137,12 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOri
     """Yield the messages that pass a filter."""
     condition, parameters = sql_condition(wanted, "messages")
     rows = engine.rows(
-        f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, m.id,"
+        f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.diagnostics, m.id, m.id,"
         " (m.ts_ns - x.started_ns) / 1e9, m.ts_ns, m.stream_id, m.direction, s.client, s.player, s.server,"
         " m.name, m.offset, m.length, m.game_id, m.event_id FROM messages AS m"
         f" {_OF_STREAM.format('m')} {_OF_SESSION.format('m')} LEFT JOIN"
         " (SELECT capture, message_id, list({'id': id, 'severity': severity, 'code': code, 'text': text}"
-        " ORDER BY id) AS flaws FROM diagnostics WHERE message_id IS NOT NULL GROUP BY ALL) AS f"
+        " ORDER BY id) AS diagnostics FROM diagnostics WHERE message_id IS NOT NULL GROUP BY ALL) AS f"
         f" ON f.capture = m.capture AND f.message_id = m.id WHERE {condition} {_IN_ORDER}, m.id",
         parameters,
     )
@@ -151,7 +151,7 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOri
         fields = msgspec.json.decode(told, type=dict[str, Any])
         dissector = dissector_of(protocol)
         gloss = None if dissector is None else dissector.presentation.gloss(name, direction, fields)
-        known = [MessageDiagnostic(**flaw) for flaw in diagnostics or ()]
+        known = [MessageDiagnostic(**diagnostic) for diagnostic in diagnostics or ()]
         said = [name, gloss, fields, offset, length, game, event]
         message = ListedMessage(*[*head, direction, client, player, server, *said, None, known, sent])
         yield CaptureOrigin(capture, source), message

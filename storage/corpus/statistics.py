@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.statistics import Course, Read, Statistic, statistics_of
+from kiebitz.dissectors.statistics import Read, Statistic, TimeSeries, statistics_of
 from kiebitz.dissectors.statistics.accumulators import Accumulator, count, results_of
 from kiebitz.dissectors.statistics.results import Result
 from kiebitz.storage.corpus.engine import Engine
@@ -46,7 +46,7 @@ class _Protocol:
         dissector = dissector_of(protocol)
         rows = () if dissector is None else statistics_of(dissector)
         self._counted: list[tuple[Statistic, Accumulator]] = [
-            (row, Accumulator(row)) for row in rows if not isinstance(row, Course)
+            (row, Accumulator(row)) for row in rows if not isinstance(row, TimeSeries)
         ]
         self._readers: list[tuple[Read, Accumulator]] = []
         self._state: State = {}

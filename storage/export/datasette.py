@@ -70,7 +70,7 @@ _HIDDEN_TABLES = ("snapshots", "chunks", "alterations")
 
 QUERIES = (
     Query(
-        "all_flaws_of_one_client",
+        "all_diagnostics_of_one_client",
         "All diagnostics of one client",
         "All diagnostics that blame a player or an address; * matches any part of the name.",
         """
@@ -78,7 +78,7 @@ QUERIES = (
         FROM v_diagnostics WHERE culprit GLOB :culprit ORDER BY session_id, seconds, id""",
     ),
     Query(
-        "flaws_by_culprit",
+        "diagnostics_by_culprit",
         "Diagnostics by culprit",
         "Number of violations by player or server and rule, with the first message.",
         """

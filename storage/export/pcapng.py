@@ -309,7 +309,7 @@ class _Comments:
         ).fetchall()
         comments: list[str] = []
         for kind, number in found:
-            comments += self._of_message(number) if kind == "message" else self._flaws("id", number)
+            comments += self._of_message(number) if kind == "message" else self._diagnostics("id", number)
         return comments + self._each(self._of_chunk.pop(row.id, []))
 
     def of_opening(self, stream_id: int) -> list[str]:
@@ -325,18 +325,18 @@ class _Comments:
             session,
         ):
             waiting[stream_id, direction].append((ts_ns, number))
-        for (stream_id, direction), flaws in waiting.items():
+        for (stream_id, direction), diagnostics in waiting.items():
             latest = None
             for chunk_id, ts_ns in self._connection.execute(
                 "SELECT id, ts_ns FROM chunks WHERE stream_id = ? AND direction = ? AND data IS NOT NULL"
                 " ORDER BY id",
                 (stream_id, direction),
             ):
-                while flaws and flaws[0][0] < ts_ns:
-                    self._of_chunk[latest or chunk_id].append(flaws.popleft()[1])
+                while diagnostics and diagnostics[0][0] < ts_ns:
+                    self._of_chunk[latest or chunk_id].append(diagnostics.popleft()[1])
                 latest = chunk_id
             rest = self._of_opening[stream_id] if latest is None else self._of_chunk[latest]
-            rest += [number for _, number in flaws]
+            rest += [number for _, number in diagnostics]
 
     def _of_message(self, number: int) -> list[str]:
         name, fields, kind, data, protocol = self._connection.execute(
@@ -353,13 +353,13 @@ class _Comments:
         return [
             said,
             *([_alteration_text(altered)] if altered is not None else []),
-            *self._flaws("message_id", number),
+            *self._diagnostics("message_id", number),
         ]
 
     def _each(self, numbers: list[int]) -> list[str]:
-        return [text for number in numbers for text in self._flaws("id", number)]
+        return [text for number in numbers for text in self._diagnostics("id", number)]
 
-    def _flaws(self, column: str, number: int) -> list[str]:
+    def _diagnostics(self, column: str, number: int) -> list[str]:
         rows = self._connection.execute(
             f"SELECT severity, code, text FROM diagnostics WHERE {column} = ? ORDER BY id", (number,)
         )

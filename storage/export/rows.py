@@ -62,7 +62,7 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
     number, if_any = timeline.numbers.number, timeline.numbers.number_if_any
     for row in check_ascending(rows):
         message, ts_ns, stream, client, server, direction, name, fields, game = row[:9]
-        event, kind, actor, data, flaws, altered, protocol = row[9:]
+        event, kind, actor, data, diagnostics, altered, protocol = row[9:]
         if selection is not None and message not in selection.messages:
             continue
         yield MessageRow(
@@ -84,6 +84,6 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
             actor,
             None if kind is None else sentence(protocol, kind, json.loads(data)),
             data,
-            flaws,
+            diagnostics,
             altered,
         )

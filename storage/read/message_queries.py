@@ -194,10 +194,10 @@ def diagnostics_of_messages(
         f" WHERE message_id IN ({placeholders(messages)}) AND grp IN ({placeholders(groups)}) ORDER BY id",
         [*messages, *groups],
     )
-    flaws: dict[int, list[MessageDiagnostic]] = {}
-    for message, *flaw in rows:
-        flaws.setdefault(message, []).append(MessageDiagnostic(*flaw))
-    return flaws
+    diagnostics: dict[int, list[MessageDiagnostic]] = {}
+    for message, *diagnostic in rows:
+        diagnostics.setdefault(message, []).append(MessageDiagnostic(*diagnostic))
+    return diagnostics
 
 
 class ResumptionFinder:
@@ -212,15 +212,15 @@ class ResumptionFinder:
         self._session = timeline.session.id
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int]]] | None = None
 
-    def after(self, flaw: StoredDiagnostic) -> tuple[int, str] | None:
+    def after(self, diagnostic: StoredDiagnostic) -> tuple[int, str] | None:
         """Return offset and name of the direction's next readable message; None if there is none."""
         if self._known is None:
             self._known = self._readable()
-        ids, offsets = self._known.get((flaw.stream.id, flaw.direction), (array("q"), array("q")))
-        if flaw.message_id is not None:
-            place = bisect_right(ids, flaw.message_id)
+        ids, offsets = self._known.get((diagnostic.stream.id, diagnostic.direction), (array("q"), array("q")))
+        if diagnostic.message_id is not None:
+            place = bisect_right(ids, diagnostic.message_id)
         else:
-            place = bisect_left(offsets, flaw.offset + flaw.length)
+            place = bisect_left(offsets, diagnostic.offset + diagnostic.length)
         if place == len(ids):
             return None
         row = self._connection.execute("SELECT name FROM messages WHERE id = ?", (ids[place],)).fetchone()

@@ -127,21 +127,21 @@ class RecordedBytes:
         self._connection = connection
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
 
-    def datagram(self, flaw: StoredDiagnostic) -> tuple[int, bytes] | None:
+    def datagram(self, diagnostic: StoredDiagnostic) -> tuple[int, bytes] | None:
         """Return offset and bytes of the datagram with a diagnostic; None if it has no bytes."""
-        ids, offsets, times = self._chunks(flaw.stream.id, flaw.direction)
-        if flaw.message_offset is not None:
-            place = bisect_right(offsets, flaw.message_offset) - 1
-            return flaw.message_offset, self._data(ids[place]) if flaw.message_length else b""
+        ids, offsets, times = self._chunks(diagnostic.stream.id, diagnostic.direction)
+        if diagnostic.message_offset is not None:
+            place = bisect_right(offsets, diagnostic.message_offset) - 1
+            return diagnostic.message_offset, self._data(ids[place]) if diagnostic.message_length else b""
         # An offset alone is ambiguous: the next datagram begins where one ends, and there may be empty ones.
-        last = place = bisect_right(offsets, flaw.offset) - 1
+        last = place = bisect_right(offsets, diagnostic.offset) - 1
         while place >= 0:
-            if times[place] == flaw.ts_ns:
+            if times[place] == diagnostic.ts_ns:
                 return offsets[place], self._data(ids[place])
-            if offsets[place] < flaw.offset:
+            if offsets[place] < diagnostic.offset:
                 break
             place -= 1
-        if last >= 0 and flaw.length > 0:
+        if last >= 0 and diagnostic.length > 0:
             return offsets[last], self._data(ids[last])
         return None
 

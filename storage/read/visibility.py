@@ -21,7 +21,7 @@ from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
 from kiebitz.dissectors.game.visibility import initial_view, revealed_changes
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.model import Change, Event
-from kiebitz.dissectors.presentation import said_to
+from kiebitz.dissectors.presentation import as_seen_by
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.event_text import describe
@@ -147,12 +147,12 @@ class Visibility:
         seen = [seen_change(path, value, *names) for path, value in event.changes]
         return [change for change in seen if change is not None]
 
-    def told(self, event: Event, player: str) -> list[Change]:
+    def revealed(self, event: Event, player: str) -> list[Change]:
         """Return the parts of the state that an event reports as a whole, without those private to others."""
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
         kind = dissector.grammar.events.get(event.kind) if dissector is not None else None
         # Compute the whole state only if needed.
-        if dissector is None or kind is None or not kind.tells:
+        if dissector is None or kind is None or not kind.reveals:
             return []
         whole = self.timeline.state_at(event.table_id, event.seq)
         return revealed_changes(dissector, event, whole, self._names(event, player))
@@ -166,7 +166,7 @@ class Visibility:
         protocol = self.timeline.table(event.table_id).protocol
         sentence = describe(protocol, event)
         receiver = self._only_receiver(protocol, event)
-        return sentence if receiver is None else said_to(receiver, sentence)
+        return sentence if receiver is None else as_seen_by(receiver, sentence)
 
     def state(self, player: str, table_id: int, seq: int) -> State:
         """Return a table's state after its event `seq` as the player sees it."""
@@ -314,4 +314,4 @@ class _View:
 def _apply_event(visibility: Visibility, player: str, event: Event, state: State) -> None:
     """Apply the changes of an event that a player sees to the player's state."""
     apply(state, visibility.changes(event, player))
-    apply(state, visibility.told(event, player))
+    apply(state, visibility.revealed(event, player))

@@ -17,7 +17,7 @@ from kiebitz.storage.session.session import Diagnostic, Message, diagnostic_numb
 class ListedMessage(Message, frozen=True):
     """A listed message with its diagnostics, and with its first bytes if it has diagnostics but no fields."""
 
-    flaws: Sequence[MessageDiagnostic]
+    diagnostics: Sequence[MessageDiagnostic]
     sent: bytes | None
 
 
@@ -51,29 +51,33 @@ class ListedDiagnostic(Diagnostic, frozen=True):
         return suggestion_in(self.group, self.text)
 
 
-def summarize_diagnostics(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[DiagnosticSummary]:
+def summarize_diagnostics(
+    timeline: Timeline, diagnostics: Iterable[StoredDiagnostic]
+) -> list[DiagnosticSummary]:
     """Group diagnostics by severity, code and culprit, in the order of their first occurrence.
 
-    `flaws` must be in order of time. A player with several connections is one culprit, known by name. The
-    network and Kiebitz itself are not culprits.
+    `diagnostics` must be in order of time. A player with several connections is one culprit, known by
+    name. The network and Kiebitz itself are not culprits.
     """
     name_of = name_of_stream(timeline)
     first: dict[tuple[str | None, ...], tuple[StoredDiagnostic, str | None, str | None]] = {}
     count: Counter[tuple[str | None, ...]] = Counter()
-    for flaw in flaws:
-        player = name_of(flaw.stream.id) if flaw.blame == "client" else None
-        address = {"client": flaw.stream.client, "server": flaw.stream.server}.get(flaw.blame)
-        same = (flaw.severity, flaw.code, flaw.blame, player or address)
-        first.setdefault(same, (flaw, player, address))
+    for diagnostic in diagnostics:
+        player = name_of(diagnostic.stream.id) if diagnostic.blame == "client" else None
+        address = {"client": diagnostic.stream.client, "server": diagnostic.stream.server}.get(
+            diagnostic.blame
+        )
+        same = (diagnostic.severity, diagnostic.code, diagnostic.blame, player or address)
+        first.setdefault(same, (diagnostic, player, address))
         count[same] += 1
     return [
         project(
             DiagnosticSummary,
-            flaw,
-            **diagnostic_numbers(timeline, flaw),
+            diagnostic,
+            **diagnostic_numbers(timeline, diagnostic),
             count=count[same],
             player=player,
             client=address,
         )
-        for same, (flaw, player, address) in first.items()
+        for same, (diagnostic, player, address) in first.items()
     ]

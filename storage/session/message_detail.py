@@ -96,7 +96,7 @@ class OriginalMessage(msgspec.Struct, frozen=True):
     left_out: int
 
 
-class MessageDetail(msgspec.Struct, frozen=True):
+class MessageDetail(msgspec.Struct, frozen=True, rename={"diagnostics": "flaws"}):
     """One message with everything that a session knows about it.
 
     `protocol` is None if none was recognized, and `about` if the message matches no row of the grammar.
@@ -110,7 +110,7 @@ class MessageDetail(msgspec.Struct, frozen=True):
     data: bytes
     left_out: int
     pieces: tuple[Piece, ...]
-    flaws: tuple[DiagnosticDetail, ...]
+    diagnostics: tuple[DiagnosticDetail, ...]
     event: Event | None
     changes: tuple[ChangeDetail, ...]
     copies: tuple[BroadcastCopy, ...]
@@ -158,7 +158,7 @@ class MessageDetails:
             data,
             max(row.length - len(data), 0),
             _pieces(dissector, row.direction, data),
-            tuple(self._flaws(row, as_player)),
+            tuple(self._diagnostics(row, as_player)),
             None if seen is None else self._event_record(seen, as_player),
             () if record is None or seen is None else tuple(self._changes(record, as_player)),
             copies,
@@ -197,10 +197,10 @@ class MessageDetails:
                 return stretch.data
         return b""
 
-    def _flaws(self, row: StoredMessage, as_player: str | None) -> Iterator[DiagnosticDetail]:
-        for flaw in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
-            if flaw.group in visible_groups(as_player):
-                yield project(DiagnosticDetail, flaw, offset=flaw.offset - row.offset)
+    def _diagnostics(self, row: StoredMessage, as_player: str | None) -> Iterator[DiagnosticDetail]:
+        for diagnostic in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
+            if diagnostic.group in visible_groups(as_player):
+                yield project(DiagnosticDetail, diagnostic, offset=diagnostic.offset - row.offset)
 
     def _event(self, event_id: int | None) -> StoredEvent | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None

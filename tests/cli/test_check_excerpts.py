@@ -1,4 +1,4 @@
-"""check on byte streams: the lines around a flaw, what of it does not print, and where parsing resumed."""
+"""check on byte streams: the lines around an error, what of it does not print, and where parsing resumed."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
    = parsing resumed: at byte 49, with DRAN
 """,
     ),
-    "a gap in the middle of a line, before a flaw": (
+    "a gap in the middle of a line, before an error": (
         [b"!KONTRA\nJ", 1, b"N\n!DRAN\n7\n!END\n"],
         "bad-field",
         r"""

@@ -1,4 +1,4 @@
-"""`kiebitz check --summary` and `--at`: flaws summed up by code and culprit, and those of one message."""
+"""`kiebitz check --summary` and `--at`: errors summed up by code and culprit, and those of one message."""
 
 from __future__ import annotations
 
@@ -34,15 +34,21 @@ def test_diagnostics_are_summed_up_the_gravest_first() -> None:
 
 @pytest.mark.parametrize("capture", few_captures(ALL))
 def test_nothing_is_lost_in_a_summary(capture: str) -> None:
-    flaws = kiebitz("check", database_of(capture), "--json").json
+    diagnostics = kiebitz("check", database_of(capture), "--json").json
     found = kiebitz("check", database_of(capture), "--summary", "--json").json
-    assert sum(row["count"] for row in found) == len(flaws)
+    assert sum(row["count"] for row in found) == len(diagnostics)
     assert len({(row["severity"], row["code"], row["blame"], row["who"]) for row in found}) == len(found)
-    by_code = Counter((flaw["severity"], flaw["code"], flaw["blame"]) for flaw in flaws)
+    by_code = Counter(
+        (diagnostic["severity"], diagnostic["code"], diagnostic["blame"]) for diagnostic in diagnostics
+    )
     for key, count in by_code.items():
         same = [row for row in found if (row["severity"], row["code"], row["blame"]) == key]
         assert sum(row["count"] for row in same) == count
-        first = next(flaw for flaw in flaws if (flaw["severity"], flaw["code"], flaw["blame"]) == key)
+        first = next(
+            diagnostic
+            for diagnostic in diagnostics
+            if (diagnostic["severity"], diagnostic["code"], diagnostic["blame"]) == key
+        )
         assert first["time"] == min(row["time"] for row in same)
     gravity = ["error", "warning", "note"]
     order = [(gravity.index(row["severity"]), -row["count"]) for row in found]
@@ -107,10 +113,12 @@ def test_a_message_without_diagnostics_shows_the_state() -> None:
 @pytest.mark.parametrize("protocol", GAMES)
 def test_each_message_has_the_diagnostics_that_are_reported_it(protocol: str) -> None:
     path = database_of(GAMES[protocol])
-    flaws = kiebitz("check", path, "--json").json
-    for number in sorted({flaw["message"] for flaw in flaws if flaw["message"] is not None})[:5]:
+    diagnostics = kiebitz("check", path, "--json").json
+    for number in sorted(
+        {diagnostic["message"] for diagnostic in diagnostics if diagnostic["message"] is not None}
+    )[:5]:
         found = kiebitz("check", path, "--at", f"#{number}", "--json").json
-        assert found == [flaw for flaw in flaws if flaw["message"] == number]
+        assert found == [diagnostic for diagnostic in diagnostics if diagnostic["message"] == number]
 
 
 def test_a_filter_goes_with_it() -> None:

@@ -79,7 +79,7 @@ def _comments(path: Path) -> list[list[str]]:
     return [row[0].split("\x1f") for row in rows if row[0]]
 
 
-FLAWED = [
+MALFORMED = [
     "maexchen-head-odd.pcap",
     "schafkopf-1.3-badcard.pcap",
     "okey-head-malformed.pcap.gz",
@@ -88,7 +88,7 @@ FLAWED = [
 
 
 @needs_tshark
-@pytest.mark.parametrize("name", a_few(FLAWED, FLAWED[:2]))
+@pytest.mark.parametrize("name", a_few(MALFORMED, MALFORMED[:2]))
 def test_the_comments_have_each_message_event_and_diagnostic(name: str, tmp_path: Path) -> None:
     kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     found = Counter(comment for comments in _comments(tmp_path / "x.pcapng") for comment in comments)

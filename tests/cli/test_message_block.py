@@ -208,18 +208,18 @@ def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
 def test_each_byte_is_shown_and_each_diagnostic_in_any_width(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         full = MessageDetails(session.timeline)
-        flawed = {flaw.message for flaw in session.diagnostics()}
+        malformed = {diagnostic.message for diagnostic in session.diagnostics()}
         every = 97 if times(2) < 2 else 29
         for said in session.messages():
-            if said.id not in flawed and said.id % every:
+            if said.id not in malformed and said.id % every:
                 continue
             told = full.message(said.id)
             assert told is not None
             for columns in WIDTHS:
                 block = shown(told, columns)
-                for flaw in told.flaws:
+                for diagnostic in told.diagnostics:
                     # A long code may take two lines.
-                    assert f"{flaw.severity}[{flaw.code}]" in "".join(block.split())
+                    assert f"{diagnostic.severity}[{diagnostic.code}]" in "".join(block.split())
                 if len(told.data) <= 64 and "…" not in block:
                     assert "".join(hexadecimal(block, columns)) == told.data.hex()
 
@@ -230,7 +230,7 @@ def test_diagnostics_anywhere_are_each_told_once(data: st.DataObject) -> None:
     dissector = data.draw(st.sampled_from(sorted(CASES, key=lambda dissector: dissector.protocol)))
     case = data.draw(st.sampled_from(CASES[dissector]))
     place = st.integers(-5, len(case.data) + 20)
-    flaws = [
+    diagnostics = [
         DiagnosticDetail(
             number,
             "warning",
@@ -248,10 +248,10 @@ def test_diagnostics_anywhere_are_each_told_once(data: st.DataObject) -> None:
     ]
     columns = data.draw(st.integers(NARROWEST, 130))
     pieces = dissector.codec.anatomy(case.data, case.direction)
-    lines = [line.plain for line in ByteRows(case.data, pieces, flaws, columns).lines()]
+    lines = [line.plain for line in ByteRows(case.data, pieces, diagnostics, columns).lines()]
     assert max(map(cell_len, lines)) <= columns
     assert all(map(str.isprintable, lines))
-    for number in range(len(flaws)):
+    for number in range(len(diagnostics)):
         assert sum(line.strip() == f"warning[f{number}]: x" for line in lines) == 1
 
 

@@ -99,9 +99,9 @@ def test_pieces_before_the_protocol_is_recognised_are_read_once_it_is() -> None:
     # Diagnostics are reported once the game is certain.
     conversation.end()
     for number in range(3, 6):
-        assert [flaw.code for flaw in conversation.flaws(conversation.messages(number)[0])] == [
-            "empty-datagram"
-        ]
+        assert [
+            diagnostic.code for diagnostic in conversation.diagnostics(conversation.messages(number)[0])
+        ] == ["empty-datagram"]
 
 
 def test_bytes_of_a_direction_across_pieces() -> None:
@@ -129,11 +129,11 @@ def test_from_the_middle_on_no_violation_is_reported(name: str) -> None:
         late = [first._replace(data=first.data[len(first.data) // 2 :]), *rest]
         conversation = read("tcp", late, is_whole=False)
         codes = [
-            (message.name, flaw.code)
+            (message.name, diagnostic.code)
             for number in range(len(late))
             for message in conversation.messages(number)
-            for flaw in conversation.flaws(message)
-            if flaw.severity == "error"
+            for diagnostic in conversation.diagnostics(message)
+            if diagnostic.severity == "error"
         ]
         assert codes == []
 

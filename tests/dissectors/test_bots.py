@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bots_in_memory import Hosting, Seated
-from games_in_memory import GAMES, NAMES, SEATS, flaws, player_of, server_of
+from games_in_memory import GAMES, NAMES, SEATS, diagnostics, player_of, server_of
 from peers.bench import Bench
 from peers.planted import FAULTS, Fault
 from peers.program import Died
@@ -113,7 +113,7 @@ def are_there(sides: Sequence[Seated | Hosting]) -> bool:
 
 
 def faults(protocol: str, bench: Bench) -> list[str]:
-    return [flaw.text for flaw in flaws(protocol, bench) if flaw.severity != "note"]
+    return [violation.text for violation in diagnostics(protocol, bench) if violation.severity != "note"]
 
 
 # Players.

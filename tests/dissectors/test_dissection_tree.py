@@ -33,8 +33,8 @@ from kiebitz.dissectors.testing import check_anatomy
 
 ALL_CASES: dict[Dissector, list[Case]] = {
     **CASES,
-    KNOBELN: [*knobeln_cases.SOUND, *knobeln_cases.FLAWED],
-    NOUGHTS: [*noughts_cases.SOUND, *noughts_cases.FLAWED],
+    KNOBELN: [*knobeln_cases.SOUND, *knobeln_cases.MALFORMED],
+    NOUGHTS: [*noughts_cases.SOUND, *noughts_cases.MALFORMED],
 }
 RECORDED = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
@@ -48,7 +48,11 @@ def check_frame(dissector: Dissector, frame: bytes, direction: Direction) -> Non
     is_unread = any(piece.kind == "unread" for piece in pieces)
     if decoded.valid:
         assert not is_unread, frame
-    elif decoded.row is None and frame.strip() and any(flaw.severity == "error" for flaw in decoded.flaws):
+    elif (
+        decoded.row is None
+        and frame.strip()
+        and any(violation.severity == "error" for violation in decoded.violations)
+    ):
         assert is_unread, frame
     # It turns to JSON as it is, and what has no value has none there.
     told = json.loads(msgspec.json.encode(pieces))
@@ -94,7 +98,7 @@ def test_the_bytes_of_a_field_say_its_value(dissector: Dissector, cases: list[Ca
 def test_the_bytes_of_a_member_say_its_value() -> None:
     count = 0
     for case in CASES[CATAN]:
-        if case.flaws or not case.name:
+        if case.diagnostics or not case.name:
             continue
         for piece in _valued(CATAN, case):
             text = case.data[piece.offset : piece.end].decode().rstrip(", \r\n")
@@ -108,7 +112,7 @@ def test_the_bytes_of_a_member_say_its_value() -> None:
 
 def test_the_lines_of_a_field_say_its_value() -> None:
     for case in CASES[SCHAFKOPF]:
-        if case.flaws or b"\r" in case.data or b"\xa7" in case.data:
+        if case.diagnostics or b"\r" in case.data or b"\xa7" in case.data:
             continue
         for piece in _valued(SCHAFKOPF, case):
             text = case.data[piece.offset : piece.end].decode().removesuffix("\n")
@@ -171,7 +175,7 @@ ANATOMIES = [
     *anatomies(r"""
 maexchen s2c Mäxchen: a name and fields
     name "ANNOUNCED" | markup ";" | field "Jörg" name="Jörg" | markup ";" | field "5,3" dice="5,3"
-maexchen c2s Mäxchen: the field with the flaw, and what follows it
+maexchen c2s Mäxchen: the field with the error, and what follows it
     name "ANNOUNCE" | markup ";" | unread "7,7" dice | unread ";token"
 maexchen c2s Mäxchen: surplus fields
     name "ROLL" | markup ";" | field "abc" token="abc" | ignored ";d;e"

@@ -53,7 +53,7 @@ def test_data_before_detection_of_the_protocol_is_kept() -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:4711", 0)
     rubbish, sound = b"register;x", b"REGISTER;alice"
     found = inspect([Chunk(stream, "c2s", 1, 0, rubbish), Chunk(stream, "c2s", 2, len(rubbish), sound)])
-    assert [flaw.code for flaw in found.diagnostics] == ["unknown-message"]
+    assert [violation.code for violation in found.diagnostics] == ["unknown-message"]
     assert [message.name for message in found.messages] == [UNREADABLE, "REGISTER"]
     assert stream.protocol == "maexchen"
 
@@ -61,7 +61,7 @@ def test_data_before_detection_of_the_protocol_is_kept() -> None:
 def test_a_client_that_only_makes_slips_is_recognised_in_the_end() -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:4711", 0)
     found = inspect([Chunk(stream, "c2s", 1, 0, b"register;klein")])
-    assert [flaw.code for flaw in found.diagnostics] == ["unknown-message"]
+    assert [violation.code for violation in found.diagnostics] == ["unknown-message"]
 
 
 @pytest.mark.parametrize("beginning", [b"", b"SCHELLEN\nSAU\n!END\n", b"!dran\n0\n!END\n", b"\0\0\n"])
@@ -152,7 +152,7 @@ def test_snapshots_are_the_state_that_the_changes_lead_to() -> None:
         play.turn("alice bob", "bob", "4,1", "4,1", f"{number}b")
         play.server("alice bob", "PLAYER LOST;bob;ANNOUNCED_LOSING_DICE")
         play.server("alice bob", f"SCORE;alice:{number},bob:0")
-    assert play.flaws == []
+    assert play.diagnostics == []
     assert len(play.found.snapshots) == len(play.events) // SNAPSHOT_EVERY >= 1
     for snapshot in play.found.snapshots:
         state: State = {}

@@ -23,10 +23,10 @@ _decode = msgspec.json.decode
 def found(text: str) -> tuple[int, str] | None:
     """Return the offset of the repeated name in bytes and its spelling; None if all names are unique."""
     data = text.encode()
-    flaw = duplicate_key(data, _decode(data))
-    if flaw is None:
+    violation = duplicate_key(data, _decode(data))
+    if violation is None:
         return None
-    return flaw.offset, data[flaw.offset : flaw.offset + flaw.length].decode()
+    return violation.offset, data[violation.offset : violation.offset + violation.length].decode()
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_the_second_of_two_equal_names_is_found(text: str, expected: tuple[int, 
 
 def test_the_diagnostic_names_the_clause() -> None:
     text = b'{"a":1,"a":2}'
-    flaw = duplicate_key(text, _decode(text))
-    assert flaw is not None
-    assert (flaw.severity, flaw.group, flaw.code, flaw.clause) == (
+    violation = duplicate_key(text, _decode(text))
+    assert violation is not None
+    assert (violation.severity, violation.group, violation.code, violation.clause) == (
         "warning",
         "malformed",
         "duplicate-key",
         "RFC 8259, 4",
     )
-    assert flaw.text.startswith('"a" is in this object already; the last value counts')
+    assert violation.text.startswith('"a" is in this object already; the last value counts')
 
 
 _NAMES = st.sampled_from(["a", "b", "ä", ":", '"', "\\", "N", ""])
@@ -145,12 +145,12 @@ def test_a_parser_that_sees_all_pairs_agrees(text: str) -> None:
 def test_a_text_that_is_nested_too_deeply_to_be_written_is_scanned() -> None:
     text = b'{"a":' * 900 + b'{"b":1,"b":2}' + b"}" * 900
     value: Any = _decode(text)
-    flaw = duplicate_key(text, value)
-    assert flaw is not None
-    assert flaw.offset == 900 * 5 + 7
+    violation = duplicate_key(text, value)
+    assert violation is not None
+    assert violation.offset == 900 * 5 + 7
     for _ in range(200_000):
         value = {"a": value}
-    assert duplicate_key(text, value) == flaw
+    assert duplicate_key(text, value) == violation
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_catan_reports_one_duplicate_of_a_message(
     frame: bytes, codes: list[str], is_sound: bool, fields: dict[str, Any]
 ) -> None:
     decoded = CATAN.codec.decode(frame, "c2s")
-    assert [flaw.code for flaw in decoded.flaws] == codes
+    assert [violation.code for violation in decoded.violations] == codes
     assert (decoded.valid, decoded.fields) == (is_sound, fields)
 
 
@@ -210,7 +210,11 @@ def test_check_shows_each_such_message_of_a_capture_at_its_byte(tmp_path: Path) 
     ]
     done = kiebitz("check", database, "-Y", "diag.code == 'duplicate-key'", "--json")
     assert len(wrong) == len(done.json) > 0
-    for flaw, one in zip(done.json, wrong, strict=True):
-        assert (flaw["severity"], flaw["blame"], flaw["clause"]) == ("warning", "client", "RFC 8259, 4")
-        assert flaw["length"] == len(b'"\\u004eame"')
+    for violation, one in zip(done.json, wrong, strict=True):
+        assert (violation["severity"], violation["blame"], violation["clause"]) == (
+            "warning",
+            "client",
+            "RFC 8259, 4",
+        )
+        assert violation["length"] == len(b'"\\u004eame"')
         assert with_two_names(one).data.startswith(b'"\\u004eame"', one.data.index(b'"Name"') + 13)

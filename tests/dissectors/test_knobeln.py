@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cases import Case
 from kiebitz_knobeln.dissector import KNOBELN
-from knobeln_cases import FLAWED, SOUND
+from knobeln_cases import MALFORMED, SOUND
 from strength import times
 
 from kiebitz.dissectors.dissector import Likeness
@@ -15,7 +15,7 @@ from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, 
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
-CASES = [*SOUND, *FLAWED]
+CASES = [*SOUND, *MALFORMED]
 SERVER = "127.0.0.1:5000"
 ALICE = Stream(1, "udp", "127.0.0.1:40001", SERVER, 0)
 BOB = Stream(2, "udp", "127.0.0.1:40002", SERVER, 0)
@@ -60,9 +60,9 @@ def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> N
     whole = inspect(Chunk(ALICE, case.direction, 1, 0, case.data))
     after_gap = inspect(Gap(ALICE, case.direction, 0, 0, 10), Chunk(ALICE, case.direction, 1, 10, case.data))
     assert [(m.name, m.fields) for m in whole.messages] == [(m.name, m.fields) for m in after_gap.messages]
-    gap, *flaws = after_gap.diagnostics
+    gap, *violations = after_gap.diagnostics
     assert gap.code == "gap"
-    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [(d.code, d.offset) for d in flaws]
+    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [(d.code, d.offset) for d in violations]
 
 
 @pytest.mark.parametrize(

@@ -47,30 +47,30 @@ class Group(NamedTuple):
 GROUPS = [
     Group(MAEXCHEN, maexchen_cases.SOUND, exact=True),
     Group(MAEXCHEN, maexchen_cases.LOOSE, "note"),
-    Group(MAEXCHEN, maexchen_cases.FLAWED, "error", False),
+    Group(MAEXCHEN, maexchen_cases.MALFORMED, "error", False),
     Group(SCHAFKOPF, schafkopf_cases.SOUND, exact=True),
     Group(SCHAFKOPF, schafkopf_cases.LOOSE, "note"),
     Group(SCHAFKOPF, schafkopf_cases.IGNORED, "note", False),
-    Group(SCHAFKOPF, [*schafkopf_cases.FLAWED, *schafkopf_cases.NO_PAKET], "error", False),
+    Group(SCHAFKOPF, [*schafkopf_cases.MALFORMED, *schafkopf_cases.NO_PAKET], "error", False),
     Group(SCHAFKOPF, schafkopf_cases.UNKNOWN, "note", False),
     Group(CATAN, catan_cases.SOUND, exact=True),
     Group(CATAN, catan_cases.DIALECTS, exact=False),
     Group(CATAN, catan_cases.LOOSE, "note", exact=False),
     Group(CATAN, catan_cases.IGNORED, "note", False),
-    Group(CATAN, catan_cases.FLAWED, "error", False),
+    Group(CATAN, catan_cases.MALFORMED, "error", False),
     Group(CATAN, catan_cases.NO_MESSAGE, "error", False),
     Group(CATAN, catan_cases.UNKNOWN, "warning", False),
     Group(OKEY, okey_cases.SEED, exact=True),
     Group(OKEY, okey_cases.HEAD, exact=False),
     Group(OKEY, okey_cases.LOOSE, "note"),
-    Group(OKEY, okey_cases.FLAWED, "error", False),
+    Group(OKEY, okey_cases.MALFORMED, "error", False),
     Group(CGML, cgml_cases.SOUND, exact=False),
     Group(CGML, cgml_cases.LOOSE, "note"),
     Group(CGML, BROKEN, "error", False),
     Group(KNOBELN, knobeln_cases.SOUND, exact=True),
-    Group(KNOBELN, knobeln_cases.FLAWED, "error", False),
+    Group(KNOBELN, knobeln_cases.MALFORMED, "error", False),
     Group(NOUGHTS, noughts_cases.SOUND),
-    Group(NOUGHTS, noughts_cases.FLAWED, "error", False),
+    Group(NOUGHTS, noughts_cases.MALFORMED, "error", False),
 ]
 DISSECTORS = dict.fromkeys(group.dissector for group in GROUPS)
 ROWS = [(dissector, row) for dissector in DISSECTORS for row in dissector.grammar.rows]
@@ -106,12 +106,18 @@ def test_a_message_decodes_to_what_it_says(dissector: Dissector, case: Case, gro
     decoded = dissector.codec.decode(case.data, case.direction)
     name = decoded.row.name if decoded.row is not None else None
     assert (name, decoded.fields, decoded.valid) == (case.name, case.fields, group.sound)
-    places = [(flaw.code, *flaw.place(case.data)) for flaw in decoded.flaws]
-    assert sorted(places) == sorted(case.flaws)
-    worst = {flaw.severity for flaw in decoded.flaws} - ({"note"} if group.severity == "error" else set())
-    assert worst == ({group.severity} if case.flaws else set())
+    places = [(violation.code, *violation.place(case.data)) for violation in decoded.violations]
+    assert sorted(places) == sorted(case.diagnostics)
+    worst = {violation.severity for violation in decoded.violations} - (
+        {"note"} if group.severity == "error" else set()
+    )
+    assert worst == ({group.severity} if case.diagnostics else set())
     is_ignored = group.cases in (schafkopf_cases.IGNORED, catan_cases.IGNORED)
-    assert group.sound or is_ignored or all(flaw.expected and flaw.clause for flaw in decoded.flaws)
+    assert (
+        group.sound
+        or is_ignored
+        or all(violation.expected and violation.clause for violation in decoded.violations)
+    )
 
 
 @each(group for group in GROUPS if group.exact is not None)
@@ -184,7 +190,11 @@ def test_a_broken_message_has_one_diagnostic(
 ) -> None:
     frame = data.draw(payloads([case.data for case in CASES.get(dissector, sound_cases(dissector))]))
     for decoded in (dissector.codec.decode(frame, direction), dissector.codec.truncated(frame, direction)):
-        severe = [flaw.code for flaw in decoded.flaws if not flaw.habit and flaw.code != "duplicate-key"]
+        severe = [
+            violation.code
+            for violation in decoded.violations
+            if not violation.habit and violation.code != "duplicate-key"
+        ]
         assert decoded.valid or len(severe) <= 1
         assert decoded.valid or severe or not frame.strip()
 
@@ -217,9 +227,9 @@ def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
 def malformed(found: Findings, start: int = 0) -> list[tuple[str, int, int]]:
     """Return what is wrong in the bytes from `start` on; that it is a dialect is reported by the table."""
     return sorted(
-        (flaw.code, flaw.offset, flaw.length)
-        for flaw in found.diagnostics
-        if flaw.group == "malformed" and flaw.code != "dialect" and flaw.offset >= start
+        (violation.code, violation.offset, violation.length)
+        for violation in found.diagnostics
+        if violation.group == "malformed" and violation.code != "dialect" and violation.offset >= start
     )
 
 
@@ -237,9 +247,11 @@ def test_a_message_means_the_same_bytewise_and_the_next_is_read(
     in_pieces = inspect(dissector, case.direction, *(bytes([byte]) for byte in case.data + following))
     assert messages(in_pieces) == messages(whole)
     assert malformed(in_pieces) == malformed(whole)
-    assert is_endless or malformed(whole) == sorted(case.flaws)
-    for flaw in whole.diagnostics if group.severity == "error" else ():
-        assert flaw.severity == "note" or flaw.blame == ("client" if case.direction == "c2s" else "server")
+    assert is_endless or malformed(whole) == sorted(case.diagnostics)
+    for violation in whole.diagnostics if group.severity == "error" else ():
+        assert violation.severity == "note" or violation.blame == (
+            "client" if case.direction == "c2s" else "server"
+        )
 
 
 @each(
@@ -249,7 +261,7 @@ def test_a_message_means_the_same_bytewise_and_the_next_is_read(
     and (
         group.severity is None
         or group.dissector == SCHAFKOPF
-        or group.cases in (catan_cases.FLAWED, catan_cases.UNKNOWN)
+        or group.cases in (catan_cases.MALFORMED, catan_cases.UNKNOWN)
     )
 )
 def test_a_message_means_the_same_after_a_gap_and_in_mid_stream(
@@ -263,7 +275,7 @@ def test_a_message_means_the_same_after_a_gap_and_in_mid_stream(
             last = (case.name or "unreadable", case.fields, at, len(case.data))
             assert messages(found)[-1] == last
             if dissector != SCHAFKOPF:
-                expected = [(code, at + offset, length) for code, offset, length in case.flaws]
+                expected = [(code, at + offset, length) for code, offset, length in case.diagnostics]
                 assert malformed(found, at) == sorted(expected)
 
 

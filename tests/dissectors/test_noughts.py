@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from kiebitz_noughts.dissector import NOUGHTS
-from noughts_cases import FLAWED, SOUND
+from noughts_cases import MALFORMED, SOUND
 from noughts_talk import registered
 from strength import times
 
@@ -15,7 +15,7 @@ from kiebitz.dissectors.model import Findings
 from kiebitz.dissectors.statistics import statistics_of
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
-CASES = [*SOUND, *FLAWED]
+CASES = [*SOUND, *MALFORMED]
 
 
 def told(found: Findings) -> list[str]:
@@ -92,16 +92,19 @@ def test_a_server_that_breaks_a_rule_is_reported_once(moves: Sequence[str], code
     talk = registered()
     for move in moves:
         talk.hears("alice", move).hears("bob", move)
-    flaws = talk.found().diagnostics
-    assert [flaw.code for flaw in flaws] == codes
-    assert all((flaw.group, flaw.severity, flaw.blame) == ("rule", "error", "server") for flaw in flaws)
+    violations = talk.found().diagnostics
+    assert [violation.code for violation in violations] == codes
+    assert all(
+        (violation.group, violation.severity, violation.blame) == ("rule", "error", "server")
+        for violation in violations
+    )
 
 
 def test_after_a_gap_no_violation_is_reported_and_nothing_is_known() -> None:
     # It is unknown whether a line begins after the gap.
     talk = registered().loses("alice", 20).hears("alice", "MARK bob 1", "MARK bob 5")
     found = talk.found()
-    assert [flaw.code for flaw in found.diagnostics] == ["gap"]
+    assert [violation.code for violation in found.diagnostics] == ["gap"]
     assert found.events[-1].changes == [(["games", "1"], {"unknown": ["turn", "squares"]})]
 
 

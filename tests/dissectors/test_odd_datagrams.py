@@ -17,7 +17,7 @@ NOT_UTF_8 = {"invalid utf-8 name", "latin-1 name"}
 NOTED = {"semicolon in name": "surplus-fields", "egon from 127.0.0.2": "name-taken"}
 """Harmless: real servers take the one, and the other is only too late."""
 
-Flaw = tuple[str, str, str, int, int, str | None, int]
+Violation = tuple[str, str, str, int, int, str | None, int]
 """Severity, code, blame, offset, length, expected, and the offset of the datagram."""
 
 
@@ -26,7 +26,7 @@ def connection() -> sqlite3.Connection:
     return record(packets("maexchen-head-odd"))
 
 
-def flaws_of(connection: sqlite3.Connection, client: str) -> list[Flaw]:
+def diagnostics_of(connection: sqlite3.Connection, client: str) -> list[Violation]:
     return connection.execute(
         "SELECT d.severity, d.code, d.blame, d.offset, d.length, d.expected, coalesce(m.offset, d.offset)"
         " FROM diagnostics d LEFT JOIN messages m ON m.id = d.message_id"
@@ -37,7 +37,7 @@ def flaws_of(connection: sqlite3.Connection, client: str) -> list[Flaw]:
     ).fetchall()
 
 
-def is_flawed(sent: dict[str, Any]) -> bool:
+def is_malformed(sent: dict[str, Any]) -> bool:
     refused = not sent["replies"] or sent["replies"][0] == "REJECTED;INVALID_NAME"
     return refused or sent["label"] in NOT_UTF_8
 
@@ -51,11 +51,13 @@ PLAYERS = {f"127.0.0.1:{port}" for port in MANIFEST["play_ports"].values()}
 @pytest.mark.parametrize("client", [client for client in SCRIPTED if client not in PLAYERS])
 def test_scripted_datagrams(connection: sqlite3.Connection, client: str) -> None:
     sent = SCRIPTED[client]
-    found = flaws_of(connection, client)
-    notes = [flaw for flaw in found if flaw[0] == "note"]
-    errors = [flaw for flaw in found if flaw[0] != "note"]
-    assert len(errors) == sum(map(is_flawed, sent))
-    assert [flaw[1] for flaw in notes] == [NOTED[one["label"]] for one in sent if one["label"] in NOTED]
+    found = diagnostics_of(connection, client)
+    notes = [violation for violation in found if violation[0] == "note"]
+    errors = [violation for violation in found if violation[0] != "note"]
+    assert len(errors) == sum(map(is_malformed, sent))
+    assert [violation[1] for violation in notes] == [
+        NOTED[one["label"]] for one in sent if one["label"] in NOTED
+    ]
     size = sum(one["len"] for one in sent)
     for severity, _, blame, offset, length, expected, _ in errors:
         assert (severity, blame) == ("error", "client")
@@ -96,9 +98,9 @@ def played(who: str) -> list[tuple[int, bytes, bool]]:
 
 @pytest.mark.parametrize("who", MANIFEST["play_ports"])
 def test_datagrams_in_the_game(connection: sqlite3.Connection, who: str) -> None:
-    found = flaws_of(connection, f"127.0.0.1:{MANIFEST['play_ports'][who]}")
+    found = diagnostics_of(connection, f"127.0.0.1:{MANIFEST['play_ports'][who]}")
     for offset, data, right in played(who):
-        here = [flaw for flaw in found if offset <= flaw[6] < offset + len(data)]
+        here = [violation for violation in found if offset <= violation[6] < offset + len(data)]
         assert len(here) == (0 if right else 1), data
         for severity, _, blame, *_ in here:
             assert blame == "client"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from command import ROOT, kiebitz, peer_command
-from games_in_memory import GAMES, NAMES, SEATS, flaws, played
+from games_in_memory import GAMES, NAMES, SEATS, diagnostics, played
 from peers.bench import Bench, Seat
 from peers.catan_player import CatanPlayer
 from peers.planted import FAULTS, PEERS, Fault
@@ -69,7 +69,7 @@ def test_there_are_many() -> None:
 def test_whole_games_cause_no_diagnostics(protocol: str, seed: int) -> None:
     bench = played(protocol, seed=seed)
     assert bench.server.games == GAMES[protocol]
-    assert [flaw.text for flaw in flaws(protocol, bench) if flaw.severity != "note"] == []
+    assert [found.text for found in diagnostics(protocol, bench) if found.severity != "note"] == []
 
 
 def test_the_same_seed_plays_the_same_game() -> None:
@@ -83,7 +83,7 @@ def showing(fault: Fault) -> set[str]:
     for seed in range(1, 6):
         servers, berts = (fault.name, "") if fault.role == "server" else ("", fault.name)
         bench = played(fault.protocol, servers, berts, seed=seed, seconds=STALLED_S)
-        found |= {flaw.code for flaw in flaws(fault.protocol, bench)}
+        found |= {violation.code for violation in diagnostics(fault.protocol, bench)}
         if {*fault.shows} <= found:
             break
     return found
@@ -101,7 +101,9 @@ def showing(fault: Fault) -> set[str]:
 )
 def test_a_fault_shows_in_play(fault: Fault) -> None:
     assert {*fault.shows} <= showing(fault)
-    assert not {*fault.shows} & {flaw.code for flaw in flaws(fault.protocol, played(fault.protocol))}
+    assert not {*fault.shows} & {
+        violation.code for violation in diagnostics(fault.protocol, played(fault.protocol))
+    }
 
 
 # For any message of a client.

@@ -565,7 +565,7 @@ def _codes_of(case: Case, name: str) -> Iterator[set[str]]:
         own = [number for number, line in enumerate(lines) if line.stream is lines[place.number].stream]
         alone = [lines[number] for number in own]
         for heard, number in ((lines, place.number), (alone, own.index(place.number))):
-            yield {flaw.code for flaw in judged_with(heard, number, sent.data, 30, answer)}
+            yield {violation.code for violation in judged_with(heard, number, sent.data, 30, answer)}
 
 
 def _fitting(case: Case, name: str) -> Iterator[Place]:

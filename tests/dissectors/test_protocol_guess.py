@@ -66,11 +66,11 @@ def test_another_program_that_says_join_is_not_blamed(first: list[Said]) -> None
     found = inspected(talk([*first, JOINS, *other_program(10_000)]))
     assert errors(found) == []
     assert protocols(found) == {None}
-    assert [flaw.code for flaw in found.diagnostics if flaw.severity != "note"] == []
-    [note] = [flaw for flaw in found.diagnostics if flaw.code == GUESS_WITHDRAWN]
+    assert [diagnostic.code for diagnostic in found.diagnostics if diagnostic.severity != "note"] == []
+    [note] = [diagnostic for diagnostic in found.diagnostics if diagnostic.code == GUESS_WITHDRAWN]
     assert note.text == "this is not Mäxchen after all: JOIN could be read, the rest is another program's"
     assert len(found.messages) <= len(first) + ENOUGH_MESSAGES + 2
-    blamed = {flaw.blame for flaw in found.diagnostics}
+    blamed = {diagnostic.blame for diagnostic in found.diagnostics}
     assert blamed == {"unknown"}
 
 
@@ -105,11 +105,11 @@ def test_another_program_with_several_words_of_the_protocol() -> None:
 
 def test_unreadable_data_in_a_game_is_reported_once_proven() -> None:
     found = inspected(talk([JOINS, *[RUBBISH] * 10, *a_round()]))
-    assert [flaw.code for flaw in errors(found)] == ["unknown-message"] * 10
+    assert [diagnostic.code for diagnostic in errors(found)] == ["unknown-message"] * 10
     assert protocols(found) == {"maexchen"}
     # And a flood does not change it any more.
     found = inspected(talk([*a_round(), *[RUBBISH] * 1000]))
-    assert [flaw.code for flaw in errors(found)] == ["unknown-message"] * 1000
+    assert [diagnostic.code for diagnostic in errors(found)] == ["unknown-message"] * 1000
 
 
 def test_a_game_that_begins_on_the_port_later_is_recognised() -> None:
@@ -121,13 +121,13 @@ def test_a_game_that_begins_on_the_port_later_is_recognised() -> None:
 
 def test_the_same_word_does_not_lead_to_the_same_guess_again() -> None:
     found = inspected(talk([JOINS, *other_program(ENOUGH_MESSAGES * 4, joins=ENOUGH_MESSAGES)]))
-    assert sum(flaw.code == GUESS_WITHDRAWN for flaw in found.diagnostics) == 1
+    assert sum(diagnostic.code == GUESS_WITHDRAWN for diagnostic in found.diagnostics) == 1
     assert len(found.tables) == 1
 
 
 def test_slips_alone_are_reported() -> None:
     found = inspected(talk([("c2s", b"register;klein"), ("c2s", b"REGISTER")]))
-    assert [flaw.code for flaw in errors(found)] == ["unknown-message", "missing-field"]
+    assert [diagnostic.code for diagnostic in errors(found)] == ["unknown-message", "missing-field"]
 
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
@@ -149,7 +149,7 @@ def test_each_capture_is_recognised_at_its_first_sound_message(capture: str) -> 
             assert [item.direction, "certain"] not in likely or item.stream.server in known
     inspector.finish()
     found = inspector.drain()
-    assert GUESS_WITHDRAWN not in {flaw.code for flaw in found.diagnostics}
+    assert GUESS_WITHDRAWN not in {diagnostic.code for diagnostic in found.diagnostics}
     assert known | {table.server for table in found.tables} == {
         server for (server,) in recorder.connection.execute("SELECT server FROM tables")
     }

@@ -25,7 +25,7 @@ from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
 
-OTHER_FLAWS = (
+OTHER_DIAGNOSTICS = (
     # A slip in a word of the protocol's own: who could know that it is none of a person's?
     b'"Farb"',
     b'"Nachrict"',
@@ -126,10 +126,13 @@ def test_anonymized_cases_have_the_same_meaning_and_diagnostics(dissector: Disse
         other = anonymized(case.data, case.direction, dissector, found)
         assert len(other) == len(case.data)
         before, after = (dissector.codec.decode(frame, case.direction) for frame in (case.data, other))
-        if not any(spoilt in case.data for spoilt in OTHER_FLAWS):
+        if not any(spoilt in case.data for spoilt in OTHER_DIAGNOSTICS):
             assert after.row == before.row
-            assert [(flaw.severity, flaw.code, flaw.place(other)) for flaw in after.flaws] == [
-                (flaw.severity, flaw.code, flaw.place(case.data)) for flaw in before.flaws
+            assert [
+                (violation.severity, violation.code, violation.place(other)) for violation in after.violations
+            ] == [
+                (violation.severity, violation.code, violation.place(case.data))
+                for violation in before.violations
             ], case.data
 
 
@@ -226,9 +229,9 @@ def test_pieces_may_be_cut_anywhere(dissector: Dissector, cuts: list[int], data:
     if dissector.transport == "udp":
         return
     direction = data.draw(st.sampled_from(DIRECTIONS))
-    sent = b"".join(case.data for case in CASES[dissector] if case.direction == direction and not case.flaws)[
-        :2000
-    ]
+    sent = b"".join(
+        case.data for case in CASES[dissector] if case.direction == direction and not case.diagnostics
+    )[:2000]
     pieces, at = [], 0
     for size in (*cuts, len(sent)):
         pieces.append((at, sent[at : at + size]))

@@ -25,7 +25,7 @@ BROKEN_IN = {
     "catan": ("test_catan_rules.py", "test_catan_requests.py", "test_catan_games.py"),
     "cgml": ("test_cgml_table.py",),
     "maexchen": ("test_maexchen_table.py", "test_maexchen_dialects.py"),
-    "okey": ("test_okey_flaws.py", "test_okey_table.py"),
+    "okey": ("test_okey_diagnostics.py", "test_okey_table.py"),
     "schafkopf": ("test_schafkopf_table.py",),
 }
 

@@ -64,8 +64,8 @@ AT_ONCE, LATER = 50_000_000, 5_000_000_000
 
 
 def blamed(found: Findings) -> Counter[tuple[str, str, str]]:
-    flaws = (flaw for flaw in found.diagnostics if flaw.severity != "note")
-    return Counter((flaw.severity, flaw.code, flaw.text) for flaw in flaws)
+    violations = (violation for violation in found.diagnostics if violation.severity != "note")
+    return Counter((violation.severity, violation.code, violation.text) for violation in violations)
 
 
 def told(events: Iterable[Event]) -> list[tuple[str, str | None, object]]:

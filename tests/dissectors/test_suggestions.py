@@ -41,8 +41,8 @@ def test_a_placeholder_for_sent_values(sent: str) -> None:
 def test_a_diagnostic_has_it(protocol: str, direction: Direction, frame: bytes, meant: str | None) -> None:
     dissector = dissector_of(protocol)
     assert dissector is not None
-    (flaw,) = dissector.codec.decode(frame, direction).flaws
-    assert flaw.suggestion == meant
+    (violation,) = dissector.codec.decode(frame, direction).violations
+    assert violation.suggestion == meant
 
 
 def test_only_one_module_words_it() -> None:

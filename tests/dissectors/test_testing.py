@@ -20,7 +20,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts
 from kiebitz.dissectors.grammar.framing import ByteFramer, Frame
-from kiebitz.dissectors.grammar.grammar import Decoded, Flaw, MessageType
+from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation
 from kiebitz.dissectors.model import Direction, Message
 from kiebitz.dissectors.testing import (
     any_cut_gives_the_same,
@@ -57,7 +57,7 @@ class SecretiveTable(NoughtsTable):
 
 
 class WideCodec(DelimitedCodec):
-    def unknown(self, parts: Parts, direction: Direction) -> Flaw:
+    def unknown(self, parts: Parts, direction: Direction) -> Violation:
         return self.error("unknown-message", "nobody knows it", (0, parts.size + 10), "something else")
 
 

@@ -41,7 +41,7 @@ def test_everything_that_a_session_has(capfd: pytest.CaptureFixture[str]) -> Non
         rolled = next(session.events('kind == "rolled"'))
         assert rolled.sentence == "carl has rolled 3,3"
         assert {one.actor for one in session.events('kind == "rolled"', as_player="alice")} <= {"alice"}
-        assert {flaw.severity for flaw in session.diagnostics()} == {"note"}
+        assert {diagnostic.severity for diagnostic in session.diagnostics()} == {"note"}
         (table,) = session.state(f"#{rolled.id}")
         assert (table.protocol, table.event) == ("maexchen", rolled.id)
         assert table.state["games"]["1"]["private"] == {"carl": {"dice": "3,3"}}
@@ -56,9 +56,9 @@ def test_the_numbers_are_those_of_the_commands() -> None:
             (row["id"], row["time"], row["sentence"], row["data"])
             for row in command("events", ODD, "--json").json
         ]
-        assert [(flaw.id, flaw.code, flaw.offset) for flaw in session.diagnostics()] == [
-            (row["id"], row["code"], row["offset"]) for row in command("check", ODD, "--json").json
-        ]
+        assert [
+            (diagnostic.id, diagnostic.code, diagnostic.offset) for diagnostic in session.diagnostics()
+        ] == [(row["id"], row["code"], row["offset"]) for row in command("check", ODD, "--json").json]
         assert [(said.id, said.name, said.player) for said in session.messages()] == [
             (row["id"], row["name"], row["player"]) for row in command("messages", ODD, "--json").json
         ]

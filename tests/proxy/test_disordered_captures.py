@@ -73,7 +73,11 @@ def said(items: list[Item]) -> Counter[tuple[str, str, bytes]]:
 
 
 def accused(found: Findings) -> Counter[tuple[str, str]]:
-    return Counter((flaw.severity, flaw.blame) for flaw in found.diagnostics if flaw.severity != "note")
+    return Counter(
+        (diagnostic.severity, diagnostic.blame)
+        for diagnostic in found.diagnostics
+        if diagnostic.severity != "note"
+    )
 
 
 def outcomes(found: Findings) -> list[str]:

@@ -39,14 +39,16 @@ def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], list[An
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
     connection = close_after_test(recording.recorder.connection)
-    flaws = connection.execute("SELECT code, severity, blame, stream_id, offset FROM diagnostics").fetchall()
-    copies = [flaw for flaw in flaws if flaw[0] == TWICE]
+    diagnostics = connection.execute(
+        "SELECT code, severity, blame, stream_id, offset FROM diagnostics"
+    ).fetchall()
+    copies = [diagnostic for diagnostic in diagnostics if diagnostic[0] == TWICE]
     assert {(severity, blame) for _, severity, blame, *_ in copies} <= {("note", "network")}
     assert len({stream for *_, stream, _ in copies}) == len(copies)
     return (
         connection.execute("SELECT stream_id, direction, name, fields, offset FROM messages").fetchall(),
         connection.execute("SELECT kind, actor, data, changes FROM events").fetchall(),
-        sorted(flaw for flaw in flaws if flaw[0] != TWICE),
+        sorted(diagnostic for diagnostic in diagnostics if diagnostic[0] != TWICE),
         len(copies),
     )
 
@@ -79,8 +81,8 @@ def with_copies(
     return sorted(packets + copies, key=lambda packet: packet[0])
 
 
-def accused(flaws: list[Any]) -> Counter[tuple[str, str, str]]:
-    return Counter((code, severity, blame) for code, severity, blame, *_ in flaws)
+def accused(diagnostics: list[Any]) -> Counter[tuple[str, str, str]]:
+    return Counter((code, severity, blame) for code, severity, blame, *_ in diagnostics)
 
 
 @pytest.mark.parametrize("share", a_few([0.05, 1], [0.05]))

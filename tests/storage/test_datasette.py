@@ -27,8 +27,8 @@ GAMES = {
 GIVEN = {"culprit": "odd", "session_id": 1, "game": 1}
 
 EMPTY = {
-    *((protocol, "all_flaws_of_one_client") for protocol in GAMES if protocol != "maexchen"),
-    *((protocol, "flaws_by_culprit") for protocol in ("cgml", "okey", "schafkopf", "catan")),
+    *((protocol, "all_diagnostics_of_one_client") for protocol in GAMES if protocol != "maexchen"),
+    *((protocol, "diagnostics_by_culprit") for protocol in ("cgml", "okey", "schafkopf", "catan")),
 }
 """Questions to which a capture may have no answer."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES
-from event_factory import Told, session
+from event_factory import EventSpec, session
 from hypothesis import given
 from hypothesis import strategies as st
 from imported_databases import database_of
@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 
 @st.composite
-def told(draw: st.DrawFn, protocol: str) -> Told:
+def told(draw: st.DrawFn, protocol: str) -> EventSpec:
     """Return an event of a protocol, whose data may be anything: what is stored comes from the network."""
     dissector = dissector_of(protocol)
     kinds: dict[str, tuple[str, ...]] = {"this": ("name",), "that": ("name", "what")}
@@ -35,7 +35,7 @@ def told(draw: st.DrawFn, protocol: str) -> Told:
         kinds = {kind: known.fields for kind, known in dissector.grammar.events.items()}
     kind = draw(st.sampled_from(sorted(kinds)))
     data: dict[str, Any] = {name: draw(VALUES) for name in kinds[kind]}
-    return Told(kind, draw(st.none() | NAMES), data, draw(st.integers(0, 2)), draw(st.integers(0, 1)))
+    return EventSpec(kind, draw(st.none() | NAMES), data, draw(st.integers(0, 2)), draw(st.integers(0, 1)))
 
 
 @st.composite
@@ -99,10 +99,10 @@ def counted(found: Difference, side: int) -> int:
     return found.same + apart + alone + lone_tables
 
 
-def rounds(*names: str) -> list[Told]:
-    registered = [Told("registered", name, {"name": name}) for name in sorted(names)]
+def rounds(*names: str) -> list[EventSpec]:
+    registered = [EventSpec("registered", name, {"name": name}) for name in sorted(names)]
     return registered + [
-        Told(kind, name, {"name": name, "names": [name]}, game=game)
+        EventSpec(kind, name, {"name": name, "names": [name]}, game=game)
         for game, name in enumerate(names, 1)
         for kind in ("turn", "rolls", "lost")
     ]

@@ -72,7 +72,7 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def flaw(stream: Stream, severity: Severity, code: str, about: int | None) -> Diagnostic:
+def diagnostic(stream: Stream, severity: Severity, code: str, about: int | None) -> Diagnostic:
     return Diagnostic(
         stream, "c2s", START + 3 * SECOND, severity, "rule", code, f"about {code}", 40, 2, message_id=about
     )
@@ -99,9 +99,9 @@ MAEXCHEN = Session(
         Event(12, 1, 2, 2, START + SECOND, "lost", None, {"names": ["bob", "carol"], "reason": "LIED"}, []),
     ],
     diagnostics=[
-        flaw(ALICE, "error", "not-your-turn", 1),
-        flaw(BOB, "note", "dialect", 4),
-        flaw(BOB, "warning", "gap", None),
+        diagnostic(ALICE, "error", "not-your-turn", 1),
+        diagnostic(BOB, "note", "dialect", 4),
+        diagnostic(BOB, "warning", "gap", None),
     ],
     names={4: "bobby"},
 )

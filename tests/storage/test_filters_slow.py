@@ -107,7 +107,7 @@ def test_a_slow_filter_does_not_stop_a_recording(
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
     close_after_test(recorder.connection)
     view = LiveView(recorder, compile_filter('diag.text matches "(a|aa)+$"', CATALOG), quiet=False)
-    found = _flawed("a" * 200 + "!")
+    found = _malformed("a" * 200 + "!")
     for _ in range(3):
         view.show(found)
     told = capsys.readouterr()
@@ -123,7 +123,7 @@ def test_a_filter_that_is_slow_in_all_is_given_up_live(
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
     close_after_test(recorder.connection)
     view = LiveView(recorder, compile_filter('diag.text matches "a*[bc]"', CATALOG), quiet=False)
-    found = _flawed("a" * 1000)
+    found = _malformed("a" * 1000)
     found.diagnostics *= 1000
     view.show(found)
     told = capsys.readouterr()
@@ -131,7 +131,7 @@ def test_a_filter_that_is_slow_in_all_is_given_up_live(
     assert "the filter takes too long" in told.err
 
 
-def _flawed(text: str) -> Findings:
+def _malformed(text: str) -> Findings:
     stream = Stream(1, "udp", "10.0.0.1:4000", "10.0.0.9:9000", 0, "maexchen")
     return Findings(diagnostics=[Diagnostic(stream, "c2s", 0, "error", "rule", "x", text, 0, 1)])
 

@@ -28,9 +28,9 @@ EVERY = 7
 
 
 def looked_at(session: kiebitz.Session) -> list[kiebitz.Message]:
-    flawed = {flaw.message for flaw in session.diagnostics()}
+    malformed = {diagnostic.message for diagnostic in session.diagnostics()}
     every = EVERY if times(2) < 2 else 1
-    return [said for said in session.messages() if said.id % every == 0 or said.id in flawed]
+    return [said for said in session.messages() if said.id % every == 0 or said.id in malformed]
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
@@ -40,10 +40,10 @@ def test_a_message_is_reported_as_the_listings_tell_it(name: str) -> None:
         events = {event.id: event for event in session.events()}
         changes = {event.id: event.changes for event in timeline.events()}
         streams = {stream.id: stream for stream in session.streams()}
-        flaws: dict[int, list[kiebitz.Diagnostic]] = {}
-        for flaw in session.diagnostics():
-            if flaw.message is not None:
-                flaws.setdefault(flaw.message, []).append(flaw)
+        diagnostics: dict[int, list[kiebitz.Diagnostic]] = {}
+        for diagnostic in session.diagnostics():
+            if diagnostic.message is not None:
+                diagnostics.setdefault(diagnostic.message, []).append(diagnostic)
         copies: dict[tuple[int, str, Direction], list[kiebitz.Message]] = {}
         for said in session.messages():
             if said.event is not None:
@@ -73,8 +73,12 @@ def test_a_message_is_reported_as_the_listings_tell_it(name: str) -> None:
             else:
                 assert told.left_out or said.fields == {}
             assert [
-                (flaw.id, flaw.code, flaw.offset + said.offset, flaw.expected) for flaw in told.flaws
-            ] == [(flaw.id, flaw.code, flaw.offset, flaw.expected) for flaw in flaws.get(said.id, [])]
+                (diagnostic.id, diagnostic.code, diagnostic.offset + said.offset, diagnostic.expected)
+                for diagnostic in told.diagnostics
+            ] == [
+                (diagnostic.id, diagnostic.code, diagnostic.offset, diagnostic.expected)
+                for diagnostic in diagnostics.get(said.id, [])
+            ]
             if said.event is None:
                 assert (told.event, told.changes, told.copies) == (None, (), ())
                 continue
@@ -121,7 +125,7 @@ def test_a_player_sees_only_observable_events(name: str) -> None:
                     continue
                 assert told is not None
                 assert {copy.stream for copy in told.copies} <= streams
-                assert {flaw.group for flaw in told.flaws} <= {"malformed", "network"}
+                assert {diagnostic.group for diagnostic in told.diagnostics} <= {"malformed", "network"}
                 if said.event not in known:
                     assert (told.event, told.message.event, told.changes) == (None, None, ())
                     continue

@@ -88,7 +88,7 @@ def test_check_says_under_which_numbers_a_diagnostic_is_listed() -> None:
             "messages", database_of(BADCARD), "-Y", f"number == {row['message']}", "--json"
         ).json
         assert message["event"] == row["event"]
-        assert row["id"] in [flaw["id"] for flaw in message["flaws"]]
+        assert row["id"] in [diagnostic["id"] for diagnostic in message["flaws"]]
     text = kiebitz("check", database_of(BADCARD)).out
     assert "11.752960 s, message #118, stream 2, Falsch → 127.0.0.1:35555 (c2s), byte 7" in text
     with_event = next(row for row in rows if row["event"] is not None)
@@ -111,9 +111,9 @@ def test_messages_mark_what_is_diagnosticed_and_show_what_was_sent() -> None:
     )
     with OnTerminal("messages", database_of(BADCARD), "-Y", "number in {117, 118}", columns=100) as command:
         assert command.ended() == 0
-    plain, flawed = command.written.decode().splitlines()[1:3]
-    assert "\x1b[31m" in flawed
-    assert "error[bad-field]" in unstyled(flawed)
+    plain, malformed = command.written.decode().splitlines()[1:3]
+    assert "\x1b[31m" in malformed
+    assert "error[bad-field]" in unstyled(malformed)
     assert "\x1b[" not in plain
 
 

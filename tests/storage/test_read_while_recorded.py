@@ -13,7 +13,7 @@ import pytest
 from session_factory import START_NS, Conversation
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.web import lists
 from kiebitz.cli.web.reader import Reader, ServedSession, View
 from kiebitz.dissectors.filters import compile_filter
@@ -44,9 +44,9 @@ def _in_full(session: Session) -> list[Any]:
 
 def _pictures(session: Session) -> list[Any]:
     timeline = session.timeline
-    onlooker = Onlooker(timeline, None)
-    lines = [onlooker.line(event) for event in timeline.events()]
-    return lines + [onlooker.picture(table.id, {}, []) for table in timeline.tables()]
+    spectator_view = SpectatorView(timeline, None)
+    lines = [spectator_view.line(event) for event in timeline.events()]
+    return lines + [spectator_view.picture(table.id, {}, []) for table in timeline.tables()]
 
 
 def _culprits(session: Session) -> list[Any]:
@@ -77,11 +77,11 @@ def _page(session: Session) -> list[Any]:
     messages = [*lists.seen_messages(reader, None, of_alice, 0, None)]
     (first, *_) = reader.tables()
     events = [*lists.seen_events(reader, first, of_alice, 0, None)]
-    flaws = [*lists.seen_diagnostics(reader, None, View(), "note", 0, None)]
+    diagnostics = [*lists.seen_diagnostics(reader, None, View(), "note", 0, None)]
     return [
         *lists.message_records(reader, None, messages),
         *lists.event_records(reader, events, None),
-        *((flaw.id, flaw.stream.client) for flaw in flaws),
+        *((diagnostic.id, diagnostic.stream.client) for diagnostic in diagnostics),
     ]
 
 

@@ -65,9 +65,11 @@ def _told(session: str, game: int) -> list[tuple[str, str, str]]:
     ]
 
 
-def _flaws(session: str, severity: str) -> Counter[tuple[str, str]]:
+def _diagnostics(session: str, severity: str) -> Counter[tuple[str, str]]:
     found = kiebitz("check", session, "--json").json
-    return Counter((flaw["code"], flaw["text"]) for flaw in found if flaw["severity"] == severity)
+    return Counter(
+        (diagnostic["code"], diagnostic["text"]) for diagnostic in found if diagnostic["severity"] == severity
+    )
 
 
 @pytest.mark.parametrize(("capture", "game"), a_few(PARTS, QUICK))
@@ -76,8 +78,10 @@ def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path
     part = _export(whole, tmp_path / "game.pcapng", "--game", str(game))
     assert _told(part, 1) == _told(whole, game) != []
     # No violation is reported for missing packets.
-    assert not _flaws(part, "error") - _flaws(whole, "error")
-    assert {code for code, _ in _flaws(part, "warning")} <= {code for code, _ in _flaws(whole, "warning")}
+    assert not _diagnostics(part, "error") - _diagnostics(whole, "error")
+    assert {code for code, _ in _diagnostics(part, "warning")} <= {
+        code for code, _ in _diagnostics(whole, "warning")
+    }
 
 
 def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
@@ -87,7 +91,9 @@ def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
     meanwhile = f"time >= {round_9['started']} && time <= {round_9['ended']}"
     of_the_round = kiebitz("check", whole, "--json", "-Y", f'{meanwhile} && diag.severity == "error"').json
     assert (
-        _flaws(part, "error") == Counter((flaw["code"], flaw["text"]) for flaw in of_the_round) != Counter()
+        _diagnostics(part, "error")
+        == Counter((diagnostic["code"], diagnostic["text"]) for diagnostic in of_the_round)
+        != Counter()
     )
 
 
@@ -205,7 +211,7 @@ def test_a_continued_session_reports_no_violation(capture: str, tmp_path: Path) 
     for number, path in enumerate(paths[1:], 2):
         for options in (["--from", "0s"], ["-Y", "number > 10"]):
             part = _export(str(path), tmp_path / f"{number}.pcapng", *options)
-            assert not _flaws(part, "error") - _flaws(str(path), "error")
+            assert not _diagnostics(part, "error") - _diagnostics(str(path), "error")
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")

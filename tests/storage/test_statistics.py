@@ -26,7 +26,16 @@ import kiebitz as library
 from kiebitz.cli.render.svg.charts import document_of
 from kiebitz.cli.render.text.charts import Charts
 from kiebitz.cli.terminal.console import plain
-from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares, results
+from kiebitz.dissectors.statistics import (
+    Counts,
+    Durations,
+    Histogram,
+    Read,
+    Sample,
+    Shares,
+    TimeSeries,
+    results,
+)
 from kiebitz.dissectors.statistics.accumulators import MAX_LINES, MAX_POINTS, Accumulator
 from kiebitz.dissectors.statistics.chance import chance_test, p_value, upper_gamma
 from kiebitz.services.evidence.cells import cell_len
@@ -297,7 +306,7 @@ def added(one: Any, other: Any) -> Any:
             none = results.Share(0, 0)
             pairs = {name: (one.lines.get(name, none), other.lines.get(name, none)) for name in names}
             return {name: (a.part + b.part, a.all + b.all) for name, (a, b) in pairs.items()}
-        case results.Course():
+        case results.TimeSeries():
             names = {*one.lines, *other.lines}
             return {name: sorted([*one.lines.get(name, ()), *other.lines.get(name, ())]) for name in names}
         case results.Durations():
@@ -393,7 +402,7 @@ def test_a_tally_has_room_for_so_many() -> None:
         Histogram(key="k", title="", reads=nothing, of="things"),
         Counts(key="k", title="", reads=nothing),
         Shares(key="k", title="", reads=nothing, part="did 1", rest=""),
-        Course(key="k", title="", reads=nothing, unit="points"),
+        TimeSeries(key="k", title="", reads=nothing, unit="points"),
         Durations(key="k", title="", reads=nothing),
     ):
         accumulator = Accumulator(kind)
@@ -406,11 +415,11 @@ def test_a_tally_has_room_for_so_many() -> None:
 
 
 def test_a_long_course_keeps_its_ends() -> None:
-    accumulator = Accumulator(Course(key="k", title="", reads=nothing, unit="points"))
+    accumulator = Accumulator(TimeSeries(key="k", title="", reads=nothing, unit="points"))
     for moment in range(20 * MAX_POINTS):
         accumulator.add(Sample("alice", amount=moment), float(moment))
     result = accumulator.result()
-    assert isinstance(result, results.Course)
+    assert isinstance(result, results.TimeSeries)
     kept = result.lines["alice"]
     assert len(kept) <= MAX_POINTS
     assert (kept[0], kept[-1]) == ((0.0, 0), (20.0 * MAX_POINTS - 1, 20 * MAX_POINTS - 1))
@@ -520,7 +529,7 @@ def test_the_documents_picture_is_as_the_command_draws_it(tmp_path: Path) -> Non
 
 def test_names_at_the_ends_of_lines_are_separated() -> None:
     lines_of = {f"player {number}": [(0.0, 0), (1.0, 5)] for number in range(12)}
-    course = results.Course("k", "Points over time", "points", lines_of)
+    course = results.TimeSeries("k", "Points over time", "points", lines_of)
     table = results.TableStatistics(1, "maexchen", "127.0.0.1:9000", 0, 1, [course])
     root = ElementTree.fromstring(document_of(table, "x"))
     named = {

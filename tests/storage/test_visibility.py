@@ -17,7 +17,7 @@ GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = 12
 
 
-class Told:
+class ObservedSession:
     def __init__(self, capture: str) -> None:
         self.timeline = open_session(database_of(capture))
         connection = self.timeline.connection
@@ -47,17 +47,17 @@ class Told:
         ]
 
 
-def _knows_the_order(told: Told, event: Event, streams: frozenset[int]) -> bool:
+def _knows_the_order(told: ObservedSession, event: Event, streams: frozenset[int]) -> bool:
     return any(other.seq < event.seq for other in told.in_game(event, streams))
 
 
-def _sees_the_stacks(told: Told, event: Event, streams: frozenset[int]) -> bool:
+def _sees_the_stacks(told: ObservedSession, event: Event, streams: frozenset[int]) -> bool:
     return event.data.get("valid") is not False and any(
         other.kind in ("status", "won") and other.seq > event.seq for other in told.in_game(event, streams)
     )
 
 
-FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool]] = {
+FOLLOWING: Mapping[tuple[str, str], Callable[[ObservedSession, Event, frozenset[int]], bool]] = {
     ("maexchen", "turn"): _knows_the_order,
     ("cgml", "turn"): _knows_the_order,
     ("okey", "drew"): _sees_the_stacks,
@@ -67,7 +67,7 @@ FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_a_player_is_shown_received_or_inferred_values_only(capture: str) -> None:
-    told = Told(capture)
+    told = ObservedSession(capture)
     visibility = Visibility(told.timeline)
     for player in told.players[:MOST_PLAYERS]:
         streams = visibility.streams_of(player)
@@ -90,7 +90,7 @@ def test_a_player_is_shown_received_or_inferred_values_only(capture: str) -> Non
 @pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_every_client_is_a_player(capture: str) -> None:
     """Each stream with a game has exactly one player."""
-    told = Told(capture)
+    told = ObservedSession(capture)
     visibility = Visibility(told.timeline)
     renamed = {
         name
@@ -111,7 +111,7 @@ def test_every_client_is_a_player(capture: str) -> None:
     assert not spectators, spectators
 
 
-def _is_shared(told: Told, stream: int) -> bool:
+def _is_shared(told: ObservedSession, stream: int) -> bool:
     """Over UDP an address may register again under another name; a CGML server's connection is of several."""
     protocol = told.timeline.connection.execute(
         "SELECT protocol FROM streams WHERE id = ?", (stream,)
@@ -171,7 +171,7 @@ def test_as_a_player_shows_no_hidden_values(
 
 def test_of_a_player_without_a_connection_only_secrets_are_kept_back() -> None:
     """A server's own player has none."""
-    told = Told("schafkopf-1.3-1human-tiny.pcap")
+    told = ObservedSession("schafkopf-1.3-1human-tiny.pcap")
     visibility = Visibility(told.timeline)
     assert visibility.streams_of("[BOT]-0") == frozenset()
     seen = {event.kind for event in told.events if visibility.seen(event, "[BOT]-0") is not None}
@@ -180,6 +180,6 @@ def test_of_a_player_without_a_connection_only_secrets_are_kept_back() -> None:
 
 
 def test_a_player_is_known_by_every_name_they_took() -> None:
-    told = Told("okey-head-chat.pcap.gz")
+    told = ObservedSession("okey-head-chat.pcap.gz")
     visibility = Visibility(told.timeline)
     assert visibility.streams_of("pascal") == visibility.streams_of('Pasqual "P" vF') != frozenset()

@@ -1,4 +1,4 @@
-"""Every protocol's tables of single messages, flawed ones too."""
+"""Every protocol's tables of single messages, malformed ones too."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
 
 CASES: dict[Dissector, list[Case]] = {
-    MAEXCHEN: [*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED],
-    SCHAFKOPF: [*schafkopf_cases.SOUND, *schafkopf_cases.LOOSE, *schafkopf_cases.FLAWED],
-    CATAN: [*catan_cases.SOUND, *catan_cases.DIALECTS, *catan_cases.LOOSE, *catan_cases.FLAWED],
-    OKEY: [*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.FLAWED],
+    MAEXCHEN: [*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.MALFORMED],
+    SCHAFKOPF: [*schafkopf_cases.SOUND, *schafkopf_cases.LOOSE, *schafkopf_cases.MALFORMED],
+    CATAN: [*catan_cases.SOUND, *catan_cases.DIALECTS, *catan_cases.LOOSE, *catan_cases.MALFORMED],
+    OKEY: [*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.MALFORMED],
     CGML: [*cgml_cases.SOUND, *cgml_cases.LOOSE, *BROKEN],
 }
 

@@ -282,8 +282,12 @@ def recorded(database: Path, line: Line) -> dict[Direction, list[bytes]]:
 
 def blamed(database: Path) -> list[str]:
     """Return the errors that `kiebitz check` reports about peers."""
-    flaws = kiebitz("check", str(database), "--json").json
-    return [f"{flaw['server']}: {flaw['text']}" for flaw in flaws if flaw["severity"] != "note"]
+    diagnostics = kiebitz("check", str(database), "--json").json
+    return [
+        f"{diagnostic['server']}: {diagnostic['text']}"
+        for diagnostic in diagnostics
+        if diagnostic["severity"] != "note"
+    ]
 
 
 class Case(NamedTuple):

@@ -8,10 +8,10 @@ from kiebitz.dissectors.model import Direction
 
 
 class Case(NamedTuple):
-    """A frame, what it must decode to, and its flaws as (code, offset, length)."""
+    """A frame, what it must decode to, and its errors as (code, offset, length)."""
 
     data: bytes
     direction: Direction
     name: str | None
     fields: dict[str, Any]
-    flaws: tuple[tuple[str, int, int], ...] = ()
+    diagnostics: tuple[tuple[str, int, int], ...] = ()

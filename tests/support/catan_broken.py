@@ -1,14 +1,13 @@
 """Table of malformed Catan messages, with the exact bytes of each expected diagnostic.
 
-One message of the conversation in `catan_talk.py` is replaced by one with a flaw, which stands between ⟨ and
-⟩.
+One message of the conversation in `catan_talk.py` is replaced by one with an error between ⟨ and ⟩.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from catan_cases import DORF_TEXT, FLAWED, STRASSE_TEXT, Marked, line, marked
+from catan_cases import DORF_TEXT, MALFORMED, STRASSE_TEXT, Marked, line, marked
 from catan_talk import conversation
 from tables import rows_of
 
@@ -38,7 +37,7 @@ BREAKS_OFF = "the message ends too early"
 
 
 class Broken(NamedTuple):
-    """A message with one flaw and its expected diagnostic: `says` is a part of the text."""
+    """A message with one error and its expected diagnostic: `says` is a part of the text."""
 
     direction: Direction
     sent: Marked
@@ -549,11 +548,11 @@ TOO_LONG = [
 
 
 def of_the_table() -> list[Broken]:
-    """Return the flawed messages of the table of cases."""
+    """Return the malformed messages of the table of cases."""
     return [
         Broken(case.direction, Marked(case.data, [(offset, length)]), code, "$", "")
-        for case in FLAWED
-        for code, offset, length in case.flaws
+        for case in MALFORMED
+        for code, offset, length in case.diagnostics
     ]
 
 

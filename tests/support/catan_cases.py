@@ -52,8 +52,8 @@ def line(text: str) -> str:
 def case(direction: Direction, name: str | None, text: str, fields: dict[str, Any], *codes: str) -> Case:
     """Return a message, the line feed behind it being left out, and a code for each mark."""
     data, places = marked(line(text))
-    flaws = tuple((code, *place) for code, place in zip(codes, places, strict=True))
-    return Case(data, direction, name, fields, flaws)
+    diagnostics = tuple((code, *place) for code, place in zip(codes, places, strict=True))
+    return Case(data, direction, name, fields, diagnostics)
 
 
 def c2s(name: str, body: str, fields: dict[str, Any] | None = None, *codes: str) -> Case:
@@ -422,7 +422,7 @@ def wrong(direction: Direction, text: str, code: str) -> Case:
 
 _BAD_ROAD = '[{"x":-2,"y":0},{"x":-1,"y":0},{"x":-1,"y":1}]'
 
-FLAWED = [
+MALFORMED = [
     # 6 Verbindungsaufbau
     wrong("s2c", '{"Hallo":⟨{"Version":"x"}⟩}', "missing-attribute"),
     wrong("s2c", '{"Hallo":{"Version":"x","Protokoll":⟨2⟩}}', "bad-value"),
@@ -561,7 +561,7 @@ FLAWED = [
     wrong("c2s", '{"Erfindung":{"Rohstoffe":⟨2⟩}}', "bad-value"),
     wrong("s2c", '{"Erfindung":{"Spieler":1,"Rohstoffe":{"Holz":⟨1.0⟩}}}', "bad-value"),
 ]
-"""Messages with one flaw each, for which the sender is to blame."""
+"""Messages with one error each, for which the sender is to blame."""
 
 
 def broken(direction: Direction, text: str, code: str) -> Case:

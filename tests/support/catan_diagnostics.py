@@ -50,7 +50,7 @@ def fund(server: Server, player: int, counts: Counts) -> Server:
             server.give(turn, player, {kind: count for kind, count in given.items() if count})
 
 
-class Told(NamedTuple):
+class ReportedDiagnostic(NamedTuple):
     """A diagnostic of a case: `where` is the part of the message's bytes that it is about, or ""."""
 
     code: str
@@ -61,7 +61,7 @@ class Told(NamedTuple):
     blame: str = "server"
 
 
-def told(server: Server) -> list[Told]:
+def told(server: Server) -> list[ReportedDiagnostic]:
     """Return the diagnostics, with their places in the sent bytes."""
     findings = server.found()
     sent: dict[tuple[str, str], bytes] = {}
@@ -71,13 +71,22 @@ def told(server: Server) -> list[Told]:
             sent[key] = sent.get(key, b"") + step.data
     names = {f"127.0.0.1:{40_001 + number}": name for number, name in enumerate(NAMES)}
     found = []
-    for flaw in wrong(findings):
-        message = next(message for message in findings.messages if message.id == flaw.message_id)
-        data = sent[names[flaw.stream.client], flaw.direction]
-        where = data[flaw.offset : flaw.offset + flaw.length].decode()
+    for diagnostic in wrong(findings):
+        message = next(message for message in findings.messages if message.id == diagnostic.message_id)
+        data = sent[names[diagnostic.stream.client], diagnostic.direction]
+        where = data[diagnostic.offset : diagnostic.offset + diagnostic.length].decode()
         # Without the name and the colon before it, and the brace and the line feed after it.
         frame = data[message.offset : message.offset + message.length].decode()
         body = frame[len(f'{{"{message.name}":') : -2]
         part = "" if where == body else where
-        found.append(Told(flaw.code, flaw.severity, message.name, part, flaw.expected, flaw.blame))
+        found.append(
+            ReportedDiagnostic(
+                diagnostic.code,
+                diagnostic.severity,
+                message.name,
+                part,
+                diagnostic.expected,
+                diagnostic.blame,
+            )
+        )
     return found

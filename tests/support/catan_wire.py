@@ -137,7 +137,11 @@ def told(findings: Findings, kind: str) -> list[dict[str, Any]]:
 
 def wrong(findings: Findings) -> list[Diagnostic]:
     """Return all that is more than a note, but for what the network did."""
-    return [flaw for flaw in findings.diagnostics if flaw.severity != "note" and flaw.group != "network"]
+    return [
+        diagnostic
+        for diagnostic in findings.diagnostics
+        if diagnostic.severity != "note" and diagnostic.group != "network"
+    ]
 
 
 def games_of(findings: Findings) -> list[Game]:

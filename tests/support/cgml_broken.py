@@ -1,4 +1,4 @@
-"""Table of malformed CGML messages, with code and exact place of each flaw.
+"""Table of malformed CGML messages, with code and exact place of each error.
 
 Written like `cgml_cases.py`. Each is followed by a message that must be read.
 """
@@ -17,7 +17,7 @@ from kiebitz.dissectors.model import Direction
 def broken(
     text: str | bytes, direction: Direction, name: str | None, code: str, at: str | int, length: int
 ) -> Case:
-    """Return a message with a flaw at the first place of a text in it, or at an offset."""
+    """Return a message with an error at the first place of a text in it, or at an offset."""
     data = text if isinstance(text, bytes) else message(text)
     offset = at if isinstance(at, int) else data.index(at.encode())
     return Case(data, direction, name, {}, ((code, offset, length),))
@@ -42,7 +42,7 @@ WINER = '<winer playerid="1"><money type="get">4</money></winer>'
 
 
 def rows(table: str) -> list[Case]:
-    """Return the cases of a table, one per row: direction, name or "-", code, message with its flaw marked.
+    """Return the cases of a table, one per row: direction, name or "-", code, message with its error marked.
 
     Names refer to the parts defined above. An indented line continues its row.
     """

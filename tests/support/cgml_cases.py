@@ -208,10 +208,14 @@ c2s load <cgml version="1.19">~<load>48</load>~</cgml> = {"load": 48, "version":
 
 
 def loose(
-    text: str | bytes, direction: Direction, name: str, fields: dict[str, Any], *flaws: tuple[str, int, int]
+    text: str | bytes,
+    direction: Direction,
+    name: str,
+    fields: dict[str, Any],
+    *diagnostics: tuple[str, int, int],
 ) -> Case:
     data = text if isinstance(text, bytes) else message(text)
-    return Case(data, direction, name, fields, flaws)
+    return Case(data, direction, name, fields, diagnostics)
 
 
 PASS = {"type": "answer", "licite": "PASS"}

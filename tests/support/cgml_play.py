@@ -119,14 +119,18 @@ class Cgml:
         return [without_names(event) for event in self.events if event.kind == kind]
 
     @property
-    def flaws(self) -> list[Diagnostic]:
+    def diagnostics(self) -> list[Diagnostic]:
         """Return all diagnostics but notes."""
-        return [flaw for flaw in self.found.diagnostics if flaw.severity != "note"]
+        return [diagnostic for diagnostic in self.found.diagnostics if diagnostic.severity != "note"]
 
     @property
     def codes(self) -> list[tuple[str, str, str]]:
         """The diagnostics' codes, severities and origins."""
-        return [(flaw.code, flaw.severity, flaw.blame) for flaw in self.flaws if flaw.group != "network"]
+        return [
+            (diagnostic.code, diagnostic.severity, diagnostic.blame)
+            for diagnostic in self.diagnostics
+            if diagnostic.group != "network"
+        ]
 
     @property
     def games(self) -> list[Game]:

@@ -50,7 +50,7 @@ def put_sessions(folder: Path, databases: Iterable[str]) -> None:
                 write_capture(
                     session,
                     CaptureInfo(0, 0, None),
-                    lambda flaw: DiagnosticLocation(b"", "[]", None, None),
+                    lambda diagnostic: DiagnosticLocation(b"", "[]", None, None),
                     staged,
                 )
             corpus.put(staged, digest)

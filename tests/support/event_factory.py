@@ -16,7 +16,7 @@ from kiebitz.storage.recording.rows import INSERTS, empty_rows, gather
 
 
 @dataclass(frozen=True)
-class Told:
+class EventSpec:
     """An event; `game` is any number of its own, 0 outside games."""
 
     kind: str
@@ -27,7 +27,7 @@ class Told:
 
 
 def session(
-    events: Sequence[Told], protocol: str = "maexchen", servers: Sequence[str] = ("127.0.0.1:9000",)
+    events: Sequence[EventSpec], protocol: str = "maexchen", servers: Sequence[str] = ("127.0.0.1:9000",)
 ) -> Timeline:
     """Return a session in which this happens, a millisecond apart, at tables of one protocol."""
     connection = close_after_test(sqlite3.connect(MEMORY))

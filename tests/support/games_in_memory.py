@@ -67,7 +67,7 @@ def played(
     return bench
 
 
-def flaws(protocol: str, bench: Bench) -> list[Diagnostic]:
+def diagnostics(protocol: str, bench: Bench) -> list[Diagnostic]:
     """Return Kiebitz's diagnostics."""
     dissector = dissector_of(protocol)
     assert isinstance(dissector, Dissector)

@@ -40,7 +40,7 @@ def inspected(items: Iterable[Item]) -> Findings:
 
 def errors(found: Findings) -> list[Diagnostic]:
     """Return the diagnostics that are errors."""
-    return [flaw for flaw in found.diagnostics if flaw.severity == "error"]
+    return [diagnostic for diagnostic in found.diagnostics if diagnostic.severity == "error"]
 
 
 def bytewise(items: Iterable[Item]) -> Iterator[Item]:

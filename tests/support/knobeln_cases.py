@@ -11,7 +11,7 @@ SOUND = [
     Case(b"WURF alice 6", "s2c", "WURF", {"name": "alice", "zahl": 6}),
 ]
 
-FLAWED = [
+MALFORMED = [
     Case(b"", "c2s", None, {}, (("unknown-message", 0, 0),)),
     Case(b"hallo alice", "c2s", None, {}, (("unknown-message", 0, 5),)),
     Case(b"WURF alice 6", "c2s", None, {}, (("unknown-message", 0, 4),)),
@@ -24,4 +24,4 @@ FLAWED = [
     Case(b"WURF alice", "s2c", "WURF", {"name": "alice"}, (("missing-field", 10, 0),)),
     Case("WURF Jörg sechs".encode(), "s2c", "WURF", {"name": "Jörg"}, (("bad-number", 11, 5),)),
 ]
-"""Messages with one flaw each, for which the sender is to blame."""
+"""Messages with one error each, for which the sender is to blame."""

@@ -86,7 +86,7 @@ LOOSE = [
 ]
 """Real servers take these; they get a note at the most."""
 
-FLAWED = [
+MALFORMED = [
     Case(b"", "c2s", None, {}, (("empty-datagram", 0, 0),)),
     Case(b"\0", "c2s", None, {}, (("unknown-message", 0, 1),)),
     Case(b";", "c2s", None, {}, (("unknown-message", 0, 0),)),
@@ -115,4 +115,4 @@ FLAWED = [
     Case(b"SCORE;alice", "s2c", "SCORE", {}, (("bad-score", 6, 5),)),
     Case(_text("ROUND STARTING;x;TOK"), "s2c", "ROUND STARTING", {}, (("bad-number", 15, 1),)),
 ]
-"""Messages with one flaw each, for which the sender is to blame."""
+"""Messages with one error each, for which the sender is to blame."""

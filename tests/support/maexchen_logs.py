@@ -21,7 +21,7 @@ _SENT = re.compile(r"sending '(.*)' to (\S+) \((\S+)\)")
 _RECEIVED = re.compile(r"received '(.*)' from (\S+)")
 
 
-class Told(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event: its kind, and its data as JSON."""
 
     kind: str
@@ -34,7 +34,7 @@ class Log(NamedTuple):
     `late` has the tokens of players who tried to join after the round had started or was cancelled.
     """
 
-    told: list[Told]
+    told: list[LoggedEvent]
     joined: list[tuple[int, str]]
     late: list[str]
 
@@ -67,9 +67,9 @@ def read_log(lines: Iterable[str]) -> Log:
     return log
 
 
-def _told(message: str, fields: list[str], name: str) -> Told:
+def _told(message: str, fields: list[str], name: str) -> LoggedEvent:
     kind, data = _event(message, fields, name)
-    return Told(kind, json.dumps(data, sort_keys=True))
+    return LoggedEvent(kind, json.dumps(data, sort_keys=True))
 
 
 def _event(message: str, fields: list[str], name: str) -> tuple[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ SOUND = [
     Case(b"DRAW\r\n", "s2c", "DRAW", {}),
 ]
 
-FLAWED = [
+MALFORMED = [
     Case(b"\r\n", "c2s", None, {}, (("unknown-message", 0, 0),)),
     Case(b"hello alice\r\n", "c2s", None, {}, (("unknown-message", 0, 5),)),
     Case(b"MARK alice 5\r\n", "c2s", None, {}, (("unknown-message", 0, 4),)),
@@ -29,4 +29,4 @@ FLAWED = [
     Case(b"MARK alice\r\n", "s2c", "MARK", {"name": "alice"}, (("missing-field", 10, 0),)),
     Case("MARK Jörg fünf\r\n".encode(), "s2c", "MARK", {"name": "Jörg"}, (("bad-field", 11, 5),)),
 ]
-"""Messages with one flaw each, for which the sender is to blame."""
+"""Messages with one error each, for which the sender is to blame."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from okey_cases import FLAWED, LOOSE
+from okey_cases import LOOSE, MALFORMED
 from okey_script import Script, Step
 from okey_talk import four
 
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A conversation with one flaw and its expected diagnostic.
+    """A conversation with one error and its expected diagnostic.
 
     The message at `place` is replaced by `data`, or, if `by` is a side, it sends `data` after that message.
     """
@@ -96,13 +96,13 @@ LATER_PUT = Place("c2s", "PUTT", 1)
 
 
 def of_the_table() -> Iterator[Broken]:
-    """Yield the flawed lines of the table of cases, added to sound ones; and the tolerated ones."""
-    for severity, cases in (("error", FLAWED), ("note", LOOSE)):
+    """Yield the malformed lines of the table of cases, added to sound ones; and the tolerated ones."""
+    for severity, cases in (("error", MALFORMED), ("note", LOOSE)):
         for case in cases:
-            ((code, offset, length),) = case.flaws
+            ((code, offset, length),) = case.diagnostics
             if (
                 case.name in ("PUTT", "DRAW", "LLPL", "REDY", "+PING", "NAME", "JLOB", "LOGI")
-                and case not in FLAWED
+                and case not in MALFORMED
             ):
                 # These would be more than a slip there.
                 continue

@@ -28,9 +28,9 @@ def case(direction: Direction, line: str, fields: dict[str, Any], *codes: str, n
             data += part.encode("utf-8", "surrogateescape")
     if not data.endswith((b"\r", b"\n")):
         data += b"\r\n"
-    flaws = tuple((code, *place) for code, place in zip(codes, places, strict=True))
+    diagnostics = tuple((code, *place) for code, place in zip(codes, places, strict=True))
     first = re.split("[ \r\n]", data.decode("utf-8", "replace"))[0] if name == "" else name
-    return Case(data, direction, first, fields, flaws)
+    return Case(data, direction, first, fields, diagnostics)
 
 
 def c2s(line: str, fields: dict[str, Any] | None = None, *codes: str, name: str | None = "") -> Case:
@@ -209,7 +209,7 @@ LOOSE = [
 ]
 """Deviations that real servers accept."""
 
-FLAWED = [
+MALFORMED = [
     c2s("⟨FOOO⟩", {}, "unknown-message", name=None),
     c2s("⟨logi⟩ istref", {}, "unknown-message", name=None),
     c2s("⟨PINGPONG⟩", {}, "unknown-message", name=None),

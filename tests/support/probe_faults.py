@@ -263,7 +263,7 @@ NOT_FOUND: dict[str, dict[str, str]] = {
         "takes-turn-from-anyone": _LEFT_OPEN,
         "forgets-the-empty-line": _DIALECT,
         "shouts": _DIALECT,
-        "says-everything-twice": "the answer to the second question is taken for the player's flaw",
+        "says-everything-twice": "the answer to the second question is taken for the player's error",
         "shows-hands": _NOT_COMPARED,
         "shows-discards": _NOT_COMPARED,
         "takes-any-bid": _LEFT_OPEN,

@@ -69,22 +69,22 @@ class Walk:
                 self._bench.run(min(max(action.until - self._bench.now, 0.001), STEP_S))
                 if self._bench.now > end:
                     return self.route.point
-            elif not self._tell() and isinstance(action, AwaitPeer):
+            elif not self._notify() and isinstance(action, AwaitPeer):
                 steps += 1
                 self._bench.run(STEP_S)
                 if steps > MOST_STEPS:
                     self.route.timed_out(action)
                     if self.route.continued_normally or self.route.point is not None:
                         return self.route.point
-            self._tell()
+            self._notify()
         return self.route.point
 
     def say(self, connection: int, data: bytes) -> None:
         """Send on a connection."""
         self._bench.say(self._seats[connection], data)
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> bool:
+    def _notify(self) -> bool:
         was_any = False
         for number, seat in self._seats.items():
             while self._told[number] < len(seat.heard):

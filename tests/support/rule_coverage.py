@@ -21,14 +21,14 @@ _codes: set[str] = set()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    flaw, diagnose = GameContext.flaw, GameContext.diagnose
+    report, diagnose = GameContext.report_violation, GameContext.diagnose
     by_rule = False
 
     def breaks(context: GameContext, message: Message, key: str, **values: Any) -> None:
         nonlocal by_rule
         _rules.setdefault(context.info.protocol, {}).setdefault(key, set()).add(message.name)
         by_rule = True
-        flaw(context, message, key, **values)
+        report(context, message, key, **values)
         by_rule = False
 
     def reports(context: GameContext, message: Message, *what: Any, **more: Any) -> None:
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         diagnose(context, message, *what, **more)
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(GameContext, "flaw", breaks)
+    patch.setattr(GameContext, "report_violation", breaks)
     patch.setattr(GameContext, "diagnose", reports)
     config.add_cleanup(patch.undo)
 

@@ -1,7 +1,7 @@
 """Table of malformed Schafkopf conversations, with the exact bytes of each expected diagnostic.
 
 A conversation is an artificial round of four clients with one change: a message is replaced, or bytes are
-inserted. Many of the flaws are derived from the grammar, each for each message; the others are handmade.
+inserted. Many of the errors are derived from the grammar, each for each message; the others are handmade.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from schafkopf_cases import FLAWED, paket
+from schafkopf_cases import MALFORMED, paket
 from schafkopf_script import Script, Step
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
@@ -20,7 +20,7 @@ from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import MODEL_LINES, Konto, String, notation, terminals
 
 CLIENTS = ("Anna", "Berta", "Carl", "Dora")
-"""The flaws are in Anna's conversation."""
+"""The errors are in Anna's conversation."""
 
 FARBE = 'Farbe = "§" | "EICHEL" | "GRAS" | "HERZ" | "SCHELLEN"'
 WERT = 'Wert = "§" | "OBER" | "UNTER" | "SAU" | "ZEHN" | "KONIG" | "NEUN"'
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A conversation with one flaw and its expected diagnostic.
+    """A conversation with one error and its expected diagnostic.
 
     The message at `place` is replaced by `data`, or, if `by` is a side, it sends `data` after that message.
     `swallowed` are the later messages of its direction that become unreadable.
@@ -308,7 +308,7 @@ BOOLEAN = 'Boolean = "JA" | "NEIN"'
 HUGE = b"x" * 5_000_000
 
 
-def flawed_place(direction: Direction, name: str | None) -> Place | None:
+def malformed_place(direction: Direction, name: str | None) -> Place | None:
     """Return a case's place in a conversation, if it has one."""
     for place in (*PLACES, *MODELS[2:]):
         if (place.direction, place.name.partition(" ")[0]) == (direction, name):
@@ -317,10 +317,10 @@ def flawed_place(direction: Direction, name: str | None) -> Place | None:
 
 
 def of_the_table() -> Iterator[Broken]:
-    """Yield the flawed Pakete of the table of cases, in a conversation."""
-    for case in FLAWED:
-        place = flawed_place(case.direction, case.name)
-        ((code, offset, length),) = case.flaws
+    """Yield the malformed Pakete of the table of cases, in a conversation."""
+    for case in MALFORMED:
+        place = malformed_place(case.direction, case.name)
+        ((code, offset, length),) = case.diagnostics
         assert place is not None
         title = f"{case.direction} {case.data[:60]!r}{case.data[80:100]!r}"
         yield Broken(title, place, case.data, code, offset, length, "")

@@ -220,7 +220,7 @@ def _replaced(old: str, new: str, text: str = _SPIEL) -> bytes:
     return paket(text.replace(old, new))
 
 
-FLAWED = [
+MALFORMED = [
     # Values.
     Case(paket("!DRAN|4|!END"), "s2c", "DRAN", {}, (("bad-field", 6, 1),)),
     Case(paket("!DRAN| 0|!END"), "s2c", "DRAN", {}, (("bad-field", 6, 2),)),
@@ -276,7 +276,7 @@ FLAWED = [
     Case(_replaced("!SPIEL", "!UPDATE"), "c2s", "MODEL", {}, (("bad-field", 7, 7),)),
     Case(_replaced("!SPIEL", "!ERSTE3"), "c2s", "MODEL", {}, (("bad-field", 7, 7),)),
 ]
-"""Messages with one flaw each, for which the sender is to blame. Fields before the flaw are decoded."""
+"""Messages with one error each, for which the sender is to blame. Fields before the error are decoded."""
 
 NO_PAKET = [
     Case(paket("!DRNA|0|!END"), "s2c", None, {}, (("unknown-flag", 0, 5),)),

@@ -66,7 +66,7 @@ def with_secrets(database: Path, player: str) -> None:
             for table in timeline.tables()
             if (dissector := dissector_of(table.protocol)) is not None
             for kind in dissector.grammar.events.values()
-            for part in kind.tells
+            for part in kind.reveals
         }
     assert streams
     with closing(sqlite3.connect(database)) as connection, connection:

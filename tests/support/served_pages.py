@@ -198,7 +198,7 @@ def serving(*arguments: str, **options: Any) -> Iterator[Serving]:
 # Server-sent events.
 
 
-class Told(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """An event of a stream; `kind` is "message" where it does not say."""
 
     kind: str
@@ -248,7 +248,7 @@ class Live:
         pairs = (line.partition(": ") for line in rest)
         return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}
 
-    def next(self, patience_s: float = QUICK_S) -> Told | None:
+    def next(self, patience_s: float = QUICK_S) -> ServerSentEvent | None:
         """Return the next event; None where none has come by then, or the stream is over."""
         end = time.monotonic() + patience_s
         while True:
@@ -260,7 +260,7 @@ class Live:
             if self.is_over or not self._read(end - time.monotonic()):
                 return None
 
-    def _event(self, block: str) -> Told | None:
+    def _event(self, block: str) -> ServerSentEvent | None:
         kind, told_id, data = "message", None, []
         for line in block.split("\n"):
             name, _, value = line.partition(": ")
@@ -274,7 +274,7 @@ class Live:
                 data.append(value)
             else:
                 raise AssertionError(line)
-        return Told(kind, told_id, json.loads("\n".join(data))) if data else None
+        return ServerSentEvent(kind, told_id, json.loads("\n".join(data))) if data else None
 
     def _read(self, patience_s: float) -> bool:
         """Read some more; whether there was any."""

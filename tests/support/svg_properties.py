@@ -11,7 +11,7 @@ from imported_databases import database_of
 
 import kiebitz
 from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
-from kiebitz.cli.spectator.view import RECENT, Onlooker
+from kiebitz.cli.spectator.view import RECENT, SpectatorView
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.services.evidence.cells import cell_len
 
@@ -63,14 +63,14 @@ def drawings(capture: str, shape: Shape, player: str | None = None, every: int =
     """
     session = kiebitz.open(database_of(capture))
     timeline = session.timeline
-    onlooker = Onlooker(timeline, player)
+    spectator_view = SpectatorView(timeline, player)
     for table in timeline.tables():
         state: State = {}
         last = timeline.last_seq(table.id)
         for event in timeline.events_between(table.id, 0, last):
             apply(state, event.changes)
             if event.seq % every == 0 or event.seq == last:
-                yield onlooker.drawings(
+                yield spectator_view.drawings(
                     table.id, state, timeline.recent(table.id, event.seq, RECENT), [shape]
                 )[shape]
 

@@ -84,14 +84,14 @@ class Play:
         return [MAEXCHEN.presentation.describe(event) for event in self.events]
 
     @property
-    def flaws(self) -> list[Diagnostic]:
+    def diagnostics(self) -> list[Diagnostic]:
         """Return all diagnostics but notes, with the last verdicts."""
         self.inspector.finish()
-        return [flaw for flaw in self._drain().diagnostics if flaw.severity != "note"]
+        return [diagnostic for diagnostic in self._drain().diagnostics if diagnostic.severity != "note"]
 
     @property
     def notes(self) -> list[Diagnostic]:
-        return [flaw for flaw in self._drain().diagnostics if flaw.severity == "note"]
+        return [diagnostic for diagnostic in self._drain().diagnostics if diagnostic.severity == "note"]
 
     @property
     def games(self) -> list[Game]:

@@ -104,7 +104,7 @@ def test_a_recorded_game_is_the_same_relayed_sniffed_and_captured(
     sent = rows(databases["relay"], f"SELECT name FROM messages WHERE name != '{UNREADABLE}'")
     assert sorted(name for (name,) in sent) == sorted(messages)
     codes = rows(databases["relay"], "SELECT code FROM diagnostics WHERE severity = 'error'")
-    assert sorted(code for (code,) in codes) == sorted(flaw.code for flaw in errors(found))
+    assert sorted(code for (code,) in codes) == sorted(diagnostic.code for diagnostic in errors(found))
     for database in databases.values():
         reasons = {reason for (reason,) in rows(database, "SELECT close_reason FROM streams")}
         assert reasons == {"closed"}

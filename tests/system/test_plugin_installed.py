@@ -37,7 +37,7 @@ GAME = [
     (SERVER, ALICE, b"WURF bob 1"),
     (SERVER, BOB, b"WURF bob eins"),
 ]
-"""Sender, receiver and datagram. The last is flawed."""
+"""Sender, receiver and datagram. The last is malformed."""
 
 TOLD = ["alice joins", "bob joins", "alice rolls 6", "bob rolls 1"]
 
@@ -205,9 +205,13 @@ def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> N
 
 
 def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str) -> None:
-    (flaw,) = fresh.json("check", database, status=3)
-    assert (flaw["code"], flaw["blame"], flaw["clause"]) == ("bad-number", "server", "Spiel")
-    assert (flaw["offset_in_msg"], flaw["length"], flaw["bytes"]) == (9, 4, "eins")
+    (diagnostic,) = fresh.json("check", database, status=3)
+    assert (diagnostic["code"], diagnostic["blame"], diagnostic["clause"]) == (
+        "bad-number",
+        "server",
+        "Spiel",
+    )
+    assert (diagnostic["offset_in_msg"], diagnostic["length"], diagnostic["bytes"]) == (9, 4, "eins")
     shown = fresh.run("kiebitz", "check", database, status=3).stdout
     assert "| WURF bob eins\n   |          ^^^^\n" in shown
 

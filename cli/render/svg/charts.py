@@ -29,13 +29,13 @@ from kiebitz.cli.render.text.pen import COLOURS
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.statistics.results import (
     Counts,
-    Course,
     Durations,
     Histogram,
     Rate,
     Result,
     Shares,
     TableStatistics,
+    TimeSeries,
 )
 from kiebitz.services.wording import counted
 
@@ -100,7 +100,7 @@ def _is_large(result: Result) -> bool:
             grid = grid_of(result)
             titles = max(map(_estimated_width, grid.columns), default=0.0)
             return len(grid.columns) > _MANY_COLUMNS or titles * len(grid.columns) > _TITLES
-        case Course():
+        case TimeSeries():
             return True
         case _:
             return False
@@ -141,7 +141,7 @@ def _card(result: Result, width: float) -> _Card:
             _grid(card, grid_of(result))
         case Shares():
             _shares(card, result)
-        case Course():
+        case TimeSeries():
             _course(card, result)
         case Durations():
             _durations(card, result)
@@ -291,7 +291,7 @@ def _durations(card: _Card, result: Durations) -> None:
     card.words("The bars are the medians: half of the times were shorter.")
 
 
-def _course(card: _Card, result: Course) -> None:
+def _course(card: _Card, result: TimeSeries) -> None:
     begin, end, least, most = span(result.lines)
     curves = dict(islice(result.lines.items(), _MOST_CURVES))
     axis = max(len(f"{amount:,}") for amount in (least, most)) * LETTER_WIDTH * SMALL + 14

@@ -23,13 +23,13 @@ from kiebitz.cli.render.text.chart_words import (
 from kiebitz.cli.terminal.console import Line, Styled, letters_of_output, terminal_columns, wrapped
 from kiebitz.dissectors.statistics.results import (
     Counts,
-    Course,
     Durations,
     Histogram,
     Rate,
     Result,
     Shares,
     TableStatistics,
+    TimeSeries,
 )
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.services.wording import counted
@@ -111,7 +111,7 @@ class Charts:
                 return self._counts(result)
             case Shares():
                 return self._shares(result)
-            case Course():
+            case TimeSeries():
                 return self._course(result)
             case Durations():
                 return self._durations(result)
@@ -187,7 +187,7 @@ class Charts:
             )
         yield from self._more(len(result.lines))
 
-    def _course(self, result: Course) -> Iterator[str]:
+    def _course(self, result: TimeSeries) -> Iterator[str]:
         begin, end, least, most = span(result.lines)
         label = self._label_width([*result.lines])
         numbers = max(len(f"{line[-1][1]:,}") for line in result.lines.values())

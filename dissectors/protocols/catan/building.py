@@ -42,7 +42,7 @@ class Builder:
         data = {"type": typ, "place": [{"x": x, "y": y} for x, y in where]}
         game = play.game
         if game is None:
-            play.tell(observation, "built", player, data)
+            play.emit_observed(observation, "built", player, data)
             return
         if game.buildings.get(where) == Building(owner, typ):
             # A card that names its roads may be followed by a message for each.
@@ -51,7 +51,7 @@ class Builder:
         if where in game.buildings or len(game.buildings) < _MAX_BUILDINGS:
             game.buildings[where] = Building(owner, typ)
             play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        play.tell(observation, "built", player, data)
+        play.emit_observed(observation, "built", player, data)
         if game.in_setup:
             self._settled(observation, game, player, typ, where)
         elif typ == STRASSE and player.free_roads:
@@ -87,17 +87,17 @@ class Builder:
         problem = placement_problem(game, game.board, player.id, typ, where)
         if problem is not None:
             key, place = "road-through" if problem == ROAD_INTERRUPTED else "bad-place", spot_text(where)
-            play.flaw_of(
+            play.report_violation_of(
                 observation, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem
             )
         elif not game.in_setup and game.roller not in (None, player.id):
             key, whose = "out-of-turn/build", play.name(game.roller)
-            play.flaw_of(
+            play.report_violation_of(
                 observation, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller
             )
         elif len(game.owned(player.id, typ)) >= PIECES[typ]:
             key, most = "too-many-pieces", PIECES[typ]
-            play.flaw_of(observation, key, *path, "Typ", player=player.name, piece=typ, most=most)
+            play.report_violation_of(observation, key, *path, "Typ", player=player.name, piece=typ, most=most)
 
     def longest(self, observation: Observation) -> None:
         """Process a new holder of the longest road."""
@@ -109,7 +109,9 @@ class Builder:
             game.longest_road = number
             game.longest_observation = observation
             play.put_in(number, "longest_road")
-        play.tell(observation, "longest_road", player, {} if player is not None else {"player": None})
+        play.emit_observed(
+            observation, "longest_road", player, {} if player is not None else {"player": None}
+        )
 
     def lengths(self, game: CatanGame) -> dict[int, int] | None:
         """Return the length of each player's longest road; None if that is unknown."""
@@ -140,7 +142,7 @@ class Builder:
             f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "no player has it"
         )
         others, expected = " and ".join(whose), ", ".join(whose)
-        play.flaw_of(
+        play.report_violation_of(
             observation,
             "longest-road",
             "Spieler",

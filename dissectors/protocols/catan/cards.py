@@ -39,7 +39,7 @@ class Cards:
             player.bought[card] = player.bought.get(card, 0) + 1
             play.put_cards(player)
         hidden = {"known_to": [player.name], "others_see": {"card": None}} if card is not None else {}
-        play.tell(observation, "bought_card", player, {"card": card, **hidden})
+        play.emit_observed(observation, "bought_card", player, {"card": card, **hidden})
         self._resources.claim(Claim(observation, player.id, -1, CARD_COST, "development card"))
 
     def ritter(self, observation: Observation) -> None:
@@ -101,7 +101,7 @@ class Cards:
             player.cards.pay({card: 1})
             player.played += 1
             play.put_cards(player)
-        play.tell(observation, "played_card", player, {"card": card, **data})
+        play.emit_observed(observation, "played_card", player, {"card": card, **data})
 
     def _check(self, observation: Observation, game: CatanGame, player: Player, card: str) -> None:
         if not game.whole:
@@ -115,7 +115,7 @@ class Cards:
         elif just_bought and player.cards.most[card] <= just_bought:
             problem, allowed = "a card that was bought in this turn", "a card of an earlier turn"
         if problem is not None:
-            self._play.flaw_of(
+            self._play.report_violation_of(
                 observation,
                 "card-not-allowed",
                 player=player.name,
@@ -137,7 +137,7 @@ class Cards:
             most = max((count for count in knights.values() if count is not None), default=0)
             if game.whole and ours is not None and (ours < _ARMY or ours < most):
                 least = max(_ARMY, most)
-                play.flaw_of(
+                play.report_violation_of(
                     observation, "largest-army", "Spieler", player=player.name, knights=ours, least=least
                 )
-        play.tell(observation, "largest_army", player, {})
+        play.emit_observed(observation, "largest_army", player, {})

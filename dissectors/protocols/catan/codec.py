@@ -164,7 +164,7 @@ class CatanCodec(Codec):
         decoded = self._decode(frame, value, direction)
         if duplicate is None:
             return decoded
-        return msgspec.structs.replace(decoded, flaws=(*decoded.flaws, duplicate))
+        return msgspec.structs.replace(decoded, violations=(*decoded.violations, duplicate))
 
     def _decode(self, frame: bytes, value: dict[str, Any], direction: Direction) -> Decoded:
         rows, key = _rows(value, direction)
@@ -204,7 +204,7 @@ class CatanCodec(Codec):
         try:
             _read_json(frame)
         except _NO_JSON:
-            upto = decoded.flaws[0].place(frame)[0]
+            upto = decoded.violations[0].place(frame)[0]
             name = begun_message(frame, direction, upto)
             row = _ROWS[direction, name][0] if name is not None else None
         return build_tree(frame, decoded, row if isinstance(row, Nachricht) else None, upto)

@@ -191,7 +191,7 @@ class CatanContext(GameContext):
         if player.cards.total is not None:
             self.put_cards(player)
 
-    def tell(
+    def emit_observed(
         self, observation: Observation, kind: str, player: Player | None, data: Mapping[str, Any]
     ) -> Event:
         """Emit an event; the first one of an observation becomes the event of its messages."""
@@ -204,7 +204,9 @@ class CatanContext(GameContext):
             observation.event = event
         return event
 
-    def flaw_of(self, observation: Observation, key: str, /, *path: str | int, **values: Any) -> None:
+    def report_violation_of(
+        self, observation: Observation, key: str, /, *path: str | int, **values: Any
+    ) -> None:
         """Report that the field at `path` violates a rule; a server's habits only a few times."""
         row, rule = observation.row, self.rules[key]
         assert isinstance(row, Nachricht)
@@ -215,4 +217,4 @@ class CatanContext(GameContext):
             self._told[rule.code] = told + 1
         part = format_path((row.name, *path)) if path else None
         at = field_place(observation.frame, row, *path) if observation.frame else None
-        self.flaw(observation.message, key, at=at, part=part, clause=row.clause, **values)
+        self.report_violation(observation.message, key, at=at, part=part, clause=row.clause, **values)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Decoded, Flaw, nearest_word, sender_of, unreadable
+from kiebitz.dissectors.grammar.grammar import Decoded, Violation, nearest_word, sender_of, unreadable
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
 from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
@@ -48,24 +48,24 @@ def undecodable(frame: bytes, ended: bool = False) -> Decoded:
     """Return the diagnostic for bytes that are not JSON, or not complete."""
     if not frame.strip():
         text = "an empty line between two messages is ignored, but some peers close the connection"
-        return unreadable(Flaw("note", "malformed", "empty-line", text, 0, len(frame), None, _GROUNDS))
+        return unreadable(Violation("note", "malformed", "empty-line", text, 0, len(frame), None, _GROUNDS))
     # Characters missing at the end are missing before the line feed.
     body = frame.rstrip(b"\r\n")
     start = len(frame) - len(frame.lstrip())
-    flaw = (
+    violation = (
         _charset_error(frame, body)
         or (_no_message(frame, None) if not frame.startswith(b"{", start) else None)
         or _syntax_error(body, ended)
         or _limit_error(body)
     )
-    return unreadable(flaw)
+    return unreadable(violation)
 
 
-def _malformed(code: str, text: str, place: Place, expected: str, clause: str) -> Flaw:
-    return Flaw("error", "malformed", code, text, *place, expected, clause)
+def _malformed(code: str, text: str, place: Place, expected: str, clause: str) -> Violation:
+    return Violation("error", "malformed", code, text, *place, expected, clause)
 
 
-def _charset_error(frame: bytes, body: bytes) -> Flaw | None:
+def _charset_error(frame: bytes, body: bytes) -> Violation | None:
     if body.startswith(b"\xef\xbb\xbf"):
         text = "a byte order mark precedes the message"
         return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", _GROUNDS)
@@ -83,7 +83,7 @@ def _charset_error(frame: bytes, body: bytes) -> Flaw | None:
     return None
 
 
-def _syntax_error(body: bytes, ended: bool) -> Flaw | None:
+def _syntax_error(body: bytes, ended: bool) -> Violation | None:
     error = first_error(body)
     if error is None:
         return None
@@ -95,7 +95,7 @@ def _syntax_error(body: bytes, ended: bool) -> Flaw | None:
     return _malformed(code, text, (error.offset, error.length), error.expected, _FRAMING)
 
 
-def _limit_error(body: bytes) -> Flaw:
+def _limit_error(body: bytes) -> Violation:
     """Return the diagnostic for well-formed JSON that the decoder rejects."""
     found = next((half for half in _ESCAPES.finditer(body) if half[1]), None)
     if found is not None:
@@ -120,7 +120,7 @@ def not_an_object(frame: bytes, value: Any) -> Decoded:
     return unreadable(_no_message(frame, quoted(value)))
 
 
-def _no_message(frame: bytes, value: str | None) -> Flaw:
+def _no_message(frame: bytes, value: str | None) -> Violation:
     start = len(frame) - len(frame.lstrip())
     found = value or f'"{frame.strip()[:_MAX_QUOTED].decode(errors="replace")}"'
     text = f"{found} is not the beginning of a message"
@@ -137,8 +137,10 @@ def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:
         text = f'"{wrong[:_MAX_QUOTED]}" is in the same object as "{beside[:_MAX_QUOTED]}"'
     else:
         path, text = (), "this object contains no message"
-    flaw = Flaw("error", "malformed", "not-one-message", text, 0, 0, "one message in an object", _GROUNDS)
-    return unreadable(_placed(flaw, path, of_key=bool(path)))
+    violation = Violation(
+        "error", "malformed", "not-one-message", text, 0, 0, "one message in an object", _GROUNDS
+    )
+    return unreadable(_placed(violation, path, of_key=bool(path)))
 
 
 def unknown_message(key: str, direction: Direction) -> Decoded:
@@ -155,29 +157,29 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     else:
         severity = "warning"
     expected = "one of " + ", ".join(dict.fromkeys(names.values()))
-    flaw = Flaw(severity, "malformed", "unknown-message", text, 0, 0, expected, "3 Kompatibilität")
-    return unreadable(_placed(flaw, (key,), of_key=True))
+    violation = Violation(severity, "malformed", "unknown-message", text, 0, 0, expected, "3 Kompatibilität")
+    return unreadable(_placed(violation, (key,), of_key=True))
 
 
 def unfit_row(row: Nachricht, error: InvalidValue) -> Decoded:
     """Return the diagnostic for a message with a value that its row does not allow."""
     text = f"{format_path(error.path)}: {error.problem}"
-    flaw = Flaw("error", "malformed", error.code, text, 0, 0, error.expected, row.clause)
-    return Decoded(row, {}, "{}", False, (_placed(flaw, error.path, error.of_key),))
+    violation = Violation("error", "malformed", error.code, text, 0, 0, error.expected, row.clause)
+    return Decoded(row, {}, "{}", False, (_placed(violation, error.path, error.of_key),))
 
 
-def habit_notes(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
+def habit_notes(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Violation, ...]:
     """Return notes on unusual parts of a valid message."""
-    notes: dict[str, Flaw] = {}
+    notes: dict[str, Violation] = {}
     for remark in remarks:
         text = f"{format_path(remark.path)}: {remark.text}"
-        flaw = Flaw("note", "malformed", remark.code, text, 0, 0, None, row.clause, habit=True)
+        violation = Violation("note", "malformed", remark.code, text, 0, 0, None, row.clause, habit=True)
         # One of each kind is enough: habits are reported only once.
-        notes.setdefault(remark.code, _placed(flaw, remark.path, remark.of_key))
+        notes.setdefault(remark.code, _placed(violation, remark.path, remark.of_key))
     return tuple(notes.values())
 
 
-def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
+def layout_notes(frame: bytes) -> tuple[Violation, ...]:
     """Return notes on unusual blanks and line feeds around and within an object."""
     notes = []
     body = frame.strip()
@@ -199,22 +201,22 @@ def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
         notes.append(("blanks", "there are blanks after the message", end, len(after) - 1))
     expected = "a line feed after each message, and nowhere else"
     return tuple(
-        Flaw("note", "malformed", code, text, offset, length, expected, _GROUNDS, habit=True)
+        Violation("note", "malformed", code, text, offset, length, expected, _GROUNDS, habit=True)
         for code, text, offset, length in notes
     )
 
 
-def _placed(flaw: Flaw, path: Path, of_key: bool) -> Flaw:
+def _placed(violation: Violation, path: Path, of_key: bool) -> Violation:
     """Return the diagnostic with its path; the location in bytes follows from that."""
-    return Flaw(
-        flaw.severity,
-        flaw.group,
-        flaw.code,
-        flaw.text,
-        flaw.offset,
-        flaw.length,
-        flaw.expected,
-        flaw.clause,
-        flaw.habit,
+    return Violation(
+        violation.severity,
+        violation.group,
+        violation.code,
+        violation.text,
+        violation.offset,
+        violation.length,
+        violation.expected,
+        violation.clause,
+        violation.habit,
         lambda frame: location(frame, path, of_key),
     )

@@ -59,10 +59,10 @@ class _TreeBuilder:
         self._next = next(self._tokens, None)
         self._end = 0
         """End of the last consumed token."""
-        self._flaw: int | None = None
+        self._violation: int | None = None
         """Offset of the value or name that is invalid."""
-        if not decoded.valid and upto == len(frame) and decoded.flaws[0].code != "missing-attribute":
-            self._flaw = decoded.flaws[0].place(frame)[0]
+        if not decoded.valid and upto == len(frame) and decoded.violations[0].code != "missing-attribute":
+            self._violation = decoded.violations[0].place(frame)[0]
 
     def take(self) -> None:
         pieces, row = self._pieces, self._row
@@ -79,7 +79,7 @@ class _TreeBuilder:
         self._close("object")
 
     def _body(self, kind: Value, key: int) -> None:
-        is_wrong = self._flaw in (key, self._begin)
+        is_wrong = self._violation in (key, self._begin)
         brackets = _BRACKETS.get(self._byte)
         if brackets is None or is_wrong or isinstance(kind, SingleValue):
             self._pieces.take(self._begin, "name", self._row.name)
@@ -108,7 +108,7 @@ class _TreeBuilder:
     def _part(self, member: Member | None, path: Path, begin: int, depth: int) -> None:
         """Add a member or item that begins at `begin` and whose value comes next; None if it is unknown."""
         kind: Kind = "field" if member is not None else "ignored"
-        if self._flaw in (begin, self._begin):
+        if self._violation in (begin, self._begin):
             kind = "unread"
         path = (*path, member.step) if member is not None else ()
         production = member.kind.title if member is not None else _UNKNOWN

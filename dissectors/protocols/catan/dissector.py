@@ -35,7 +35,7 @@ _INVENTED = 2
 """Number of resources that an Erfindung yields."""
 
 
-def _tells_whole_hand(resources: Any) -> bool:
+def _shows_whole_hand(resources: Any) -> bool:
     """Return True if an Erfindung does not have two resources: one server sends the player's whole hand."""
     if not isinstance(resources, dict):
         return False
@@ -85,7 +85,7 @@ class CatanPresentation(Presentation):
                 return "{name} builds {type}"
             case "bought_card" if data.get("card") is None:
                 return "{name} buys a development card"
-            case "played_card" if not _tells_whole_hand(data.get("resources")):
+            case "played_card" if not _shows_whole_hand(data.get("resources")):
                 return template + next(
                     (more for field, more in _CARD_TARGETS.items() if data.get(field) is not None), ""
                 )

@@ -14,7 +14,7 @@ EVENTS = (
         reported_by=("Willkommen",),
         identifies=True,
         # The server then sends the list of players to the newcomer.
-        tells=("server", "players"),
+        reveals=("server", "players"),
     ),
     EventKind("configured", ("player", "name", "colour", "before"), "{name} plays {colour}"),
     EventKind("ready", ("player", "name"), "{name} is ready"),

@@ -75,7 +75,7 @@ class Hand:
         self._narrow()
         return enough
 
-    def tell(self, counts: Counts) -> bool:
+    def apply_counts(self, counts: Counts) -> bool:
         """Apply counts sent by the server; return False if they contradict the known range."""
         agrees = self.total is None or self.total == total(counts)
         if isinstance(counts, int):

@@ -57,7 +57,7 @@ class Lobby:
         if before is None or before.gone:
             known.gone = False
             play.put_lobby(known)
-            known.joined = play.tell(observation, "joined", known, {})
+            known.joined = play.emit_observed(observation, "joined", known, {})
         # A late player waits for the next game.
         in_game = play.game is not None and number in play.game.players
         return play.player(number) if plays or in_game else known
@@ -90,9 +90,11 @@ class Lobby:
         if status == VERBINDUNG_VERLOREN and status != before:
             self._gone(observation, player, LOST)
         elif status == WARTET_AUF_BEGINN and status != before:
-            play.tell(observation, "ready", player, {})
+            play.emit_observed(observation, "ready", player, {})
         else:
-            play.tell(observation, "status", player, {"status": player.status, "points": player.points})
+            play.emit_observed(
+                observation, "status", player, {"status": player.status, "points": player.points}
+            )
 
     def _plays(self, status: str | None) -> bool:
         """Return True if a status shows that a player is in the game.
@@ -120,7 +122,7 @@ class Lobby:
             self._play.put_hand(player)
             self._play.put_cards(player)
         named = {"before": before[0]} if known.name != before[0] else {}
-        self._play.tell(observation, "configured", known, {"colour": known.colour, **named})
+        self._play.emit_observed(observation, "configured", known, {"colour": known.colour, **named})
 
     def _turn(self, observation: Observation, player: Player, status: str) -> None:
         game = self._play.game
@@ -163,15 +165,15 @@ class Lobby:
         ours = hand.total
         if ours is not None and ours != total(counts):
             told = total(counts)
-            if self._untold_discard(observation, player, told) or self._untold_theft(
+            if self._unannounced_discard(observation, player, told) or self._unannounced_theft(
                 observation, player, told
             ):
                 ours = hand.total
         was_known = hand.is_known
-        agrees = hand.tell(counts)
+        agrees = hand.apply_counts(counts)
         if not agrees and play.is_whole():
             known = counts_text(ours) if ours is not None and ours != total(counts) else "other cards"
-            play.flaw_of(
+            play.report_violation_of(
                 observation,
                 "total-mismatch",
                 "Spieler",
@@ -184,7 +186,7 @@ class Lobby:
         if not agrees or not was_known or ours is None:
             play.put_hand(player)
 
-    def _untold_theft(self, observation: Observation, player: Player, told: int) -> bool:
+    def _unannounced_theft(self, observation: Observation, player: Player, told: int) -> bool:
         """Emit a theft that explains the difference, as some servers send it only to the two players."""
         game, hand = self._play.game, player.hand
         assert hand.total is not None
@@ -197,10 +199,10 @@ class Lobby:
             hand.pay(1)
         self._play.put_hand(player)
         kind = "gained" if sign > 0 else "paid"
-        self._play.tell(observation, kind, player, {"resources": 1, "why": ROBBER, "inferred": True})
+        self._play.emit_observed(observation, kind, player, {"resources": 1, "why": ROBBER, "inferred": True})
         return True
 
-    def _untold_discard(self, observation: Observation, player: Player, told: int) -> bool:
+    def _unannounced_discard(self, observation: Observation, player: Player, told: int) -> bool:
         """Emit a discard that explains the difference, as some servers do not send it."""
         play = self._play
         hand = player.hand
@@ -218,8 +220,8 @@ class Lobby:
         hand.pay(counts)
         play.put_hand(player)
         hidden = {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-        play.tell(observation, "discarded", player, {"resources": counts, **hidden})
-        play.flaw_of(observation, "untold-discard", "Spieler", "Rohstoffe")
+        play.emit_observed(observation, "discarded", player, {"resources": counts, **hidden})
+        play.report_violation_of(observation, "untold-discard", "Spieler", "Rohstoffe")
         return True
 
     def _cards(self, observation: Observation, player: Player) -> None:
@@ -237,7 +239,7 @@ class Lobby:
         own = next((counts for counts in told if not isinstance(counts, int) and total(counts) == most), most)
         cards = player.cards
         if cards.total is None or (cards.total == most and not cards.is_known):
-            cards.tell(own)
+            cards.apply_counts(own)
             self._play.put_cards(player)
         player.cards_told = own
 
@@ -256,10 +258,12 @@ class Lobby:
         play = self._play
         player = play.players.get(number) if number is not None else None
         what = request.name if request is not None else None
-        play.tell(observation, "refused", player, {"what": what, "why": observation.fields["Meldung"][:1000]})
+        play.emit_observed(
+            observation, "refused", player, {"what": what, "why": observation.fields["Meldung"][:1000]}
+        )
 
     def _gone(self, observation: Observation, player: Player, reason: str) -> None:
-        self._play.tell(observation, "left", player, {"reason": reason})
+        self._play.emit_observed(observation, "left", player, {"reason": reason})
         self.remove(player.id)
         self._play.abort(observation.ts_ns, reason)
 

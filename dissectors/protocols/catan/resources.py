@@ -55,7 +55,7 @@ class Resources:
             counts = plain(counts)
         kind = "gained" if sign > 0 else "paid"
         if play.game is None:
-            play.tell(observation, kind, player, {"resources": counts})
+            play.emit_observed(observation, kind, player, {"resources": counts})
             return
         data: dict[str, Any] = {"resources": counts}
         if isinstance(counts, int):
@@ -74,7 +74,7 @@ class Resources:
         if sign > 0:
             player.hand.gain(counts)
         elif not player.hand.pay(counts) and play.game.whole:
-            play.flaw_of(
+            play.report_violation_of(
                 observation, "below-zero", "Rohstoffe", player=player.name, counts=counts_text(counts)
             )
         play.put_hand(player)
@@ -93,9 +93,9 @@ class Resources:
         if why == DISCARD:
             player.discard = None
             data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-            play.tell(observation, "discarded", player, data)
+            play.emit_observed(observation, "discarded", player, data)
         else:
-            play.tell(observation, kind, player, {**data, "why": why})
+            play.emit_observed(observation, kind, player, {**data, "why": why})
         if claim is not None:
             self._explained(entry, claim)
         else:
@@ -135,14 +135,14 @@ class Resources:
     ) -> None:
         play = self._play
         player = play.player(entry.player)
-        play.tell(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
+        play.emit_observed(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
         if game.board is None or not game.whole:
             return
         rates = game.board.rates(game.towns(player.id))
         worth = sum(count // rates[kind] for kind, count in paid.items())
         if total(gained) > worth:
             best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
-            play.flaw_of(
+            play.report_violation_of(
                 entry.observation,
                 "trade-rate",
                 "Rohstoffe",

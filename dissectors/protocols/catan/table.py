@@ -252,7 +252,9 @@ class CatanTable(GameTable):
         self._lobby.refused(observation, number, asked)
         if request is not None and request.observation is not None and request.objection is not None:
             key, path, values = request.objection
-            self._play.flaw_of(request.observation, key, *path, request=request.message.name, **values)
+            self._play.report_violation_of(
+                request.observation, key, *path, request=request.message.name, **values
+            )
 
     def _started(self, observation: Observation) -> None:
         self._play.abort(observation.ts_ns, "another game began")
@@ -289,7 +291,7 @@ class CatanTable(GameTable):
             owner, typ = told["Eigentümer"], told["Typ"]
             game.buildings[where] = Building(owner, typ)
             self._play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        self._play.tell(observation, "started", None, {"map": karte})
+        self._play.emit_observed(observation, "started", None, {"map": karte})
 
     def _met(self, observation: Observation) -> None:
         if any(not talk.whole for talk in self._play.conversations.values()):
@@ -303,14 +305,16 @@ class CatanTable(GameTable):
             return
         if winner < 0:
             self._play.abort(observation.ts_ns, observation.fields.get("Nachricht", LOST)[:200])
-            self._play.tell(observation, "ended", None, {"winner": None, "name": None})
+            self._play.emit_observed(observation, "ended", None, {"winner": None, "name": None})
             return
         game.ended = True
         game.game.ended_ns = observation.ts_ns
         game.winner = winner
         self._play.put_in(winner, "winner")
         points = self._play.count_points()
-        self._play.tell(observation, "ended", self._play.player(winner), {"winner": winner, "points": points})
+        self._play.emit_observed(
+            observation, "ended", self._play.player(winner), {"winner": winner, "points": points}
+        )
 
 
 def _confirms(message: Message) -> bool:

@@ -36,7 +36,7 @@ class Trading:
             if len(game.trades) > _MAX_TRADES:
                 self._drop(game, next(iter(game.trades.values())))
         data = {"trade": fields["Handel id"], "offer": offer, "demand": demand}
-        self._play.tell(observation, "trade_offered", player, data)
+        self._play.emit_observed(observation, "trade_offered", player, data)
 
     def accepted(self, observation: Observation) -> None:
         """Process an acceptance or, in a dialect, a rejection."""
@@ -52,7 +52,7 @@ class Trading:
                 trade.accepted.remove(player.id)
                 self._put(trade)
         kind = "trade_accepted" if takes else "trade_declined"
-        self._play.tell(observation, kind, player, {"trade": fields["Handel id"]})
+        self._play.emit_observed(observation, kind, player, {"trade": fields["Handel id"]})
 
     def cancelled(self, observation: Observation) -> None:
         """Process the withdrawal of an offer or an acceptance."""
@@ -65,7 +65,9 @@ class Trading:
             elif player.id in trade.accepted:
                 trade.accepted.remove(player.id)
                 self._put(trade)
-        self._play.tell(observation, "trade_cancelled", player, {"trade": observation.fields["Handel id"]})
+        self._play.emit_observed(
+            observation, "trade_cancelled", player, {"trade": observation.fields["Handel id"]}
+        )
 
     def done(self, observation: Observation) -> None:
         """Process a concluded trade: each of the two pays what the other gains."""
@@ -78,10 +80,10 @@ class Trading:
         if trade is not None and game is not None:
             data["trade"] = trade.id
             self._drop(game, trade)
-        play.tell(observation, "trade_done", player, data)
+        play.emit_observed(observation, "trade_done", player, data)
         if trade is None:
             if game is not None and game.whole:
-                play.flaw_of(observation, "no-trade", player=player.name, partner=partner.name)
+                play.report_violation_of(observation, "no-trade", player=player.name, partner=partner.name)
             return
         for owner, sign, counts in (
             (player.id, -1, trade.offer),

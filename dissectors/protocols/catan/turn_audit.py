@@ -38,7 +38,7 @@ class TurnAudit:
                 continue
             key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
             name, counts = self._play.name(entry.player), counts_text(entry.counts)
-            self._play.flaw_of(entry.observation, key, "Rohstoffe", player=name, counts=counts)
+            self._play.report_violation_of(entry.observation, key, "Rohstoffe", player=name, counts=counts)
 
     def _may_be_early(self, entry: Entry) -> bool:
         """Return True if the dice that explain an entry may be missing from its stream."""
@@ -49,7 +49,7 @@ class TurnAudit:
         """Report that the second village yielded nothing, as on some servers."""
         assert claim.counts is not None
         name, counts = self._play.name(claim.player), counts_text(claim.counts)
-        self._play.flaw_of(claim.observation, "no-start-yield", player=name, counts=counts)
+        self._play.report_violation_of(claim.observation, "no-start-yield", player=name, counts=counts)
 
     def _compare_cards(self, game: CatanGame) -> None:
         for player in game.players.values():
@@ -57,7 +57,7 @@ class TurnAudit:
             ours = player.cards.total
             # Some servers omit the victory points from a player's own cards.
             if told is not None and (ours is None or ours < total(told) or not game.whole):
-                player.cards.tell(told)
+                player.cards.apply_counts(told)
                 self._play.put_cards(player)
 
     def _wrong(self, claim: Claim, entry: Entry | None) -> None:
@@ -65,10 +65,12 @@ class TurnAudit:
         name, due = play.name(claim.player), counts_text(claim.due)
         of = "yield" if claim.sign > 0 else "cost"
         if entry is None:
-            play.flaw_of(claim.observation, f"missing-{of}", player=name, due=due, why=claim.why)
+            play.report_violation_of(claim.observation, f"missing-{of}", player=name, due=due, why=claim.why)
             return
         key, counts = f"wrong-{of}", counts_text(entry.counts)
-        play.flaw_of(entry.observation, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
+        play.report_violation_of(
+            entry.observation, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts
+        )
 
 
 def _is_probable_match(claim: Claim, entry: Entry) -> bool:

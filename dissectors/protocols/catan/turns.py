@@ -34,7 +34,7 @@ class Turns:
         player = play.player(observation.fields["Spieler"])
         dice: list[int] = observation.fields["Wurf"]
         if game is None:
-            play.tell(observation, "rolled", player, {"dice": dice})
+            play.emit_observed(observation, "rolled", player, {"dice": dice})
             return
         if game.in_setup and game.buildings:
             game.in_setup = False
@@ -52,7 +52,7 @@ class Turns:
             game.has_turn(player, observation.ts_ns)
             play.put_in(player.id, "turn")
         play.put_in(dice, "dice")
-        event = play.tell(observation, "rolled", player, {"dice": dice})
+        event = play.emit_observed(observation, "rolled", player, {"dice": dice})
         game.roll = event
         if not game.in_setup:
             game.yielding = True
@@ -70,7 +70,7 @@ class Turns:
         expected = order[(order.index(game.roller) + 1) % len(order)]
         if player.id != expected and game.whole:
             whose = self._play.name(expected)
-            self._play.flaw_of(
+            self._play.report_violation_of(
                 observation, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
             )
 
@@ -122,7 +122,7 @@ class Turns:
             if play.game.moved != moved:
                 self.move_robber(observation, player, fields["Ort"], target)
             play.game.moved = None
-        play.tell(observation, "robber", player, data)
+        play.emit_observed(observation, "robber", player, data)
 
     def move_robber(
         self, observation: Observation, player: Player | None, ort: dict[str, int], target: int | None
@@ -137,11 +137,13 @@ class Turns:
         if board is not None and game.whole:
             where = spot_text((place,))
             if place == game.robber:
-                play.flaw_of(observation, "robber-stays", "Ort", place=where)
+                play.report_violation_of(observation, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):
-                play.flaw_of(observation, "bad-place/robber", "Ort", place=where)
+                play.report_violation_of(observation, "bad-place/robber", "Ort", place=where)
             elif target is not None and target >= 0 and not game.lives_at(target, place):
-                play.flaw_of(observation, "bad-target", "Ziel", player=play.name(target), place=where)
+                play.report_violation_of(
+                    observation, "bad-target", "Ziel", player=play.name(target), place=where
+                )
         game.robber = place
         game.robbed_by = player.id if player is not None else None
         play.put_in(list(place), "robber")

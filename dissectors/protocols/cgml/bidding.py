@@ -15,7 +15,7 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     has_trumps,
 )
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private
-from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Hand, level_of
+from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, Hand, level_of
 
 
 class Bidding:
@@ -36,7 +36,9 @@ class Bidding:
             if card is not None and hand.whole:
                 whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
                 if whose is not None:
-                    self._groups.flaw_of(observation, "dealt-twice", part="text", path=(place,), card=card)
+                    self._groups.report_violation_of(
+                        observation, "dealt-twice", part="text", path=(place,), card=card
+                    )
         held = hand.dealt.setdefault(player, [])
         held += cards[: HAND + TALON]
         if len(held) >= HAND:
@@ -44,27 +46,29 @@ class Bidding:
 
     def _all_dealt(self, observation: Observation, hand: Hand, player: int) -> None:
         key = ("dealt", player)
-        if self._groups.told_before(hand, key, observation):
+        if self._groups.known_before(hand, key, observation):
             return
         cards = hand.dealt[player]
         if len(cards) > HAND and hand.whole:
-            self._groups.flaw_of(observation, "wrong-count/more", player=player, count=len(cards))
+            self._groups.report_violation_of(observation, "wrong-count/more", player=player, count=len(cards))
         self._groups.put_in(hand, len(cards), "hands", str(player))
         if None not in cards:
             self._groups.put_in(hand, cards.copy(), "private", str(player), "hand")
         data = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        hand.told[key] = self._groups.tell(observation, "dealt", player, data, hand)
+        hand.events[key] = self._groups.emit_observed(observation, "dealt", player, data, hand)
 
     def deal_is_over(self, observation: Observation, hand: Hand) -> None:
         """End the deal at the next message; players with too few cards get no more."""
         if not hand.dealing:
             return
         for player, cards in hand.dealt.items():
-            if len(cards) < HAND and ("dealt", player) not in hand.told:
+            if len(cards) < HAND and ("dealt", player) not in hand.events:
                 if hand.whole:
-                    self._groups.flaw_of(observation, "wrong-count/fewer", player=player, count=len(cards))
+                    self._groups.report_violation_of(
+                        observation, "wrong-count/fewer", player=player, count=len(cards)
+                    )
                 self._all_dealt(observation, hand, player)
         hand.dealing = False
 
@@ -78,23 +82,25 @@ class Bidding:
             # The server will announce the bid that was accepted.
             return
         if asked and answer not in ("YES", "NO"):
-            self._groups.flaw_of(observation, "wrong-answer/bid", part="text", answer=answer, asked=asked)
+            self._groups.report_violation_of(
+                observation, "wrong-answer/bid", part="text", answer=answer, asked=asked
+            )
             return
         if asked == "" and answer in ("YES", "NO"):
-            self._groups.flaw_of(observation, "wrong-answer/no-bid", part="text", answer=answer)
+            self._groups.report_violation_of(observation, "wrong-answer/no-bid", part="text", answer=answer)
             return
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
-        if self._groups.foretold(hand, ("bid", player, call), observation):
+        if self._groups.known_later(hand, ("bid", player, call), observation):
             return
         standing = _highest_bid(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
-            self._groups.flaw_of(
+            self._groups.report_violation_of(
                 observation, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
             )
         self._bid(observation, hand, player, call)
 
-    def told(self, observation: Observation, hand: Hand) -> None:
+    def handle_bid(self, observation: Observation, hand: Hand) -> None:
         """Process the server's announcement of a bid."""
         player: int = observation.fields["playerid"]
         said: str = observation.fields["licite"]
@@ -102,7 +108,7 @@ class Bidding:
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
             bid = heard[-1][1]
-            self._groups.flaw_of(
+            self._groups.report_violation_of(
                 observation, "told-otherwise/bid", part="text", call=call, player=player, bid=bid
             )
         hand.awaited.discard(player)
@@ -112,31 +118,35 @@ class Bidding:
         self, observation: Observation, hand: Hand, player: int, call: str, by_server: bool = False
     ) -> None:
         key = ("bid", player, call)
-        if self._groups.told_before(hand, key, observation):
+        if self._groups.known_before(hand, key, observation):
             return
         hand.bids.append((player, call))
         bids = self._groups.part(hand).get("bidding", ())
         self._groups.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
         self._groups.put_in(hand, None, "turn")
-        hand.told[key] = self._groups.tell(observation, "bid", player, {"player": player, "call": call}, hand)
+        hand.events[key] = self._groups.emit_observed(
+            observation, "bid", player, {"player": player, "call": call}, hand
+        )
         if by_server:
-            hand.foretold.add(key)
+            hand.known_later.add(key)
         else:
             hand.awaited.add(player)
 
     def result(self, observation: Observation, hand: Hand) -> None:
         player: int = observation.fields["playerid"]
         game: str = observation.fields["licite"]
-        if self._groups.told_before(hand, "contract", observation):
+        if self._groups.known_before(hand, "contract", observation):
             return
         # If all pass, a server may still let one of them play.
         if hand.whole and game != "PASS" and _highest_bid(hand) and (player, game) not in hand.bids:
             bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "no bids"
-            self._groups.flaw_of(observation, "not-bid", part="text", player=player, game=game, bids=bids)
+            self._groups.report_violation_of(
+                observation, "not-bid", part="text", player=player, game=game, bids=bids
+            )
         hand.declarer = player
         self._contract(hand, player, game)
         data = {"player": player, "game": game}
-        hand.told["contract"] = self._groups.tell(observation, "contract", player, data, hand)
+        hand.events["contract"] = self._groups.emit_observed(observation, "contract", player, data, hand)
 
     def _contract(self, hand: Hand, player: int, game: str) -> None:
         hand.contract = game
@@ -145,25 +155,27 @@ class Bidding:
         self._groups.put_known(hand, "contract")
 
     def takes_talon(self, observation: Observation, hand: Hand, player: int | None) -> None:
-        if player is None or self._groups.told_before(hand, "talon", observation):
+        if player is None or self._groups.known_before(hand, "talon", observation):
             return
         cards: list[str | None] = observation.fields["card"]
         if hand.whole and len(cards) != TALON:
-            self._groups.flaw_of(observation, "wrong-count/talon", count=len(cards))
+            self._groups.report_violation_of(observation, "wrong-count/talon", count=len(cards))
         if hand.whole and hand.declarer not in (None, player):
-            self._groups.flaw_of(observation, "wrong-player", player=player, declarer=hand.declarer)
+            self._groups.report_violation_of(
+                observation, "wrong-player", player=player, declarer=hand.declarer
+            )
         hand.talon = cards.copy()
         self._groups.put_in(hand, None, "talon")
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
         self._groups.put_hands(hand, player)
-        hand.told["talon"] = self._groups.tell(observation, "talon_taken", player, data, hand)
+        hand.events["talon"] = self._groups.emit_observed(observation, "talon_taken", player, data, hand)
 
     def discards(self, observation: Observation, hand: Hand, player: int) -> None:
         """Process two cards put into the talon; only the player's own message shows them."""
         cards: list[str | None] = observation.fields["card"]
-        if self._groups.told_before(hand, "discards", observation):
+        if self._groups.known_before(hand, "discards", observation):
             if hand.discards is not None and None in hand.discards and None not in cards:
                 # The announcement to the others was recorded before the player's own message.
                 self._put_discards(hand, player, cards)
@@ -171,12 +183,12 @@ class Bidding:
             return
         held = hand.cards_of(player)
         if len(cards) != TALON:
-            self._groups.flaw_of(observation, "wrong-count/discards", count=len(cards))
+            self._groups.report_violation_of(observation, "wrong-count/discards", count=len(cards))
             if len(cards) > TALON:
                 return
         for place, card in enumerate(cards):
             if hand.whole and held is not None and card is not None and card not in held:
-                self._groups.flaw_of(
+                self._groups.report_violation_of(
                     observation,
                     "not-in-hand/discarded",
                     part="text",
@@ -192,7 +204,7 @@ class Bidding:
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
         self._groups.put_hands(hand, player)
-        hand.told["discards"] = self._groups.tell(observation, "discarded", player, data, hand)
+        hand.events["discards"] = self._groups.emit_observed(observation, "discarded", player, data, hand)
 
     def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
         hand.discards = cards.copy()
@@ -217,7 +229,7 @@ class Bidding:
         else:
             return
         part, path = ("text", (1,)) if trumf else ("tag", (0,))
-        self._groups.flaw_of(observation, broken, part=part, path=path, game=game)
+        self._groups.report_violation_of(observation, broken, part=part, path=path, game=game)
 
     def game(self, observation: Observation, hand: Hand) -> None:
         """Process the announcement of the game: when trumps are named, and again before the first card."""
@@ -228,11 +240,11 @@ class Bidding:
         if "flek" in observation.fields:
             self._summary(observation, hand, said)
         key = "trump"
-        before = hand.told.get(key)
+        before = hand.events.get(key)
         if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
             now, then = _game_text(said), _game_text(before.data)
-            self._groups.flaw_of(observation, "told-otherwise/trumps", said=now, before=then)
-        if self._groups.told_before(hand, key, observation):
+            self._groups.report_violation_of(observation, "told-otherwise/trumps", said=now, before=then)
+        if self._groups.known_before(hand, key, observation):
             return
         if hand.whole and not hand.named:
             self._fits_the_game(observation, hand)
@@ -243,14 +255,14 @@ class Bidding:
         self._groups.put_in(hand, hand.second, "second")
         self._groups.put_known(hand, "trump")
         self._groups.put_hands(hand, player)
-        hand.told[key] = self._groups.tell(observation, "trump", player, said, hand)
+        hand.events[key] = self._groups.emit_observed(observation, "trump", player, said, hand)
 
     def _summary(self, observation: Observation, hand: Hand, said: dict[str, Any]) -> None:
         level = level_of(observation.fields["flek"])
         if hand.whole and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
             told, known = observation.fields["flek"], _level_text(hand.level)
-            self._groups.flaw_of(
+            self._groups.report_violation_of(
                 observation, "told-otherwise/level", part="text", path=path, level=told, known=known
             )
         hand.level = level
@@ -261,11 +273,13 @@ class Bidding:
         text: str = observation.fields["flek"]
         level, before = level_of(text), level_of(asked or "0:0")
         if level[0] < before[0] or level[1] < before[1]:
-            self._groups.flaw_of(observation, "flek-lowered", part="text", level=text, asked=asked)
+            self._groups.report_violation_of(
+                observation, "flek-lowered", part="text", level=text, asked=asked
+            )
             return
         without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
         if hand.whole and without and ":" in text and ":" not in (asked or ":"):
-            self._groups.flaw_of(observation, "flek-against", part="text", game=hand.contract)
+            self._groups.report_violation_of(observation, "flek-against", part="text", game=hand.contract)
             return
         self._level(observation, hand, player, text)
 
@@ -281,7 +295,7 @@ class Bidding:
         if len(by_the_other) > len(told):
             observation.event = by_the_other[len(told)]
             observation.game_id = observation.event.game_id
-        elif hand.ended or len(hand.fleks) >= MAX_TOLD or len(told) >= MAX_TOLD:
+        elif hand.ended or len(hand.fleks) >= MAX_HAND_EVENTS or len(told) >= MAX_HAND_EVENTS:
             return
         else:
             hand.level = level_of(text)
@@ -289,7 +303,7 @@ class Bidding:
             self._groups.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
             self._groups.put_in(hand, text, "flek")
             self._groups.put_in(hand, None, "turn")
-            self._groups.tell(observation, "flek", player, {"player": player, "level": text}, hand)
+            self._groups.emit_observed(observation, "flek", player, {"player": player, "level": text}, hand)
         assert observation.event is not None
         told.append(observation.event)
 

@@ -25,7 +25,7 @@ class CardPlay:
     def plays(self, observation: Observation, hand: Hand, player: int) -> None:
         """Process a client's card, or all remaining cards laid down together."""
         cards: list[str] = observation.fields["card"]
-        if self._groups.foretold(hand, ("played", player, *cards), observation):
+        if self._groups.known_later(hand, ("played", player, *cards), observation):
             return
         if self._objection(observation, hand, player, cards):
             return
@@ -39,7 +39,7 @@ class CardPlay:
         for place, card in enumerate(cards):
             if card not in held:
                 path, known = (place,), "one of " + ", ".join(held) if held else "no card"
-                self._groups.flaw_of(
+                self._groups.report_violation_of(
                     observation,
                     "not-in-hand/played",
                     part="text",
@@ -50,7 +50,9 @@ class CardPlay:
                 )
                 return True
         if len(cards) > 1 and len(cards) != len(held):
-            self._groups.flaw_of(observation, "not-all-cards", path=(1,), count=len(cards), held=len(held))
+            self._groups.report_violation_of(
+                observation, "not-all-cards", path=(1,), count=len(cards), held=len(held)
+            )
             return True
         rules = hand.rules
         if rules is None:
@@ -60,7 +62,7 @@ class CardPlay:
         if cards[0] in allowed:
             return False
         is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps
-        self._groups.flaw_of(
+        self._groups.report_violation_of(
             observation,
             "renonc" if is_sure else "renonc/unsure",
             part="text",
@@ -81,7 +83,7 @@ class CardPlay:
         )
 
     def _played(self, observation: Observation, hand: Hand, player: int, cards: list[str]) -> None:
-        if not cards or self._groups.told_before(hand, ("played", player, *cards), observation):
+        if not cards or self._groups.known_before(hand, ("played", player, *cards), observation):
             return
         for place, card in enumerate(cards):
             whose = hand.played.get(card)
@@ -89,7 +91,7 @@ class CardPlay:
                 # The trick was announced before the card.
                 return
             if whose is not None and hand.whole:
-                self._groups.flaw_of(
+                self._groups.report_violation_of(
                     observation, "played-twice", part="text", path=(place,), card=card, player=whose
                 )
                 return
@@ -109,9 +111,9 @@ class CardPlay:
         self._groups.put_hands(hand, player)
         data = {"player": player, "cards": cards.copy()}
         key = ("played", player, *cards)
-        hand.told[key] = self._groups.tell(observation, "played", player, data, hand)
+        hand.events[key] = self._groups.emit_observed(observation, "played", player, data, hand)
         if observation.message.direction == "s2c":
-            hand.foretold.add(key)
+            hand.known_later.add(key)
 
     def _put_table(self, hand: Hand) -> None:
         table = [{"player": player, "card": card} for player, card in hand.table]
@@ -132,13 +134,13 @@ class CardPlay:
         """Process the server's request to bid, name trumps, double or play."""
         self._groups.put_in(hand, player, "turn")
         self._groups.put_in(hand, None, "inferred")
-        self._groups.tell(observation, "turn", player, {"player": player}, hand)
+        self._groups.emit_observed(observation, "turn", player, {"player": player}, hand)
 
     def trick(self, observation: Observation, hand: Hand) -> None:
         number: int = observation.fields["number"]
         winner: int = observation.fields["playerid"]
         cards: list[str] = observation.fields["card"]
-        if self._groups.told_before(hand, ("trick", number), observation):
+        if self._groups.known_before(hand, ("trick", number), observation):
             return
         table = hand.waiting.pop(0) if hand.waiting else hand.table
         players = self._players(hand, table, cards)
@@ -168,7 +170,7 @@ class CardPlay:
         self._infer_turn(hand, winner if winner in hand.seats else None)
         self._groups.put_hands(hand, *(player for player in players if player is not None))
         data = {"number": number, "cards": cards.copy(), "winner": winner}
-        hand.told["trick", number] = self._groups.tell(observation, "trick", winner, data, hand)
+        hand.events["trick", number] = self._groups.emit_observed(observation, "trick", winner, data, hand)
 
     def _is_as_played(
         self,
@@ -182,7 +184,7 @@ class CardPlay:
         expected = len(hand.tricks) + 1
         if len(known) == SEATS and not hand.laid and known != cards:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
-            self._groups.flaw_of(
+            self._groups.report_violation_of(
                 observation,
                 "told-otherwise/trick",
                 part="text",
@@ -193,7 +195,7 @@ class CardPlay:
                 cards=", ".join(known),
             )
         elif number != expected:
-            self._groups.flaw_of(
+            self._groups.report_violation_of(
                 observation,
                 "wrong-number",
                 part="=number",
@@ -231,12 +233,12 @@ class CardPlay:
         if players[place] == winner or cards[place] not in seen or len({*players}) < SEATS:
             return
         card, player = cards[place], players[place]
-        self._groups.flaw_of(
+        self._groups.report_violation_of(
             observation, "wrong-winner", part="=playerid", winner=winner, card=card, player=player
         )
 
     def result(self, observation: Observation, hand: Hand, group: Group) -> None:
-        if self._groups.told_before(hand, "result", observation):
+        if self._groups.known_before(hand, "result", observation):
             return
         winners = {one["playerid"]: one["money"]["money"] for one in observation.fields["winer"]}
         losers = {one["playerid"]: one["money"]["money"] for one in observation.fields.get("loser", ())}
@@ -253,7 +255,7 @@ class CardPlay:
         self._groups.close_hand(group, result, observation.ts_ns)
         self._groups.set_state(group.money.copy(), "groups", group.key, "money")
         data = {"game": game, "winners": [*winners], "losers": [*losers], "money": money}
-        hand.told["result"] = self._groups.tell(observation, "result", None, data, hand)
+        hand.events["result"] = self._groups.emit_observed(observation, "result", None, data, hand)
 
     def _check_money(self, observation: Observation, winners: dict[int, int], losers: dict[int, int]) -> None:
         first = sum(name in observation.fields for name in ("game", "licite", "trumf", "flek"))
@@ -261,13 +263,13 @@ class CardPlay:
         both = [player for player in winners if player in losers]
         won, lost = sum(winners.values()), sum(losers.values())
         if both:
-            self._groups.flaw_of(observation, "twice-in-result", path=(first,), player=both[0])
+            self._groups.report_violation_of(observation, "twice-in-result", path=(first,), player=both[0])
         elif len(winners) < len(observation.fields["winer"]) or len(losers) < len(
             observation.fields.get("loser", ())
         ):
-            self._groups.flaw_of(observation, "twice-in-result/player", path=(first,))
+            self._groups.report_violation_of(observation, "twice-in-result/player", path=(first,))
         elif won != lost:
-            self._groups.flaw_of(observation, "money", path=(first,), won=won, lost=lost)
+            self._groups.report_violation_of(observation, "money", path=(first,), won=won, lost=lost)
 
     def _check_result(self, observation: Observation, hand: Hand) -> None:
         fields = observation.fields
@@ -277,7 +279,7 @@ class CardPlay:
         problem: tuple[str, str, tuple[int, ...]] | None = None
         if fields["licite"] != hand.contract and hand.contract is not None:
             problem = fields["licite"], hand.contract, (1,)
-        elif (trumf or "") != told and "trump" in hand.told:
+        elif (trumf or "") != told and "trump" in hand.events:
             problem = trumf or "no trumps", told or "no trumps", (2,) if trumf else (1,)
         at += trumf is not None
         if problem is None and level_of(fields["flek"]) != hand.level:
@@ -293,21 +295,21 @@ class CardPlay:
         if problem is not None:
             said, was, path = problem
             part = "text" if len(path) == 1 and path[0] <= at else "tag"
-            self._groups.flaw_of(
+            self._groups.report_violation_of(
                 observation, "told-otherwise/result", part=part, path=path, said=said, known=was
             )
 
     def renonc(self, observation: Observation, hand: Hand) -> None:
         """Process the server's report that a player has broken the rule of play."""
         player: int | None = observation.fields.get("player", {}).get("id")
-        if self._groups.told_before(hand, ("renonc", player), observation):
+        if self._groups.known_before(hand, ("renonc", player), observation):
             return
         card, should = hand.refused.get(player, (None, None)) if player is not None else (None, None)
         data: dict[str, Any] = {"player": player, "card": card, "should": should}
         if player is not None and card is not None:
             # The others do not see the card, and do not know the player's other cards.
             data |= private(player, card=None, should=None)
-        hand.told["renonc", player] = self._groups.tell(observation, "renonc", player, data, hand)
+        hand.events["renonc", player] = self._groups.emit_observed(observation, "renonc", player, data, hand)
 
     def cancelled(self, observation: Observation, hand: Hand | None, group: Group) -> None:
         why = short(observation.fields.get("cancelgame", ""))
@@ -330,31 +332,31 @@ class CardPlay:
         result: dict[str, Any],
         player: int | None,
     ) -> None:
-        if hand is None or (hand.ended and kind not in hand.told):
+        if hand is None or (hand.ended and kind not in hand.events):
             # Between two hands, the group itself ends.
-            self._groups.tell(observation, kind, player, data, None)
+            self._groups.emit_observed(observation, kind, player, data, None)
             return
-        if self._groups.told_before(hand, kind, observation):
+        if self._groups.known_before(hand, kind, observation):
             return
         self._groups.close_hand(group, result, observation.ts_ns)
-        hand.told[kind] = self._groups.tell(observation, kind, player, data, hand)
+        hand.events[kind] = self._groups.emit_observed(observation, kind, player, data, hand)
 
     def pauses(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
         """Process a player's pause, or the server's announcement of it to the others."""
         message = short(observation.fields["message"]) if "message" in observation.fields else None
         if player is None:
-            untold = (pause for pause in group.pauses if not pause.told and pause.message == message)
+            untold = (pause for pause in group.pauses if not pause.announced and pause.message == message)
             known = next((pause for pause in untold if _may_announce(observation, pause, pause.event)), None)
             if known is not None:
-                known.told = True
+                known.announced = True
                 observation.event, observation.game_id = known.event, known.event.game_id
                 return
         if hand is not None:
             self._groups.put_in(hand, {"player": player, "message": message}, "pause")
         data = {"player": player, "message": message}
-        event = self._groups.tell(observation, "paused", player, data, hand)
+        event = self._groups.emit_observed(observation, "paused", player, data, hand)
         stream_id = observation.message.stream.id if player is not None else None
-        group.pauses.append(Pause(stream_id, player, message, event, told=player is None))
+        group.pauses.append(Pause(stream_id, player, message, event, announced=player is None))
         del group.pauses[:-_MAX_PAUSES]
 
     def resumes(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
@@ -375,7 +377,7 @@ class CardPlay:
                 return
         if hand is not None:
             self._groups.put_in(hand, None, "pause")
-        event = self._groups.tell(observation, "resumed", player, {"player": player}, hand)
+        event = self._groups.emit_observed(observation, "resumed", player, {"player": player}, hand)
         if on and player is not None:
             on[0].over = event
         elif on:

@@ -18,8 +18,8 @@ from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    Flaw,
     MessageType,
+    Violation,
     nearest_word,
     sender_of,
     to_json,
@@ -75,7 +75,7 @@ _MAX_QUOTED = 40
 _MARK = BYTE_ORDER_MARK.decode()
 
 
-def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> Decoded:
+def _read(frame: bytes, text: str, direction: Direction, notes: list[Violation]) -> Decoded:
     version: str | None = None
     body = text.strip(BLANK_TEXT)
     envelope = None
@@ -90,9 +90,9 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
     if closed is not None:
         body = body[: closed.start()]
     if len(frame) > _SMALL:
-        flaw = _too_deep(frame)
-        if flaw is not None:
-            return unreadable(flaw)
+        violation = _too_deep(frame)
+        if violation is not None:
+            return unreadable(violation)
     if envelope is not None and (not body or body.startswith("<cgml")):
         return unreadable(envelope_error(frame))
     try:
@@ -113,7 +113,7 @@ def _without_prolog(body: str) -> str:
     return _PROLOG.sub("", body)
 
 
-def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded:
+def _mended(frame: bytes, direction: Direction, notes: list[Violation]) -> Decoded:
     mended, misprints = repaired(frame)
     if misprints and not repaired(mended)[1]:
         text, _ = characters(mended)
@@ -123,7 +123,7 @@ def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded:
     return unreadable(first_error(frame))
 
 
-def _too_deep(frame: bytes) -> Flaw | None:
+def _too_deep(frame: bytes) -> Violation | None:
     depth = 0
     first = None
     for tag in tags(frame):
@@ -142,7 +142,7 @@ def _message(
     element: Element,
     version: str | None,
     direction: Direction,
-    notes: list[Flaw],
+    notes: list[Violation],
     opened: bool,
     closed: bool,
 ) -> Decoded:
@@ -165,10 +165,10 @@ def _message(
         if lowered is not None:
             # One diagnostic is enough.
             return Decoded(row, {}, "{}", False, (lowered,))
-        flaw = error_at(
+        violation = error_at(
             error.code, str(error), location_of(frame, error.part, error.path), error.expected, row.clause
         )
-        return Decoded(row, {}, "{}", False, (flaw,))
+        return Decoded(row, {}, "{}", False, (violation,))
     framing = check_framing(frame, row, opened, closed)
     if framing is not None and framing.severity == "error":
         return Decoded(row, {}, "{}", False, (framing,))
@@ -212,7 +212,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
     raise InvalidElement("bad-field", with_suggestion(problem, near), expected, f"={attribute}")
 
 
-def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
+def _unknown(frame: bytes, element: Element, direction: Direction) -> Violation:
     name = element.tag
     names = GRAMMAR.names(direction)
     text = f"<{name[:_MAX_QUOTED]}> is not a message that {sender_of(direction)} sends"
@@ -244,9 +244,9 @@ class CgmlCodec(Codec):
             return unreadable(control_character_error(frame, charset.offset) or charset)
         notes = [charset] if charset is not None else []
         if "<!" in text or "<?" in text:
-            flaw = document_type_error(frame)
-            if flaw is not None:
-                return unreadable(flaw)
+            violation = document_type_error(frame)
+            if violation is not None:
+                return unreadable(violation)
             notes += extras(frame)
         if (
             not frame.endswith(b"\r\n\r\n")
@@ -270,10 +270,13 @@ class CgmlCodec(Codec):
         decoded = self.decode(frame, direction)
         row, upto = decoded.row, len(frame)
         markup = frame
-        if any(flaw.code.startswith(MISPRINT) for flaw in decoded.flaws):
+        if any(violation.code.startswith(MISPRINT) for violation in decoded.violations):
             markup = repaired(frame)[0]
-        if row is None and decoded.flaws:
-            upto = next((flaw for flaw in decoded.flaws if flaw.severity == "error"), decoded.flaws[0]).offset
+        if row is None and decoded.violations:
+            upto = next(
+                (violation for violation in decoded.violations if violation.severity == "error"),
+                decoded.violations[0],
+            ).offset
             row = _begun(frame, direction, upto)
         assert row is None or isinstance(row, ElementType)
         return build_tree(frame, markup, decoded, row, upto)
@@ -286,7 +289,7 @@ class CgmlCodec(Codec):
         at = frame.rfind(b"<")
         text = "the stream ends without the empty line after the message"
         note = note_at("no-empty-line", text, (at, len(frame) - at), "an empty line")
-        others = (flaw for flaw in decoded.flaws if flaw.code not in FOLLOWED)
+        others = (violation for violation in decoded.violations if violation.code not in FOLLOWED)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:

@@ -14,7 +14,7 @@ from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Group, Hand
+from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, Group, Hand
 from kiebitz.dissectors.protocols.cgml.locations import location_of
 from kiebitz.dissectors.protocols.cgml.player_names import known_names
 
@@ -44,7 +44,7 @@ class AnnouncedGroup(msgspec.Struct, eq=False):
 
     url: str
     players: list[int]
-    told: dict[str, dict[str, Any]]
+    announced: dict[str, dict[str, Any]]
     """The announced data of each player, by id."""
     told_ns: int
     formed: Event | None = None
@@ -198,18 +198,18 @@ class CgmlContext(GameContext):
             self.put_in(hand, dealt - gone, "hands", key)
             self.put_in(hand, hand.cards_of(player), "private", key, "hand")
 
-    def put_player(self, told: dict[str, Any]) -> int | None:
+    def put_player(self, player: dict[str, Any]) -> int | None:
         """Store a <player> element, and return the player's id."""
-        number: int | None = told.get("id")
+        number: int | None = player.get("id")
         if number is None:
             return None
         known = self.state.get("players", {})
         if str(number) in known or len(known) < MAX_PLAYERS:
-            if told.get("name"):
-                self.set_state(short(told["name"]), "players", str(number), "name")
+            if player.get("name"):
+                self.set_state(short(player["name"]), "players", str(number), "name")
                 self._names = None
-            if told.get("race"):
-                self.set_state(told["race"], "players", str(number), "race")
+            if player.get("race"):
+                self.set_state(player["race"], "players", str(number), "race")
         return number
 
     def take_leave(self, number: int, why: str, ts_ns: int, is_gone: bool) -> Event:
@@ -242,7 +242,7 @@ class CgmlContext(GameContext):
             data = {**data, CALLED: {player: name for player, name in called.items() if name is not None}}
         return super().emit(kind, ts_ns, actor, data, game)
 
-    def tell(
+    def emit_observed(
         self, observation: Observation, kind: str, actor: int | None, data: dict[str, Any], hand: Hand | None
     ) -> Event:
         """Emit an event of an observation."""
@@ -252,29 +252,29 @@ class CgmlContext(GameContext):
         observation.game_id = event.game_id
         return event
 
-    def told_before(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
+    def known_before(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
         """Return True if a hand has the event of an observation already, and assign it to the observation."""
-        event = hand.told.get(key)
+        event = hand.events.get(key)
         if event is None:
             # Ignore the rest of a hand with an excessive number of events.
-            return hand.ended or len(hand.told) >= MAX_TOLD
+            return hand.ended or len(hand.events) >= MAX_HAND_EVENTS
         observation.event = event
         observation.game_id = event.game_id
         return True
 
-    def foretold(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
+    def known_later(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
         """Return True if the server's announcement of a client's message was recorded before it.
 
         The observation is then assigned to that event. In a capture, packets of several connections may be
         reordered.
         """
-        event = hand.told.get(key)
-        if event is None or key not in hand.foretold or observation.ts_ns - event.ts_ns >= SWAPPED_NS:
+        event = hand.events.get(key)
+        if event is None or key not in hand.known_later or observation.ts_ns - event.ts_ns >= SWAPPED_NS:
             return False
-        hand.foretold.discard(key)
-        return self.told_before(hand, key, observation)
+        hand.known_later.discard(key)
+        return self.known_before(hand, key, observation)
 
-    def flaw_of(
+    def report_violation_of(
         self,
         observation: Observation,
         key: str,
@@ -286,9 +286,9 @@ class CgmlContext(GameContext):
     ) -> None:
         """Report that a part of a message, named as in `values.Unfit`, violates a rule."""
         at = location_of(observation.frame, part, path) if observation.frame else None
-        self.flaw(observation.message, key, at=at, clause=observation.row.clause, **values)
+        self.report_violation(observation.message, key, at=at, clause=observation.row.clause, **values)
 
-    def has_flaw(self, message: Message) -> bool:
+    def has_violation(self, message: Message) -> bool:
         """Return True if a diagnostic was reported for this message; one is enough."""
-        told = self._findings.diagnostics
-        return bool(told) and told[-1].message_id == message.id
+        reported = self._findings.diagnostics
+        return bool(reported) and reported[-1].message_id == message.id

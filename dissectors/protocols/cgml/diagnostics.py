@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.parsers import expat
 
-from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.protocols.cgml.locations import error_at
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
 
@@ -23,7 +23,7 @@ _ATTRIBUTE = re.compile(rb"""(\s++)([^\s<>"'=/]++)\s*+(?:(=)\s*+("[^"<]*+"|'[^'<
 _UNTIL_BLANK = re.compile(rb"[^\s>]*+")
 
 
-def document_type_error(frame: bytes) -> Flaw | None:
+def document_type_error(frame: bytes) -> Violation | None:
     """Return the diagnostic for a document type declaration.
 
     No message needs one, and it is never processed, as it can define arbitrary entities.
@@ -41,14 +41,14 @@ def document_type_error(frame: bytes) -> Flaw | None:
     return error_at("document-type", text, (start, min(9, len(frame) - start)), "no document type")
 
 
-def first_error(frame: bytes) -> Flaw:
+def first_error(frame: bytes) -> Violation:
     """Return the first error in a frame with no readable element."""
-    flaw = _tag_error(frame)
-    before = len(frame) if flaw is None else flaw.offset + max(flaw.length, 1)
-    return control_character_error(frame, before) or flaw or _parser_error(frame)
+    violation = _tag_error(frame)
+    before = len(frame) if violation is None else violation.offset + max(violation.length, 1)
+    return control_character_error(frame, before) or violation or _parser_error(frame)
 
 
-def control_character_error(frame: bytes, before: int) -> Flaw | None:
+def control_character_error(frame: bytes, before: int) -> Violation | None:
     """Return the diagnostic for the first control characters, if they are before an offset."""
     found = _CONTROLS.search(frame)
     if found is None or found.start() >= before:
@@ -57,14 +57,14 @@ def control_character_error(frame: bytes, before: int) -> Flaw | None:
     return error_at("control-character", text, (found.start(), len(found[0])), "text")
 
 
-def _tag_error(frame: bytes) -> Flaw | None:
+def _tag_error(frame: bytes) -> Violation | None:
     opened: list[Tag] = []
     rooted = False
     at = 0
     for tag in [*tags(frame), Tag("text", "", len(frame), len(frame))]:
-        flaw = _text_error(frame, at, tag.start, bool(opened) and opened[-1].name != ENVELOPE, rooted)
-        if flaw is not None:
-            return flaw
+        violation = _text_error(frame, at, tag.start, bool(opened) and opened[-1].name != ENVELOPE, rooted)
+        if violation is not None:
+            return violation
         at = tag.end
         if tag.start == len(frame):
             break
@@ -76,21 +76,21 @@ def _tag_error(frame: bytes) -> Flaw | None:
             place = tag.start, max(1, min(3, tag.end - tag.start))
             return error_at("bare-less-than", '"<" does not begin a tag', place, '"&lt;"')
         if tag.kind in ("start", "empty"):
-            flaw = _start_tag_error(frame, tag)
-            if flaw is None and rooted and not opened:
+            violation = _start_tag_error(frame, tag)
+            if violation is None and rooted and not opened:
                 text = f"<{tag.name[:_MAX_QUOTED]}> follows the message's element"
-                flaw = error_at("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
-            if flaw is not None:
-                return flaw
+                violation = error_at("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
+            if violation is not None:
+                return violation
             rooted = rooted or tag.name != ENVELOPE
             if tag.kind == "start":
                 opened.append(tag)
                 if len(opened) > DEPTH_LIMIT:
                     return too_deep(opened[0])
         elif tag.kind == "end":
-            flaw = _end_tag_error(frame, tag, opened)
-            if flaw is not None:
-                return flaw
+            violation = _end_tag_error(frame, tag, opened)
+            if violation is not None:
+                return violation
         elif tag.kind == "comment" and not frame.endswith(b"-->", tag.start + 4, tag.end):
             return error_at("unclosed-comment", "this comment has no end", (tag.start, 4), '"-->"')
     if opened and opened[-1].name != ENVELOPE:
@@ -102,7 +102,7 @@ def _tag_error(frame: bytes) -> Flaw | None:
     return None
 
 
-def too_deep(outermost: Tag) -> Flaw:
+def too_deep(outermost: Tag) -> Violation:
     """Return the error for elements nested too deeply."""
     text = f"elements are nested more than {DEPTH_LIMIT} deep"
     return error_at("too-deep", text, (outermost.start, outermost.end - outermost.start), "a message")
@@ -112,13 +112,13 @@ def _looks_like_tag(frame: bytes, tag: Tag) -> bool:
     return re.match(rb"</?[A-Za-z]", frame[tag.start : tag.start + 3]) is not None
 
 
-def _text_error(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> Flaw | None:
+def _text_error(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> Violation | None:
     text = frame[start:end]
     if inside:
         for found in _REFERENCE.finditer(text):
-            flaw = _reference_error(found, start)
-            if flaw is not None:
-                return flaw
+            violation = _reference_error(found, start)
+            if violation is not None:
+                return violation
         return None
     stripped = text.strip(BLANKS)
     if not stripped or (stripped == b"]>" and not rooted):
@@ -130,7 +130,7 @@ def _text_error(frame: bytes, start: int, end: int, inside: bool, rooted: bool) 
     return error_at("no-element", f'"{shown}" stands where a message begins', place, "an element")
 
 
-def _reference_error(found: re.Match[bytes], base: int) -> Flaw | None:
+def _reference_error(found: re.Match[bytes], base: int) -> Violation | None:
     place = base + found.start(), len(found[0])
     name = found[1]
     if name is None:
@@ -147,7 +147,7 @@ def _reference_error(found: re.Match[bytes], base: int) -> Flaw | None:
     return error_at("undefined-entity", text, place, "&amp; &lt; &gt; &quot; &apos; or a number")
 
 
-def _start_tag_error(frame: bytes, tag: Tag) -> Flaw | None:
+def _start_tag_error(frame: bytes, tag: Tag) -> Violation | None:
     text = frame[tag.start : tag.end]
     name = _START_TAG.match(text)
     assert name is not None
@@ -164,15 +164,15 @@ def _start_tag_error(frame: bytes, tag: Tag) -> Flaw | None:
             problem = f"{attribute[:_MAX_QUOTED].decode('latin-1')} is given twice"
             return error_at("attribute-twice", problem, (first, tag.start + found.end() - first), "each once")
         for reference in _REFERENCE.finditer(found[4]):
-            flaw = _reference_error(reference, tag.start + found.start(4))
-            if flaw is not None:
-                return flaw
+            violation = _reference_error(reference, tag.start + found.start(4))
+            if violation is not None:
+                return violation
         seen[attribute] = start
         at = found.end()
     return None
 
 
-def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes] | None) -> Flaw:
+def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes] | None) -> Violation:
     """Return the error in an attribute; if none is found, in the one `before`."""
     if found is not None and found[3] is not None:
         # Everything up to the next blank was probably intended as the value.
@@ -188,7 +188,7 @@ def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes
     return error_at("unterminated-value", "a quote is missing here", place, 'name="value"')
 
 
-def _end_tag_error(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
+def _end_tag_error(frame: bytes, tag: Tag, opened: list[Tag]) -> Violation | None:
     place = tag.start, tag.end - tag.start
     if not opened:
         if tag.name == ENVELOPE:
@@ -214,14 +214,14 @@ def _end_tag_error(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
     return _unclosed_error(frame, unclosed, tag.start)
 
 
-def _unclosed_error(frame: bytes, tag: Tag, end: int) -> Flaw:
+def _unclosed_error(frame: bytes, tag: Tag, end: int) -> Violation:
     upto = min((at for at in (frame.find(b"<", tag.end, end), end) if at >= 0), default=end)
     length = len(frame[tag.start : upto].rstrip(BLANKS))
     text = f"<{tag.name[:_MAX_QUOTED]}> is not closed"
     return error_at("unclosed-element", text, (tag.start, length), f"</{tag.name[:_MAX_QUOTED]}>")
 
 
-def _parser_error(frame: bytes) -> Flaw:
+def _parser_error(frame: bytes) -> Violation:
     """Return the diagnostic for an error that only the parser finds."""
     parser = expat.ParserCreate("iso-8859-1")
     try:

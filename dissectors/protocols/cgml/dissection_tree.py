@@ -65,11 +65,11 @@ class _TreeBuilder:
         self._tags = [tag for tag in islice(tags(frame), _TAGS_LOOKED_AT) if tag.end <= upto]
         self._number = 0
         self._unknown = _UNKNOWN
-        self._flaw: int | None = None
+        self._violation: int | None = None
         """Offset of the invalid part in a message that is XML."""
         if not decoded.valid and decoded.row is not None:
-            wrong = decoded.flaws[-1]
-            self._flaw = None if wrong.code in _OF_SEVERAL else wrong.place(frame)[0]
+            wrong = decoded.violations[-1]
+            self._violation = None if wrong.code in _OF_SEVERAL else wrong.place(frame)[0]
 
     @property
     def _tag(self) -> Tag | None:
@@ -178,7 +178,9 @@ class _TreeBuilder:
 
     def _take(self, end: int, kind: Kind, production: str, path: Path = ()) -> None:
         """Add a piece; an invalid field becomes `unread`."""
-        is_wrong = kind == "field" and self._flaw is not None and self._pieces.at <= self._flaw < end
+        is_wrong = (
+            kind == "field" and self._violation is not None and self._pieces.at <= self._violation < end
+        )
         self._pieces.take(end, "unread" if is_wrong else kind, production, path)
 
 

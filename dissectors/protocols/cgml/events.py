@@ -22,21 +22,23 @@ EVENTS = (
         reported_by=("connect",),
         identifies=True,
     ),
-    EventKind("group_formed", ("group", "players"), "group {group}: {players}", tells=("players.{players}",)),
+    EventKind(
+        "group_formed", ("group", "players"), "group {group}: {players}", reveals=("players.{players}",)
+    ),
     EventKind(
         "accepted",
         ("player", "group", "what"),
         "{player} accepts the {what}",
         reported_by=_ANSWERS,
         # The login server has named the group's players to the client.
-        tells=("groups.{group}.players", "players.{player}"),
+        reveals=("groups.{group}.players", "players.{player}"),
     ),
     EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}", reported_by=_ANSWERS),
     EventKind(
         "hand_asked",
         ("group", "players"),
         "another hand? {players}",
-        tells=("players.{players}",),
+        reveals=("players.{players}",),
     ),
     EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),
     EventKind("bid", ("player", "call"), "{player} bids {call}"),

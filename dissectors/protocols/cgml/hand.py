@@ -10,7 +10,7 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Direction, Event, Game
 from kiebitz.dissectors.protocols.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
 
-MAX_TOLD = 400
+MAX_HAND_EVENTS = 400
 """Maximum number of events of a hand, which has about a hundred; the rest of an excessive hand is ignored."""
 
 Level = tuple[int, int]
@@ -44,9 +44,9 @@ class Hand(msgspec.Struct, eq=False):
     dealing: bool = False
     dealt: dict[int, list[str | None]] = msgspec.field(default_factory=dict)
     """The cards dealt to each player; None for each hidden one."""
-    told: dict[Hashable, Event] = msgspec.field(default_factory=dict)
+    events: dict[Hashable, Event] = msgspec.field(default_factory=dict)
     """The events so far, by key, to recognise late copies."""
-    foretold: set[Hashable] = msgspec.field(default_factory=set)
+    known_later: set[Hashable] = msgspec.field(default_factory=set)
     """The server's announcements that were recorded before the player's own message."""
     bids: list[tuple[int, str]] = msgspec.field(default_factory=list)
     awaited: set[int] = msgspec.field(default_factory=set)
@@ -124,14 +124,14 @@ class Hand(msgspec.Struct, eq=False):
 class Pause(msgspec.Struct, eq=False):
     """A pause: its player, the stream of the request, and the events of its two ends.
 
-    `told` is True if the server has announced its beginning to the others.
+    `announced` is True if the server has announced its beginning to the others.
     """
 
     stream_id: int | None
     player: int | None
     message: str | None
     event: Event
-    told: bool = False
+    announced: bool = False
     over: Event | None = None
 
 

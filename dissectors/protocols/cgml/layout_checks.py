@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.protocols.cgml.grammar import VERSIONS, ElementType
 from kiebitz.dissectors.protocols.cgml.locations import error_at, note_at
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_LINE, BLANKS, ENVELOPE, tags
@@ -24,7 +24,7 @@ _EXTRAS = {
 """By kind of tag: code, description, and length in bytes of the marked part."""
 
 
-def characters(frame: bytes) -> tuple[str, Flaw | None]:
+def characters(frame: bytes) -> tuple[str, Violation | None]:
     """Return a frame's text, with a note if it is not UTF-8, or an error if it cannot be decoded.
 
     The specification names no charset; Czech peers use UTF-8 or ISO-8859-2.
@@ -44,9 +44,9 @@ def characters(frame: bytes) -> tuple[str, Flaw | None]:
         return text, note_at("iso-8859-2", said, (at, 1), None)
 
 
-def extras(frame: bytes) -> list[Flaw]:
+def extras(frame: bytes) -> list[Violation]:
     """Return notes on constructs of XML that the specification does not mention; they are accepted."""
-    notes: dict[str, Flaw] = {}
+    notes: dict[str, Violation] = {}
     for tag in tags(frame):
         if tag.kind in _EXTRAS:
             code, what, length = _EXTRAS[tag.kind]
@@ -55,7 +55,7 @@ def extras(frame: bytes) -> list[Flaw]:
     return list(notes.values())
 
 
-def empty_lines(frame: bytes) -> Iterator[Flaw]:
+def empty_lines(frame: bytes) -> Iterator[Violation]:
     """Yield notes on unusual line ends of a message, and on the empty line after it."""
     body = frame.strip(BLANKS)
     start = len(frame) - len(frame.lstrip(BLANKS))
@@ -84,12 +84,12 @@ def empty_lines(frame: bytes) -> Iterator[Flaw]:
         )
 
 
-def _line_ends(code: str, text: str, offset: int, length: int) -> Flaw:
+def _line_ends(code: str, text: str, offset: int, length: int) -> Violation:
     expected = "CR LF at the end of each line, and one empty line after the message"
     return note_at(code, text, (offset, length), expected)
 
 
-def check_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
+def check_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Violation | None:
     """Return an error or note on the empty lines of a message."""
     end = len(frame.rstrip(BLANKS))
     start = len(frame) - len(frame.lstrip(BLANKS))
@@ -109,7 +109,7 @@ def check_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) ->
     return None
 
 
-def envelope_error(frame: bytes) -> Flaw:
+def envelope_error(frame: bytes) -> Violation:
     """Return the error for an envelope that is empty or contains another one."""
     outer, *inner = (tag for tag in tags(frame) if tag.name == ENVELOPE)
     second = inner[0] if inner else outer
@@ -119,7 +119,7 @@ def envelope_error(frame: bytes) -> Flaw:
     return error_at("empty-envelope", "this envelope contains no message", place, "a message")
 
 
-def unknown_version(frame: bytes, version: str) -> Flaw:
+def unknown_version(frame: bytes, version: str) -> Violation:
     """Return a note on a version that is not one of the specification's."""
     # It is in the first tag that has one: the envelope's, or the message's own.
     found = _VERSION.search(frame)

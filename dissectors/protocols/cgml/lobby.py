@@ -10,7 +10,7 @@ from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, AnnouncedGroup
 from kiebitz.dissectors.protocols.cgml.hand import Group
 
 _COPIES_NS = 100_000_000
-"""Time in which all players are told about their group."""
+"""Time in which all players are informed about their group."""
 
 
 class Lobby:
@@ -23,7 +23,7 @@ class Lobby:
         url = observation.fields["url"]
         self._groups.set_state({"numplayers": observation.fields["numplayers"]}, "servers", short(url))
         data = {"name": None, "id": None, "role": "server", "url": short(url)}
-        self._groups.tell(observation, "connected", None, data, None)
+        self._groups.emit_observed(observation, "connected", None, data, None)
 
     def connect_player(self, observation: Observation) -> None:
         player = observation.fields["player"]
@@ -35,7 +35,7 @@ class Lobby:
         if str(number) in self._groups.state.get("players", {}):
             self._groups.set_state(observation.fields["status"], "players", str(number), "status")
         data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
-        self._groups.tell(observation, "connected", number, data, None)
+        self._groups.emit_observed(observation, "connected", number, data, None)
 
     def announce(self, message: Message, conversation: ClientConnection) -> None:
         """Store a complete group at once, as its players go to the game server next."""
@@ -50,7 +50,7 @@ class Lobby:
                 del self._groups.announced[next(iter(self._groups.announced))]
         known.visibility.add(message.stream.id)
         for player in message.fields["player"]:
-            known.told[str(player["id"])] = player
+            known.announced[str(player["id"])] = player
         others = [player["id"] for player in message.fields["player"]]
         # Each client is sent its opponents only; its own player is one of those that logged in on this
         # connection.
@@ -62,7 +62,7 @@ class Lobby:
     def _is_another(self, known: AnnouncedGroup, message: Message) -> bool:
         """Return True if a restarted server uses the group's number for another group.
 
-        Then none of the clients that were told about the earlier one is still connected.
+        Then none of the clients informed about the earlier one is still connected.
         """
         is_late = message.ts_ns - known.told_ns >= _COPIES_NS
         return is_late and known.visibility.isdisjoint(self._groups.conversations)
@@ -75,13 +75,13 @@ class Lobby:
         if known.formed is not None:
             observation.event = known.formed
             return
-        for player in known.told.values():
+        for player in known.announced.values():
             self._groups.put_player(player)
         group = {"players": known.players.copy(), "url": short(known.url)}
         if len(self._groups.state.get("groups", {})) < MAX_GROUPS:
             self._groups.set_state(group, "groups", str(number))
         data = {"group": number, "players": known.players.copy()}
-        known.formed = self._groups.tell(observation, "group_formed", None, data, None)
+        known.formed = self._groups.emit_observed(observation, "group_formed", None, data, None)
 
     def load(self, observation: Observation) -> None:
         load: int = observation.fields["load"]
@@ -89,7 +89,7 @@ class Lobby:
         known = self._groups.state.get("loads", {})
         if client in known or len(known) < MAX_GROUPS:
             self._groups.set_state(load, "loads", client)
-        self._groups.tell(observation, "load", None, {"load": load}, None)
+        self._groups.emit_observed(observation, "load", None, {"load": load}, None)
 
     def joins(self, observation: Observation) -> None:
         """Process a player that joins a group, which a login server may have announced."""
@@ -101,7 +101,7 @@ class Lobby:
         self._groups.set_state(group.players.copy(), "groups", group.key, "players")
         self._groups.set_state(sorted(group.accepted), "groups", group.key, "accepted")
         data = {"player": player, "group": group.number, "what": "group"}
-        self._groups.tell(observation, "accepted", player, data, None)
+        self._groups.emit_observed(observation, "accepted", player, data, None)
 
     def _look_up(self, observation: Observation) -> None:
         number: int = observation.fields["id"]
@@ -116,17 +116,17 @@ class Lobby:
             if known is not None and known.url == here:
                 for player in known.players:
                     group.joins(player)
-                for said in known.told.values():
+                for said in known.announced.values():
                     self._groups.put_player(said)
                 break
         else:
             if announcing:
-                self._groups.flaw_of(observation, "unknown-group", part="=id", group=number)
+                self._groups.report_violation_of(observation, "unknown-group", part="=id", group=number)
 
     def declines(self, observation: Observation) -> None:
         group, player = self._member(observation)
         data = {"player": player, "group": group.number, "what": "group"}
-        self._groups.tell(observation, "rejected", player, data, None)
+        self._groups.emit_observed(observation, "rejected", player, data, None)
 
     def _member(self, observation: Observation) -> tuple[Group, int]:
         player = self._groups.put_player(observation.fields["player"])
@@ -149,7 +149,7 @@ class Lobby:
         group.players = group.asked_players = ids
         self._groups.set_state(ids.copy(), "groups", group.key, "players")
         data = {"group": group.number, "players": ids.copy()}
-        group.asked = self._groups.tell(observation, "hand_asked", None, data, None)
+        group.asked = self._groups.emit_observed(observation, "hand_asked", None, data, None)
 
     def plays_on(self, observation: Observation) -> None:
         self._answers(observation, "accepted")
@@ -161,7 +161,7 @@ class Lobby:
         player = self._groups.put_player(observation.fields["player"])
         key = self._groups.conversation_of(observation).group
         number = self._groups.group(key, None).number if key is not None else None
-        self._groups.tell(
+        self._groups.emit_observed(
             observation, kind, player, {"player": player, "group": number, "what": "hand"}, None
         )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
 
 STRUCTURE = "1 Základní struktura datové zprávy"
@@ -15,14 +15,16 @@ STRUCTURE = "1 Základní struktura datové zprávy"
 _ATTRIBUTE = re.compile(rb"""([^\s<>"'=/]++)(\s*+=\s*+)("[^"<>]*+"|'[^'<>]*+'|[^\s<>"'/]++)""")
 
 
-def error_at(code: str, text: str, place: tuple[int, int], expected: str, clause: str = STRUCTURE) -> Flaw:
+def error_at(
+    code: str, text: str, place: tuple[int, int], expected: str, clause: str = STRUCTURE
+) -> Violation:
     """Return an error at a location."""
-    return Flaw("error", "malformed", code, text, *place, expected, clause)
+    return Violation("error", "malformed", code, text, *place, expected, clause)
 
 
-def note_at(code: str, text: str, place: tuple[int, int], expected: str | None) -> Flaw:
+def note_at(code: str, text: str, place: tuple[int, int], expected: str | None) -> Violation:
     """Return a note on something harmless, reported once per direction."""
-    return Flaw("note", "malformed", code, text, *place, expected, STRUCTURE, habit=True)
+    return Violation("note", "malformed", code, text, *place, expected, STRUCTURE, habit=True)
 
 
 def location_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.protocols.cgml.locations import note_at
 from kiebitz.dissectors.protocols.cgml.markup import tags
 
@@ -44,9 +44,9 @@ _MISPRINTS = (
 )
 
 
-def repaired(frame: bytes) -> tuple[bytes, list[Flaw]]:
+def repaired(frame: bytes) -> tuple[bytes, list[Violation]]:
     """Return the frame without the specification's misprints, and a note on each kind of them."""
-    notes: dict[str, Flaw] = {}
+    notes: dict[str, Violation] = {}
     whole = bytearray(frame)
     for tag in tags(frame):
         for misprint in _MISPRINTS if tag.kind in ("start", "empty") else ():

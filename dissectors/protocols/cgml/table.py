@@ -56,7 +56,7 @@ class CgmlTable(GameTable):
         }
         """Handlers for messages that need no hand, by kind of message."""
         self._of_a_hand: dict[str, Callable[[Observation, Hand], None]] = {
-            "licite info": bidding.told,
+            "licite info": bidding.handle_bid,
             "licite result": bidding.result,
             "gametype answer": bidding.names,
             "gametype info": bidding.game,
@@ -94,8 +94,10 @@ class CgmlTable(GameTable):
                 self._groups.find_group(conversation, [player])
         if is_answer(row):
             asked = conversation.answers(message, row)
-            if asked is None and conversation.sure and not self._groups.has_flaw(message):
-                self._groups.flaw(message, "unasked", at=location_of(frame), clause=row.clause, name=row.name)
+            if asked is None and conversation.sure and not self._groups.has_violation(message):
+                self._groups.report_violation(
+                    message, "unasked", at=location_of(frame), clause=row.clause, name=row.name
+                )
                 return
             if asked is not None:
                 self._asked[message.id] = asked
@@ -109,7 +111,7 @@ class CgmlTable(GameTable):
             return False
         assert row.server is not None
         role = _OF_A_SERVER[row.server]
-        self._groups.flaw(
+        self._groups.report_violation(
             message, "wrong-server", at=location_of(frame), clause=row.clause, name=row.name, role=role
         )
         return True

@@ -76,10 +76,12 @@ class Answers:
             seat.mark_tried()
         elif question.kind != kind:
             asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
-            self._rounds.flaw(message, "wrong-answer", name=message.name, question=asked, answer=answer)
+            self._rounds.report_violation(
+                message, "wrong-answer", name=message.name, question=asked, answer=answer
+            )
             question.tried = True
         elif question.answer is not None:
-            self._rounds.flaw(message, "used-token", answer=question.answer.name)
+            self._rounds.report_violation(message, "used-token", answer=question.answer.name)
         elif question.over:
             self._late(message, question)
         else:
@@ -100,9 +102,11 @@ class Answers:
                 self._late(question.answer, question)
             else:
                 took, answer = took_ns // 1_000_000, question.answer.name
-                self._rounds.flaw(verdict, "answer-ignored", answer=answer, took=took, question=asked.name)
+                self._rounds.report_violation(
+                    verdict, "answer-ignored", answer=answer, took=took, question=asked.name
+                )
         elif not question.tried:
-            self._rounds.flaw(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
+            self._rounds.report_violation(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
 
     def close(self, kind: QuestionKind, played: Round) -> None:
         """Close the questions of this kind: the server continues, and further answers are late."""
@@ -119,7 +123,7 @@ class Answers:
                 waiting.append(unsure)
             # A client that was seen to register may have been answered outside the capture.
             elif self._server_speaks and not unsure.seat.registering:
-                self._rounds.flaw(unsure.message, "not-registered/unseen")
+                self._rounds.report_violation(unsure.message, "not-registered/unseen")
         self.unsure = waiting
 
     def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
@@ -127,7 +131,7 @@ class Answers:
         open_question = seat.open.get(kind)
         if owner is not None and owner is not seat:
             whose = f"{owner.name}'s" if owner.name is not None else "another player's"
-            self._rounds.flaw(message, "foreign-token", whose=whose)
+            self._rounds.report_violation(message, "foreign-token", whose=whose)
         elif open_question is not None and not open_question.over and open_question.answer is None:
             right = open_question.asked.fields["token"]
             same = first_difference(token, right)
@@ -135,16 +139,16 @@ class Answers:
             # The token is last, unless there are extra fields, which only the shorter messages get.
             start = message.length - length if kind == "announce" else len(message.name) + 1
             at, question = (start + same, length - same), ASKED_BY[kind]
-            self._rounds.flaw(
+            self._rounds.report_violation(
                 message, "wrong-token", at=at, question=question, name=message.name, token=right
             )
         elif seat.refused and not seat.names:
-            self._rounds.flaw(message, "not-registered")
+            self._rounds.report_violation(message, "not-registered")
         elif not seat.addressed and len(self.unsure) < UNSURE_KEPT:
             self.unsure.append(_Unsure(message, seat))
         elif seat.questions:
-            self._rounds.flaw(message, "unasked", question=ASKED_BY[kind])
+            self._rounds.report_violation(message, "unasked", question=ASKED_BY[kind])
 
     def _late(self, message: Message, question: Question) -> None:
         took_ms = (message.ts_ns - question.asked.ts_ns) // 1_000_000
-        self._rounds.flaw(message, "late", took=took_ms, question=question.asked.name)
+        self._rounds.report_violation(message, "late", took=took_ms, question=question.asked.name)

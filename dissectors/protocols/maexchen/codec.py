@@ -7,7 +7,7 @@ from itertools import permutations
 
 from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts, exact_rows, shorter_rows
 from kiebitz.dissectors.grammar.field_type import Mismatch
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
@@ -36,7 +36,7 @@ class MaexchenCodec(DelimitedCodec):
         decoded = self.read(Parts(frame, texts, len(frame), 1), direction)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (self.not_utf_8(error),))
 
-    def wrong(self, parts: Parts, row: MessageType, number: int, mismatch: Mismatch) -> Flaw:
+    def wrong(self, parts: Parts, row: MessageType, number: int, mismatch: Mismatch) -> Violation:
         if _fits_shuffled(row, parts.texts[1:]):
             mismatch = Mismatch(
                 mismatch.start,
@@ -47,7 +47,7 @@ class MaexchenCodec(DelimitedCodec):
             )
         return super().wrong(parts, row, number, mismatch)
 
-    def unknown(self, parts: Parts, direction: Direction) -> Flaw:
+    def unknown(self, parts: Parts, direction: Direction) -> Violation:
         name, frame = parts.texts[0], parts.frame
         length = len(name.encode())
         near = self.grammar.nearest(name.removeprefix("\ufeff"), direction)
@@ -67,7 +67,7 @@ class MaexchenCodec(DelimitedCodec):
             text = with_suggestion(text, near)
         return self.error(code, text, (0, length), self.names(direction))
 
-    def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Flaw:
+    def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Violation:
         return self.note("loose-spelling", remark, place, field.type.title, row.clause)
 
 

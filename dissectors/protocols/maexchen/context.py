@@ -173,14 +173,14 @@ class Rounds(GameContext):
             and ts_ns - self._started_ns >= REORDERED_NS
         )
 
-    def flaw_of_server(self, message: Message, key: str, **values: Any) -> None:
+    def report_server_violation(self, message: Message, key: str, **values: Any) -> None:
         """Report a violation by the server, or a datagram missing from the capture.
 
         With several captured conversations, a datagram is hardly missing from all of them; with a single one
         it may be.
         """
         heard = sum(seat.addressed and not seat.gone for seat in self.seats.values())
-        self.flaw(message, key if heard > 1 else alone(key), **values)
+        self.report_violation(message, key if heard > 1 else alone(key), **values)
 
     def emit_broadcast(
         self,

@@ -378,7 +378,7 @@ EVENTS = (
     EventKind("wants_to_see", ("name",), "{name} wants to see"),
     EventKind("actual_dice", ("dice",), "the dice were {dice}"),
     EventKind("lost", ("names", "reason"), "{names} lost: {reason}"),
-    EventKind("score", ("scores",), "score: {scores}", tells=("scores",)),
+    EventKind("score", ("scores",), "score: {scores}", reveals=("scores",)),
 )
 
 # Identifiers in the data of the events, and in the state.

@@ -22,7 +22,7 @@ class Points:
         """The expected points; None if unknown."""
         self._if_restarted: Account | None = None
         """The expected points of a restarted server; None unless a restart is possible."""
-        self.told: Account | None = None
+        self.announced: Account | None = None
         """The latest announced points."""
         self.newcomers: set[int] = set()
         """The streams that have registered since the server may have been restarted."""
@@ -60,16 +60,16 @@ class Points:
     def restart(self) -> None:
         """Forget the points of a server that was restarted."""
         self.forget()
-        self.told = None
+        self.announced = None
 
     def announce(self, scores: Account) -> None:
         """Set the points that the server announces."""
         self._due, self._if_restarted = dict(scores), None
-        self.told = dict(scores)
+        self.announced = dict(scores)
 
     def is_repeat(self, scores: Account) -> bool:
         """Return True if these are the latest announced points, or those of the present moment."""
-        return scores in (self.told, self._due)
+        return scores in (self.announced, self._due)
 
     @property
     def possible_newcomers(self) -> set[int] | None:

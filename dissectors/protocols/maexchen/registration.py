@@ -63,10 +63,12 @@ class Registration:
             return
         if reason == "INVALID_NAME":
             start = len(request.name) + 1
-            offset, length, problem = _name_flaw(name)
-            self._rounds.flaw(request, "invalid-name", at=(start + offset, length), problem=problem)
+            offset, length, problem = _name_violation(name)
+            self._rounds.report_violation(
+                request, "invalid-name", at=(start + offset, length), problem=problem
+            )
         else:
-            self._rounds.flaw(request, "name-taken")
+            self._rounds.report_violation(request, "name-taken")
 
     def unregistered(self, message: Message, seat: Seat) -> str | None:
         """Handle UNREGISTERED; return the player's name, None if ambiguous."""
@@ -182,7 +184,7 @@ class Registration:
         return whole
 
 
-def _name_flaw(name: str) -> tuple[int, int, str]:
+def _name_violation(name: str) -> tuple[int, int, str]:
     """Return byte offset, length and description of the error in a name."""
     wrong = _NOT_IN_A_NAME.search(name)
     if not name:

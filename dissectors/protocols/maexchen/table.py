@@ -82,7 +82,7 @@ class MaexchenTable(GameTable):
         elif row.name not in _REGISTRATIONS:
             self._rounds.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
-            # One with bytes that are not UTF-8 is flawed, but real servers take it.
+            # Real servers accept a name that is not UTF-8.
             if len(message.fields) == len(row.fields):
                 seat.registering.append((message, row))
             else:
@@ -157,7 +157,7 @@ class MaexchenTable(GameTable):
         """Reset the table, as the server was restarted; `newcomers` are the streams that it knows, if
         known.
         """
-        self._rounds.flaw(message, "restarted")
+        self._rounds.report_violation(message, "restarted")
         if newcomers is not None:
             self._registration.restart(newcomers)
             for number, seat in self._rounds.seats.items():
@@ -282,7 +282,7 @@ class MaexchenTable(GameTable):
         self._rounds.emit_broadcast(message, key, "lost", None, {"names": names, "reason": reason}, played)
         if against is not None:
             losers = ", ".join(names)
-            self._rounds.flaw_of_server(
+            self._rounds.report_server_violation(
                 message, "wrong-verdict", losers=losers, reason=reason, objection=against
             )
 
@@ -307,7 +307,7 @@ class MaexchenTable(GameTable):
         if played is not None:
             wrong = self._rounds.points.wrong(scores)
             if wrong and played.whole and played.game.result is not None:
-                self._rounds.flaw_of_server(message, "wrong-score", problem="; ".join(wrong))
+                self._rounds.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
             played.scored = True
             self._rounds.leave(played, message.ts_ns)
         self._rounds.points.announce(scores)

@@ -178,14 +178,16 @@ class Turns:
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
             rolled = played.rolled[name]
-            self._rounds.flaw_of_server(message, "other-dice/shown", player=name, rolled=rolled, dice=dice)
+            self._rounds.report_server_violation(
+                message, "other-dice/shown", player=name, rolled=rolled, dice=dice
+            )
 
     # Checks.
 
     def _check_order(self, message: Message, played: Round, name: str) -> None:
         due = played.rolling if played.rolling is not None and played.whole else played.due
         if played.phase == "started" and due is not None and name != due:
-            self._rounds.flaw(message, "out-of-turn", player=due)
+            self._rounds.report_violation(message, "out-of-turn", player=due)
             self._rounds.missing(played, "announced")
 
     def _check_announcement(self, message: Message, name: str, dice: str) -> None:
@@ -195,9 +197,9 @@ class Turns:
         if question is None or question.over:
             return
         question.over = True
-        # What is flawed to us may have been good enough for the server.
+        # The server may have accepted a message that Kiebitz rejects.
         if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
             announced = question.answer.fields["dice"]
-            self._rounds.flaw_of_server(
+            self._rounds.report_server_violation(
                 message, "other-dice/announced", player=name, announced=announced, dice=dice
             )

@@ -17,8 +17,8 @@ from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    Flaw,
     MessageType,
+    Violation,
     nearest_word,
     sender_of,
     to_json,
@@ -138,8 +138,10 @@ class OkeyCodec(TextCodec[Line]):
         decoded = self.decode(frame, direction)
         if decoded.valid:
             return decoded
-        flaw = self.error("truncated", "the stream ends in this line", (len(frame), 0), "the end of the line")
-        return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (flaw,))
+        violation = self.error(
+            "truncated", "the stream ends in this line", (len(frame), 0), "the end of the line"
+        )
+        return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (violation,))
 
     def encode(
         self, name: str, direction: Direction, fields: Mapping[str, Any], pad: str = BLANK_PAD
@@ -210,7 +212,7 @@ class OkeyCodec(TextCodec[Line]):
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         return self.decode(frame, direction).row is not None
 
-    def missing(self, parts: Line, row: MessageType, number: int) -> Flaw:
+    def missing(self, parts: Line, row: MessageType, number: int) -> Violation:
         text = f"{row.name} ends before its {row.fields[number - 1].name}"
         start = end = len(parts.text)
         deviation = parts.found.deviation
@@ -222,7 +224,7 @@ class OkeyCodec(TextCodec[Line]):
             start, end = deviation.start, deviation.end
         return self.error("missing-field", text, parts.span(start, end), self.shape(row), row.clause)
 
-    def _empty(self, line: Line) -> Flaw:
+    def _empty(self, line: Line) -> Violation:
         text = "an empty line has no message"
         if line.found.deviation is not None and line.found.deviation.kind == "unended":
             text = "a quotation has no end, so readers drop it"
@@ -230,7 +232,7 @@ class OkeyCodec(TextCodec[Line]):
             text = "there is no command in this line"
         return self.error("empty-line", text, line.span(0, len(line.text)), "a command")
 
-    def unknown(self, parts: Line, direction: Direction) -> Flaw:
+    def unknown(self, parts: Line, direction: Direction) -> Violation:
         name = parts.texts[0]
         token = parts.found.tokens[0]
         start, end = token.start, token.end
@@ -249,9 +251,9 @@ class OkeyCodec(TextCodec[Line]):
             text = with_suggestion(text, near)
         return self.error("unknown-message", text, parts.span(start, end), self.names(direction))
 
-    def remarks(self, parts: Line, reading: Reading) -> tuple[Flaw, ...]:
+    def remarks(self, parts: Line, reading: Reading) -> tuple[Violation, ...]:
         row = reading.row
-        found: list[Flaw] = []
+        found: list[Violation] = []
         if parts.undecodable is not None:
             found.append(windows_note(parts.undecodable, parts.skipped, "UTF-8", _FORM))
         if parts.end not in (b"\r\n", b""):
@@ -266,7 +268,7 @@ class OkeyCodec(TextCodec[Line]):
             found.append(self.note(deviation.kind, _DEVIATIONS[deviation.kind], place, self.shape(row)))
         return (*found, *super().remarks(parts, reading))
 
-    def surplus(self, parts: Line, row: MessageType) -> Sequence[Flaw]:
+    def surplus(self, parts: Line, row: MessageType) -> Sequence[Violation]:
         deviation = parts.found.deviation
         if row.fields and row.fields[-1].optional:
             return ()
@@ -277,13 +279,13 @@ class OkeyCodec(TextCodec[Line]):
         place = parts.span(first.start, parts.found.tokens[-1].end)
         return (self.note("surplus-fields", text, place, self.shape(row), row.clause),)
 
-    def _line_end(self, line: Line) -> Flaw:
+    def _line_end(self, line: Line) -> Violation:
         shown = line.end.decode().replace("\r", "CR").replace("\n", "LF")
         return self.note(
             "line-end", f"the line ends with {shown}", (line.size, len(line.end)), "CRLF", habit=True
         )
 
-    def _control(self, line: Line) -> Flaw:
+    def _control(self, line: Line) -> Violation:
         at = next(number for number, char in enumerate(line.text) if char in _CONTROL)
         text = f"the control character {ord(line.text[at]):#04x}; servers forward it to the others"
         return self.note("control-character", text, line.span(at, at + 1), "text")

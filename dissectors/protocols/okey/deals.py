@@ -85,7 +85,7 @@ class Deals:
         if wrong is None:
             return True
         at = argument_place(frame, row, "startdeck")
-        self._context.flaw(message, wrong.key, at=at, clause=row.clause, **wrong.values)
+        self._context.report_violation(message, wrong.key, at=at, clause=row.clause, **wrong.values)
         game.alone = place.sure = False
         place.count = None
         return False

@@ -760,7 +760,7 @@ EVENTS = (
         ("seat", "name", "deck"),
         "{name} gets their tiles at seat {seat}: {deck}",
         reported_by=("STRT",),
-        tells=_AT_ONES_TABLE,
+        reveals=_AT_ONES_TABLE,
     ),
     EventKind(
         "returned",
@@ -768,7 +768,7 @@ EVENTS = (
         "{name} is back at seat {seat} with {deck}",
         reported_by=("STRT",),
         restores=True,
-        tells=_AT_ONES_TABLE,
+        reveals=_AT_ONES_TABLE,
     ),
     # The others see it in the next STAT.
     EventKind(

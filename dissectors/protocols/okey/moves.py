@@ -47,7 +47,7 @@ class Moves:
         at = None
         if found.argument is not None:
             at = argument_place(frame, row, found.argument, found.part)
-        self._context.flaw(message, found.key, at=at, clause=row.clause, **found.values)
+        self._context.report_violation(message, found.key, at=at, clause=row.clause, **found.values)
 
     def drew(self, message: Message, conversation: Conversation, request: Request | None) -> None:
         """Handle `+DRAW`, without a tile if it is refused or the stack is empty."""
@@ -92,7 +92,7 @@ class Moves:
             return
         top = game.exchange[seat]
         if top is not None and top != tile:
-            self._context.flaw(message, "other-tile", tile=tile, top=top)
+            self._context.report_violation(message, "other-tile", tile=tile, top=top)
 
     def draws(
         self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str | None
@@ -209,7 +209,7 @@ class Moves:
     def _check_win(self, message: Message, game: OkeyGame, seat: int) -> None:
         place = game.places[seat]
         if place.deck is not None and not is_won(place.deck):
-            self._context.flaw(message, "no-win")
+            self._context.report_violation(message, "no-win")
 
     def wins(self, message: Message, game: OkeyGame, name: str | None) -> None:
         """End a game with a winner."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.statistics import Counts, Course, Sample, Shares, of_each, remember
+from kiebitz.dissectors.statistics import Counts, Sample, Shares, TimeSeries, of_each, remember
 
 _STACKS = {"m": "main stack", "e": "put by another"}
 
@@ -44,5 +44,5 @@ STATISTICS = (
     Shares(
         key="puts", title="Tiles put, and valid", reads=of_each("put", give=_put), part="valid", rest="not"
     ),
-    Course(key="wins", title="Games won over time", reads=_Wins, unit="games"),
+    TimeSeries(key="wins", title="Games won over time", reads=_Wins, unit="games"),
 )

@@ -100,7 +100,7 @@ class OkeyTable(GameTable):
         if conversation.pushed[name]:
             conversation.pushed[name] -= 1
         elif conversation.whole:
-            self._context.flaw(
+            self._context.report_violation(
                 message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name
             )
 
@@ -110,7 +110,7 @@ class OkeyTable(GameTable):
             # The request was not seen; the client may have rejoined a game dealt before.
             conversation.since_deal = False
         if request is None and conversation.whole:
-            self._context.flaw(
+            self._context.report_violation(
                 message, "unasked", clause=row.clause, name=message.name, request=message.name[1:]
             )
         if message.name in self._responses:

@@ -59,7 +59,7 @@ class Bidding:
         """Check that the server repeats the answers as they were given."""
         for seat, answer in said.items():
             if told[seat] != answer:
-                self._rounds.flaw(
+                self._rounds.report_violation(
                     message,
                     "told-otherwise/answer",
                     name=message.name,
@@ -91,7 +91,7 @@ class Bidding:
             self._rounds.set_in_round(played, bid, "private", str(who), "bid")
             hand = played.dealt.get(seat)
             if bid == "SI" and hand is not None and set(hand) != SI:
-                self._rounds.flaw(message, "no-si", cards=", ".join(sorted(SI)))
+                self._rounds.report_violation(message, "no-si", cards=", ".join(sorted(SI)))
         self._rounds.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
 
     def hochzeit(self, message: Message, conversation: Conversation) -> None:
@@ -118,7 +118,7 @@ class Bidding:
         hand = played.dealt.get(seat)
         if hand is not None and card not in hand:
             given, held = card or "no card", ", ".join(hand)
-            self._rounds.flaw(message, "not-in-hand/given", card=given, hand=held)
+            self._rounds.report_violation(message, "not-in-hand/given", card=given, hand=held)
             return
         if card is not None:
             played.given[seat] = card
@@ -131,7 +131,7 @@ class Bidding:
             return
         who = played.who(player)
         if played.bids.get(player) == "NICHTS":
-            self._rounds.flaw(message, "wrong-player/bid", named=who)
+            self._rounds.report_violation(message, "wrong-player/bid", named=who)
         played.player = player
         self._rounds.set_in_round(played, who, "player")
         self._rounds.known(played, "player")
@@ -157,7 +157,7 @@ class Bidding:
         data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
         self._rounds.emit_broadcast(message, played, name, "declared", played.who(played.player), data)
 
-    def says_kontra(self, message: Message, conversation: Conversation) -> None:
+    def handle_kontra(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
         answer: str = message.fields["kontra"]
         if conversation.seat is not None:

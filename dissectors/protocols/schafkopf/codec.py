@@ -11,7 +11,7 @@ from typing import Any
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.field_type import Mismatch
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, to_json
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation, to_json
 from kiebitz.dissectors.grammar.patching import Place, changed_fields
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.anatomy import anatomy
@@ -50,7 +50,7 @@ _FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
 """The first card of each field of a MODEL."""
 
 
-def _decode_row(frame: bytes, read: RowLines, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
+def _decode_row(frame: bytes, read: RowLines, body: Sequence[str], notes: tuple[Violation, ...]) -> Decoded:
     """Return the message of a row. Raises Mismatch if the fields do not fit."""
     fields = {
         name: kind.decode(body[start] if end - start == 1 else "\n".join(body[start:end]))
@@ -61,7 +61,7 @@ def _decode_row(frame: bytes, read: RowLines, body: Sequence[str], notes: tuple[
     return Decoded(read.row, fields, to_json(fields), True, notes)
 
 
-def _remarks(frame: bytes, read: RowLines, body: Sequence[str]) -> list[Flaw]:
+def _remarks(frame: bytes, read: RowLines, body: Sequence[str]) -> list[Violation]:
     """Return notes on values that are valid, but unusual."""
     notes = []
     for name, kind, start, end in read.remarkable:
@@ -69,7 +69,7 @@ def _remarks(frame: bytes, read: RowLines, body: Sequence[str]) -> list[Flaw]:
         if remark is not None:
             offset, length = place_of(frame, start + 1, end)
             notes.append(
-                Flaw(
+                Violation(
                     "note",
                     "malformed",
                     "unusual-value",
@@ -113,8 +113,8 @@ def _what_follows(rows: Sequence[MessageType], body: Sequence[str]) -> str:
 
 def _without_line_end(frame: bytes, whole: Decoded) -> Decoded:
     problem = "the stream ends without a line end"
-    flaw = Flaw("note", "malformed", "no-line-end", problem, len(frame), 0, "a line feed")
-    return Decoded(whole.row, whole.fields, whole.fields_json, True, (*whole.flaws, flaw))
+    violation = Violation("note", "malformed", "no-line-end", problem, len(frame), 0, "a line feed")
+    return Decoded(whole.row, whole.fields, whole.fields_json, True, (*whole.violations, violation))
 
 
 def card_place(

@@ -229,7 +229,7 @@ class Rounds(GameContext):
             message.event_id = event_id
             return True
         if conversation.sure:
-            self.flaw(message, "told-otherwise", name=message.name, known=_in_words(known))
+            self.report_violation(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 
     def emit_broadcast(
@@ -252,13 +252,13 @@ class Rounds(GameContext):
         for field in ("spielerhand", "tisch", "letzter_stich"):
             for place, card in enumerate(message.fields[field]):
                 if card is not None and card in seen:
-                    self.card_flaw(message, played, "card-twice", field, place, card=card)
+                    self.report_card_violation(message, played, "card-twice", field, place, card=card)
                     return True
                 if card is not None:
                     seen.add(card)
         return False
 
-    def card_flaw(
+    def report_card_violation(
         self,
         message: Message,
         played: Round,
@@ -279,7 +279,7 @@ class Rounds(GameContext):
                 return
             played.objections.add(text)
         at = card_place(message.direction, message.fields, message.length, field, place)
-        self.flaw(message, key, at=at, blame=blame, **values)
+        self.report_violation(message, key, at=at, blame=blame, **values)
 
     def seat_by_turn(self, conversation: Conversation) -> None:
         """Infer an unknown seat from a question: the client asked has the turn."""

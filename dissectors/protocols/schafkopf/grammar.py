@@ -267,7 +267,7 @@ class Karte(Nonterminal):
     def decode(self, text: str) -> str | None:
         if text in _CARDS:
             return _CARDS[text]
-        raise self._flaw(text)
+        raise self._violation(text)
 
     def encode(self, value: Any) -> str:
         return f"{EMPTY}\n{EMPTY}" if value is None else value.replace(" ", "\n", 1)
@@ -284,7 +284,7 @@ class Karte(Nonterminal):
         one, _, other = self.encode(value).partition("\n")
         return f"{farbe.of(one) if farbe else one}\n{wert.of(other) if wert else other}"
 
-    def _flaw(self, text: str) -> Mismatch:
+    def _violation(self, text: str) -> Mismatch:
         """Return the error in one of the two lines."""
         farbe, _, wert = text.partition("\n")
         try:

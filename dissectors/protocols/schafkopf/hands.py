@@ -29,7 +29,9 @@ class Hands:
         known = played.dealt.get(seat)
         if known is not None and conversation.sure and not set(known) <= set(hand):
             lost = next(card for card in known if card not in hand)
-            self._rounds.card_flaw(message, played, "hand-changed/dealt", "spielerhand", 0, card=lost)
+            self._rounds.report_card_violation(
+                message, played, "hand-changed/dealt", "spielerhand", 0, card=lost
+            )
             if not conversation.doubted:
                 conversation.doubted = True
                 return
@@ -78,7 +80,7 @@ class Hands:
         else:
             # It is a card on the table that was not in the hand, reported as such.
             return
-        self._rounds.card_flaw(message, played, key, "spielerhand", place, card=card)
+        self._rounds.report_card_violation(message, played, key, "spielerhand", place, card=card)
 
     def _learn(self, played: Round, seat: int, hand: list[str]) -> None:
         """Set a hand; assumptions about other hands with one of its cards were wrong."""
@@ -105,7 +107,9 @@ class Hands:
             for place, card in enumerate(hand):
                 if other != seat and card in cards:
                     key, who = "card-twice/hands", played.who(other)
-                    self._rounds.card_flaw(message, played, key, "spielerhand", place, card=card, player=who)
+                    self._rounds.report_card_violation(
+                        message, played, key, "spielerhand", place, card=card, player=who
+                    )
                     return True
         return False
 

@@ -63,7 +63,9 @@ class Order:
                 # The end of one round and the beginning of the next are missing.
                 self._rounds.enter(conversation, None, message.ts_ns)
             elif step < conversation.step:
-                self._rounds.flaw(message, "out-of-order", name=name, step=_name_of(conversation.step))
+                self._rounds.report_violation(
+                    message, "out-of-order", name=name, step=_name_of(conversation.step)
+                )
                 if conversation.round is not None and conversation.round.ended:
                     # Nevertheless it belongs to the next round.
                     self._rounds.enter(conversation, None, message.ts_ns)
@@ -101,13 +103,15 @@ class Order:
         name = message.name
         if wanted is not None:
             answer = notation(GRAMMAR.rows_named("c2s", wanted)[0])
-            self._rounds.flaw(message, "wrong-answer", clause=row.clause, name=name, wanted=answer)
+            self._rounds.report_violation(
+                message, "wrong-answer", clause=row.clause, name=name, wanted=answer
+            )
         elif name == "MODEL" and conversation.dran not in (None, conversation.seat):
             whose = _who(conversation.round, conversation.dran)
-            self._rounds.flaw(message, "out-of-turn", clause=row.clause, whose=whose)
+            self._rounds.report_violation(message, "out-of-turn", clause=row.clause, whose=whose)
         else:
             key = "answered-twice" if conversation.answered == name else "unasked"
-            self._rounds.flaw(message, key, clause=row.clause, name=name)
+            self._rounds.report_violation(message, key, clause=row.clause, name=name)
 
 
 def _what_follows(message: Message) -> Question | None:

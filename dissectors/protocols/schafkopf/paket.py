@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kiebitz.dissectors.grammar.charset import read_text, windows_note
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
-from kiebitz.dissectors.grammar.grammar import Flaw, MessageType
+from kiebitz.dissectors.grammar.grammar import MessageType, Violation
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY,
@@ -68,9 +68,9 @@ def rows_of_length(direction: Direction, name: str, lines: int) -> tuple[RowLine
     return tuple(lines_of(row) for row in rows if line_count(row) == lines)
 
 
-def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
+def read_lines(frame: bytes) -> tuple[list[str], tuple[Violation, ...]]:
     """Return a frame's lines as text, and notes on its charset."""
-    habits: tuple[Flaw, ...] = ()
+    habits: tuple[Violation, ...] = ()
     try:
         lines = frame.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -110,9 +110,9 @@ def is_line(text: str) -> bool:
     return text != END and "\n" not in text and text[-1:] != "\r"
 
 
-def _encoded_twice(frame: bytes, lines: Sequence[str]) -> Flaw:
+def _encoded_twice(frame: bytes, lines: Sequence[str]) -> Violation:
     offset, length = place_of(frame, lines.index(TWICE_ENCODED))
-    return Flaw(
+    return Violation(
         "note",
         "malformed",
         "encoded-twice",

@@ -37,7 +37,9 @@ class Snapshots:
             if conversation.synced and not conversation.doubted:
                 conversation.doubted = True
                 place = error.field, error.place
-                self._rounds.card_flaw(message, played, "contradiction", *place, problem=str(error))
+                self._rounds.report_card_violation(
+                    message, played, "contradiction", *place, problem=str(error)
+                )
                 return
             # The server repeats it, or something was missed.
             played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
@@ -67,10 +69,10 @@ class Snapshots:
         now = cards_of(message, "spielerhand")
         before = played.play.current.by_seat[seat]
         if card is None or card == before:
-            self._rounds.card_flaw(message, played, "no-card", "tisch", seat, seat=seat)
+            self._rounds.report_card_violation(message, played, "no-card", "tisch", seat, seat=seat)
             return
         if hand is not None and card not in hand:
-            self._rounds.card_flaw(
+            self._rounds.report_card_violation(
                 message, played, "not-in-hand", "tisch", seat, card=card, hand=", ".join(hand)
             )
             return
@@ -79,7 +81,7 @@ class Snapshots:
             place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
             left = ", ".join(other for other in hand if other != card) or "no card"
             place = min(place, HAND - 1)
-            self._rounds.card_flaw(
+            self._rounds.report_card_violation(
                 message, played, "hand-changed", "spielerhand", place, card=card, left=left
             )
             return
@@ -87,12 +89,12 @@ class Snapshots:
             news = self._news(message, played)
         except Contradiction as error:
             where = error.field, error.place
-            self._rounds.card_flaw(message, played, "table-changed", *where, problem=str(error))
+            self._rounds.report_card_violation(message, played, "table-changed", *where, problem=str(error))
             return
         others = [step for step in news if step[0] != seat]
         if others:
             other, laid = others[0]
-            self._rounds.card_flaw(
+            self._rounds.report_card_violation(
                 message, played, "table-changed/seat", "tisch", other, card=laid, seat=other
             )
             return
@@ -131,7 +133,7 @@ class Snapshots:
             self._rounds.put_tricks(played)
         elif trick.winner != seat and not trick.disputed:
             trick.disputed = True
-            self._rounds.flaw(
+            self._rounds.report_violation(
                 message,
                 "trick-winner",
                 player=played.who(seat),
@@ -191,7 +193,7 @@ class Snapshots:
                 played.play.whole = False
                 return False
             key, who = "card-twice/played", played.who(earlier.seat)
-            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
+            self._rounds.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
             return True
         holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
         if holder is not None and holder != seat:
@@ -199,14 +201,16 @@ class Snapshots:
                 del played.dealt[holder]
                 return False
             key, who = "card-twice/held", played.who(holder)
-            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
+            self._rounds.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
             return True
         if holder is None and seat in played.dealt:
             if insists:
                 del played.dealt[seat]
                 return False
             key = "not-in-hand/laid" if message.direction == "c2s" else "not-in-hand/shown"
-            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=played.who(seat))
+            self._rounds.report_card_violation(
+                message, played, key, "tisch", seat, card=card, player=played.who(seat)
+            )
             return True
         return False
 
@@ -240,7 +244,9 @@ class Snapshots:
         # A card shown to another client may be a client's or that of a bot of the server.
         blame: Blame = "client" if message.direction == "c2s" else "unknown"
         who = played.who(seat)
-        self._rounds.card_flaw(message, played, key, "tisch", seat, blame=blame, player=who, **values)
+        self._rounds.report_card_violation(
+            message, played, key, "tisch", seat, blame=blame, player=who, **values
+        )
 
     def _note_position(self, message: Message, conversation: Conversation, played: Round) -> None:
         table, last = message.fields["tisch"], message.fields["letzter_stich"]

@@ -59,7 +59,7 @@ class SchafkopfTable(GameTable):
             "NAME": self._named,
             "ERSTE3": bidding.knocks,
             "SPIELSTDU": bidding.bids,
-            "KONTRA": bidding.says_kontra,
+            "KONTRA": bidding.handle_kontra,
             "HOCHZEIT": bidding.takes_hochzeit,
             "KARTE": bidding.gives,
             "MODEL": self._plays,
@@ -278,7 +278,7 @@ class SchafkopfTable(GameTable):
         objection = verdict(played, codes)
         if objection is not None:
             key, values = objection
-            self._rounds.flaw(message, key, **values)
+            self._rounds.report_violation(message, key, **values)
         for seat in party:
             if seat != played.player and len(party) > 1:
                 self._hands.partner(played, seat)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from kiebitz.dissectors.grammar.fields import unknown_word
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
-    Flaw,
     MessageType,
+    Violation,
     count_of_fields,
     nearest_word,
     sender_of,
@@ -78,11 +78,11 @@ def unknown_lines(frame: bytes, lines: Sequence[str], direction: Direction) -> D
     else:
         code = "stray-lines"
         problem = f'"{line[:_MAX_QUOTED]}" is where a message should begin, but is no flag'
-    return unreadable(Flaw(severity, "malformed", code, problem, 0, length, expected, "Paket"))
+    return unreadable(Violation(severity, "malformed", code, problem, 0, length, expected, "Paket"))
 
 
 def _ignored(frame: bytes, code: str, problem: str) -> Decoded:
-    return unreadable(Flaw("note", "malformed", code, problem, 0, place_of(frame, 0)[1]))
+    return unreadable(Violation("note", "malformed", code, problem, 0, place_of(frame, 0)[1]))
 
 
 # In a Paket.
@@ -91,11 +91,11 @@ def _ignored(frame: bytes, code: str, problem: str) -> Decoded:
 def invalid_paket(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Decoded:
     """Decode an invalid Paket of this row; `ended` is True if it has its end."""
     fields = valid_fields(row, body)
-    flaw = _first_flaw(frame, row, body, ended)
-    return Decoded(row, fields, to_json(fields), False, (flaw,))
+    violation = _first_violation(frame, row, body, ended)
+    return Decoded(row, fields, to_json(fields), False, (violation,))
 
 
-def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Flaw:
+def _first_violation(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Violation:
     count = line_count(row)
     wrong = first_wrong(row, body)
     if wrong is not None:
@@ -113,7 +113,7 @@ def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) ->
         return surplus(frame, row, body)
     else:
         return missing_end(frame, row, body)
-    return Flaw("error", "malformed", code, problem, offset, length, expected, row.clause)
+    return Violation("error", "malformed", code, problem, offset, length, expected, row.clause)
 
 
 def _of_wrong_line(row: MessageType, body: list[str], wrong: WrongLines) -> tuple[str, str, str]:
@@ -140,7 +140,7 @@ def _count_words(row: MessageType, body: Sequence[str]) -> str:
     return f"{len(body) - 1} of its {MODEL_LINES} lines of cards" if body else "its flag"
 
 
-def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
+def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Violation:
     """Return the note on lines after the last field, which real peers ignore."""
     count = line_count(row)
     if body[count].endswith(_FLAGS[row.direction]):
@@ -148,10 +148,12 @@ def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
         return missing_end(frame, row, body)
     offset, length = place_of(frame, count + 1, len(body))
     problem = f"{row.name} has {count_of_fields(count)}; what follows is ignored"
-    return Flaw("note", "malformed", "surplus-fields", problem, offset, length, notation(row), row.clause)
+    return Violation(
+        "note", "malformed", "surplus-fields", problem, offset, length, notation(row), row.clause
+    )
 
 
-def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
+def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Violation:
     """Return the violation of a Paket with all its fields, but without its end."""
     count = line_count(row)
     slip = misspelled_end(row, body)
@@ -164,7 +166,7 @@ def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
     else:
         offset, length = len(frame), 0
         problem = f"{row.name} has no end: here the next message begins"
-    return Flaw("error", "malformed", "missing-end", problem, offset, length, f'"{END}"', row.clause)
+    return Violation("error", "malformed", "missing-end", problem, offset, length, f'"{END}"', row.clause)
 
 
 def misspelled_end(row: MessageType, body: Sequence[str]) -> int | None:
@@ -182,7 +184,7 @@ def misspelled_end(row: MessageType, body: Sequence[str]) -> int | None:
 
 def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bool) -> Decoded:
     """Decode a Paket that is valid, but incomplete."""
-    flaw = Flaw(
+    violation = Violation(
         "note" if harmless else "error",
         "malformed",
         "truncated",
@@ -192,7 +194,7 @@ def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bo
         expected,
         row.clause if row is not None else "Paket",
     )
-    return Decoded(row, {}, "{}", False, (flaw,))
+    return Decoded(row, {}, "{}", False, (violation,))
 
 
 def any_flag(direction: Direction) -> str:

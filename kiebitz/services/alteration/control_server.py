@@ -270,7 +270,7 @@ class _Client:
     async def serve(self, hello: bytes) -> None:
         """Serve the client until it leaves. Raises OSError, TimeoutError."""
         await self._send(hello)
-        telling = asyncio.ensure_future(self._tell())
+        telling = asyncio.ensure_future(self._notify())
         hearing = asyncio.ensure_future(self._hear())
         try:
             done, _ = await asyncio.wait((telling, hearing), return_when=asyncio.FIRST_COMPLETED)
@@ -280,7 +280,7 @@ class _Client:
             telling.cancel()
             hearing.cancel()
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         while True:
             await self._has_changed.wait()
             self._has_changed.clear()

@@ -117,7 +117,7 @@ class HookProcess:
         self._path = path
         self._is_forced = is_forced
         self._decode_as = tuple(decode_as)
-        self._tell = tell
+        self._notify = tell
         self._printed = OutputReporter(path, tell)
         self._slow, self._refused, self._passing = Throttle(tell), Throttle(tell), Throttle(tell)
         self._process: SpawnProcess | None = None
@@ -412,7 +412,7 @@ class HookProcess:
             # Its last output may contain the reason.
             self._hear_output()
         self._printed.settle()
-        self._tell(f"{sentence}; {_STOPPED}")
+        self._notify(f"{sentence}; {_STOPPED}")
         self._let_go()
 
     def _let_go(self) -> None:
@@ -452,11 +452,11 @@ class HookProcess:
                     data = self._received()
                     for record in self._unpacking.feed(data or b""):
                         if isinstance(record, Failed):
-                            self._tell(record.sentence)
+                            self._notify(record.sentence)
                     if data == b"":
                         break
             if not wait([self._process.sentinel], max(0.0, end - time.monotonic())):
-                self._tell(f"{self._path}: it did not exit, and was killed")
+                self._notify(f"{self._path}: it did not exit, and was killed")
 
     def _unwatch(self) -> None:
         if self._loop is None:

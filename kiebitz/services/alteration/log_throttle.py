@@ -24,7 +24,7 @@ class Throttle:
     """
 
     def __init__(self, tell: Callable[[str], None], most: int = 1, others: str = "more like it") -> None:
-        self._tell = tell
+        self._notify = tell
         self._most = most
         self._others = others
         self._since: float | None = None
@@ -39,7 +39,7 @@ class Throttle:
             self._since, self._told = now, 0
         if self._told < self._most:
             self._told += 1
-            self._tell(sentence)
+            self._notify(sentence)
         else:
             self._missed += 1
             self._last = sentence
@@ -48,7 +48,7 @@ class Throttle:
         """Report the suppressed sentences."""
         if self._missed:
             more = f" (and {self._missed - 1:,} {self._others})" if self._missed > 1 else ""
-            self._tell(f"{self._last}{more}")
+            self._notify(f"{self._last}{more}")
             self._missed = 0
 
 
@@ -57,7 +57,7 @@ class OutputReporter:
 
     def __init__(self, path: str, tell: Callable[[str], None]) -> None:
         self._path = path
-        self._tell = Throttle(tell, _MAX_LINES, "lines before it")
+        self._notify = Throttle(tell, _MAX_LINES, "lines before it")
         self._rest = b""
         self._is_cut = False
 
@@ -77,7 +77,7 @@ class OutputReporter:
         if self._rest:
             self._line(self._rest)
             self._rest = b""
-        self._tell.settle()
+        self._notify.settle()
 
     def _line(self, line: bytes) -> None:
         if self._is_cut:
@@ -85,4 +85,4 @@ class OutputReporter:
             return
         text = line[: 4 * _MAX_LINE_CHARS].decode(errors="replace").rstrip("\r")
         if text:
-            self._tell(f"{self._path} says: {shortened(text, _MAX_LINE_CHARS)}")
+            self._notify(f"{self._path} says: {shortened(text, _MAX_LINE_CHARS)}")

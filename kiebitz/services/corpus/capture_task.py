@@ -152,9 +152,9 @@ def _put(
         raise
 
 
-def _place(evidence: Evidence, flaw: StoredDiagnostic) -> DiagnosticLocation:
+def _place(evidence: Evidence, diagnostic: StoredDiagnostic) -> DiagnosticLocation:
     return DiagnosticLocation(
-        evidence.marked(flaw), json_text(evidence.lines(flaw)), *evidence.resumption(flaw)
+        evidence.marked(diagnostic), json_text(evidence.lines(diagnostic)), *evidence.resumption(diagnostic)
     )
 
 

@@ -33,72 +33,80 @@ class Evidence:
         self._name_of = name_of_stream(timeline)
         self._altered = AlteredMessages(timeline)
 
-    def player(self, flaw: StoredDiagnostic) -> str | None:
+    def player(self, diagnostic: StoredDiagnostic) -> str | None:
         """Return the client's name, None if it has not given one."""
-        return self._name_of(flaw.stream.id)
+        return self._name_of(diagnostic.stream.id)
 
-    def alteration(self, flaw: StoredDiagnostic) -> StoredAlteration | None:
+    def alteration(self, diagnostic: StoredDiagnostic) -> StoredAlteration | None:
         """Return the alteration of the message by Kiebitz, if any."""
-        return None if flaw.message_id is None else self._altered.of(flaw.message_id)
+        return None if diagnostic.message_id is None else self._altered.of(diagnostic.message_id)
 
-    def is_in_datagram(self, flaw: StoredDiagnostic) -> bool:
+    def is_in_datagram(self, diagnostic: StoredDiagnostic) -> bool:
         """Return True if the diagnostic is about a datagram."""
-        return flaw.stream.transport == "udp"
+        return diagnostic.stream.transport == "udp"
 
-    def listed(self, flaw: StoredDiagnostic) -> ListedDiagnostic:
+    def listed(self, diagnostic: StoredDiagnostic) -> ListedDiagnostic:
         """Return a diagnostic with its stream, its bytes and the offset at which parsing resumed."""
-        altered = self.alteration(flaw)
-        resumed_offset, resumed_message = self.resumption(flaw)
+        altered = self.alteration(diagnostic)
+        resumed_offset, resumed_message = self.resumption(diagnostic)
         return project(
             ListedDiagnostic,
-            flaw,
-            **diagnostic_numbers(self.timeline, flaw),
-            client=flaw.stream.client,
-            player=self.player(flaw),
-            server=flaw.stream.server,
-            marked=self.marked(flaw),
-            lines=self.lines(flaw),
+            diagnostic,
+            **diagnostic_numbers(self.timeline, diagnostic),
+            client=diagnostic.stream.client,
+            player=self.player(diagnostic),
+            server=diagnostic.stream.server,
+            marked=self.marked(diagnostic),
+            lines=self.lines(diagnostic),
             resumed_offset=resumed_offset,
             resumed_message=resumed_message,
             altered=None if altered is None else altered.action,
         )
 
-    def excerpt(self, flaw: StoredDiagnostic, room: int = MAX_CELLS) -> list[Line]:
+    def excerpt(self, diagnostic: StoredDiagnostic, room: int = MAX_CELLS) -> list[Line]:
         """Return the bytes around a diagnostic with carets; nothing if no bytes belong to it."""
-        if self.is_in_datagram(flaw):
-            found = self._bytes.datagram(flaw)
-            return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
+        if self.is_in_datagram(diagnostic):
+            found = self._bytes.datagram(diagnostic)
+            return (
+                datagram_excerpt(*found, diagnostic.offset, diagnostic.length, room)
+                if found is not None
+                else []
+            )
         stretches: list[ByteRange] = []
-        for start, end in ranges_to_read(flaw.offset, flaw.length):
-            near = self._bytes.between(flaw.stream.id, flaw.direction, start, end)
+        for start, end in ranges_to_read(diagnostic.offset, diagnostic.length):
+            near = self._bytes.between(diagnostic.stream.id, diagnostic.direction, start, end)
             stretches += [stretch for stretch in near if stretch not in stretches]
         if not stretches:
             return []
-        return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
+        return stream_excerpt(
+            stretches, diagnostic.offset, diagnostic.length, diagnostic.message_offset, room
+        )
 
-    def lines(self, flaw: StoredDiagnostic) -> list[dict[str, Any]]:
+    def lines(self, diagnostic: StoredDiagnostic) -> list[dict[str, Any]]:
         """Return the lines of the excerpt for programs."""
         return [
             {"offset": line.offset, "text": line.text + line.line_end}
-            for line in self.excerpt(flaw)
+            for line in self.excerpt(diagnostic)
             if line.offset is not None
         ]
 
-    def marked(self, flaw: StoredDiagnostic) -> bytes | None:
+    def marked(self, diagnostic: StoredDiagnostic) -> bytes | None:
         """Return the invalid bytes, up to a gap or the maximum; None if they are missing."""
-        size = min(flaw.length, _MARKED)
-        if self.is_in_datagram(flaw):
-            found = self._bytes.datagram(flaw)
+        size = min(diagnostic.length, _MARKED)
+        if self.is_in_datagram(diagnostic):
+            found = self._bytes.datagram(diagnostic)
             if found is None:
                 return None
             start, data = found
-            return data[flaw.offset - start : flaw.offset - start + size]
+            return data[diagnostic.offset - start : diagnostic.offset - start + size]
         if not size:
             return b""
-        stretches = self._bytes.between(flaw.stream.id, flaw.direction, flaw.offset, flaw.offset + size)
-        pieces = (stretch.data for stretch in stretches if stretch.offset == flaw.offset)
+        stretches = self._bytes.between(
+            diagnostic.stream.id, diagnostic.direction, diagnostic.offset, diagnostic.offset + size
+        )
+        pieces = (stretch.data for stretch in stretches if stretch.offset == diagnostic.offset)
         return next((data for data in pieces if data is not None), None)
 
-    def resumption(self, flaw: StoredDiagnostic) -> tuple[int, str] | tuple[None, None]:
+    def resumption(self, diagnostic: StoredDiagnostic) -> tuple[int, str] | tuple[None, None]:
         """Return offset and name of the message at which parsing resumed."""
-        return self._reading_on.after(flaw) or (None, None)
+        return self._reading_on.after(diagnostic) or (None, None)

@@ -131,7 +131,7 @@ def _wrong(case: Case, game: GameObservation) -> tuple[Verdict, Sequence[int]] |
     names = (OF_NO_MESSAGE, UNREADABLE) if case.checked_message is None else (case.checked_message,)
     found: Mapping[VerdictWord, Violations] = {"FAILED": game.violations, "NON-STRICT": game.lapses}
     for word, by_name in found.items():
-        violations = [flaw for name in names for flaw in by_name.get(name, {}).items()]
+        violations = [diagnostic for name in names for diagnostic in by_name.get(name, {}).items()]
         if violations:
             more = f"; and {len(violations) - 1} more" if len(violations) > 1 else ""
             verdict = Verdict(word, f"in an undisturbed game: {violations[0][0]}{more}", ("answers",))
@@ -146,20 +146,20 @@ def add_findings(game: GameObservation, timeline: Timeline, setup: ProbeSetup) -
     sent_messages = frozenset(row.name for row in messages(timeline) if row.direction == sent_by_program)
     violations: dict[str, dict[str, list[int]]] = {}
     lapses: dict[str, dict[str, list[int]]] = {}
-    for flaw in diagnostics(timeline):
-        if flaw.severity == "note" or flaw.blame != target_role:
+    for diagnostic in diagnostics(timeline):
+        if diagnostic.severity == "note" or diagnostic.blame != target_role:
             continue
         # A client has got all information from us, so that a broken rule is no doubtful case.
-        if flaw.severity == "error" or (target_role == "client" and flaw.group == "rule"):
+        if diagnostic.severity == "error" or (target_role == "client" and diagnostic.group == "rule"):
             kind = violations
-        elif flaw.group != "rule":
+        elif diagnostic.group != "rule":
             kind = lapses
         else:
             continue
-        name = flaw.message if flaw.direction == sent_by_program else None
-        numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(flaw.text, [])
-        if flaw.message_id is not None:
-            numbers.append(flaw.message_id)
+        name = diagnostic.message if diagnostic.direction == sent_by_program else None
+        numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(diagnostic.text, [])
+        if diagnostic.message_id is not None:
+            numbers.append(diagnostic.message_id)
     takes_part = target_role == "server" or not sent_messages <= setup.dissector.identity.login_messages
     return msgspec.structs.replace(
         game, sent_messages=sent_messages, violations=violations, lapses=lapses, takes_part=takes_part

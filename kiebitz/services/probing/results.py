@@ -199,7 +199,7 @@ def untried_result(case: Case, why: str, command: str) -> Result:
 
 def _message(shown: MessageDetail, place: int, render: Renderer) -> ReportedMessage:
     message = shown.message
-    is_drawn = place < _MAX_RENDERED or bool(shown.flaws)
+    is_drawn = place < _MAX_RENDERED or bool(shown.diagnostics)
     return ReportedMessage(
         message.id,
         message.time,

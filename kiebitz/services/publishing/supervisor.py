@@ -65,13 +65,13 @@ class TapSupervisor(Supervisor):
     def _take(self, report: None) -> None:
         self._may_restart = True
 
-    def _tell_given_up(self, status: int | None) -> None:
+    def _report_given_up(self, status: int | None) -> None:
         self._is_over = status == DAMAGED
         if not self._is_ending:
-            self._tell("kiebitz: the publishing process has died; publishing has stopped")
+            self._notify("kiebitz: the publishing process has died; publishing has stopped")
 
-    def _tell_kept(self) -> None:
-        self._tell(
+    def _report_kept(self) -> None:
+        self._notify(
             f"kiebitz: unpublished data is kept in {self._folder.folder}; the next recording in "
             f"that folder with --publish {self._tapping.place} --tap {self._tapping.name} publishes it first"
         )

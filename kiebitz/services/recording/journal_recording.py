@@ -57,7 +57,7 @@ class Recording:
         self._recorder = recorder
         self._reader = reader
         self._relay = relay
-        self._tell = tell
+        self._notify = tell
         self._rotation = rotation
         self._room = SpaceLimit(task.max_size, [str(task.journal), *task.databases[:-1]])
 
@@ -74,7 +74,7 @@ class Recording:
                 view.show(found)
 
         is_resumed = bool(task.sessions) and not task.is_left
-        lag = Lag(reader, self._relay, self._tell, is_behind=is_resumed)
+        lag = Lag(reader, self._relay, self._notify, is_behind=is_resumed)
         is_full = is_damaged = is_pending = is_reported = False
         committed = time.monotonic()
         try:
@@ -104,7 +104,7 @@ class Recording:
                         is_reported = True
                     lag.look(items[-1].ts_ns if items else None)
         except JournalError as error:
-            self._tell(f"kiebitz: {error}; everything before that is recorded")
+            self._notify(f"kiebitz: {error}; everything before that is recorded")
             is_damaged = True
         if is_damaged and task.is_left:
             # The session stays open, and the folder remains.
@@ -115,17 +115,17 @@ class Recording:
         self._write()
         reader.close()
         recorder.release()
-        self._tell(f"recorded {summary(recorder)}")
+        self._notify(f"recorded {summary(recorder)}")
         if has_output_failed():
             report(self._relay, OutputFailed())
         if is_full:
-            self._tell(f"kiebitz: {self._room.says}; new data is forwarded, but not recorded")
+            self._notify(f"kiebitz: {self._room.says}; new data is forwarded, but not recorded")
             raise SystemExit(FULL)
         if is_damaged:
             raise SystemExit(GAVE_UP)
         is_orphan = not reader.stopped and not task.is_left
         if is_orphan:
-            self._tell("kiebitz: the relay has died; everything it had forwarded is recorded")
+            self._notify("kiebitz: the relay has died; everything it had forwarded is recorded")
         remove_recorded(self._folder, task.journal.parent if is_orphan else None)
 
     def _rotate(self, rotation: Rotation) -> None:
@@ -146,11 +146,11 @@ class Recording:
             rotation.begin(go_on)
         except StorageError as error:
             if rotation.postpone():
-                self._tell(f"kiebitz: {error}; the recording continues in {recorder.path}")
+                self._notify(f"kiebitz: {error}; the recording continues in {recorder.path}")
             return
         self._room.add(before)
         report(self._relay, Continued(recorder.session_id, recorder.path))
-        self._tell(f"recorded {recorded}; recording into {recorder.path}")
+        self._notify(f"recorded {recorded}; recording into {recorder.path}")
 
     def _write(self) -> None:
         """Write gathered rows; retry until it succeeds, or until the time limit after the relay's end."""
@@ -163,16 +163,16 @@ class Recording:
                 now = time.monotonic()
                 if failed_since is None:
                     failed_since = now
-                    self._tell(
+                    self._notify(
                         f"kiebitz: {error}; the relay continues, and its data is kept to be recorded later"
                     )
                 if self._relay.poll() and now - failed_since > GIVE_UP_S:
-                    self._tell(f"kiebitz: stopped retrying; {_kept(self._task.journal.parent)}")
+                    self._notify(f"kiebitz: stopped retrying; {_kept(self._task.journal.parent)}")
                     raise SystemExit(GAVE_UP) from error
                 time.sleep(RETRY_S)
             else:
                 if failed_since is not None:
-                    self._tell("kiebitz: the database can be written again; the backlog is being recorded")
+                    self._notify("kiebitz: the database can be written again; the backlog is being recorded")
                 return
 
 

@@ -25,7 +25,7 @@ class Lag:
     ) -> None:
         self._reader = reader
         self._relay = relay
-        self._tell = tell
+        self._notify = tell
         self._is_behind = is_behind
         self._looked = self._told = 0.0
 
@@ -33,7 +33,7 @@ class Lag:
         """Check the lag after recording items up to `latest_ns`, None if there were none."""
         if self._reader.is_at_end:
             if self._is_behind:
-                self._tell("kiebitz: the recorder has caught up: the backlog is recorded")
+                self._notify("kiebitz: the recorder has caught up: the backlog is recorded")
                 self._is_behind = False
             return
         now = time.monotonic()
@@ -47,4 +47,4 @@ class Lag:
             self._told = now
             self._is_behind = True
             waiting = f"about {messages:,} messages are waiting to be recorded"
-            self._tell(f"kiebitz: the recorder is {seconds:.0f} s behind: {waiting}")
+            self._notify(f"kiebitz: the recorder is {seconds:.0f} s behind: {waiting}")

@@ -153,7 +153,7 @@ class RecorderSupervisor(Supervisor):
 
     def _take(self, report: Report) -> None:
         if isinstance(report, Sentence):
-            self._tell(report.sentence)
+            self._notify(report.sentence)
         elif isinstance(report, Backlog):
             self._remaining.show(report.messages)
         elif isinstance(report, OutputFailed):
@@ -175,24 +175,24 @@ class RecorderSupervisor(Supervisor):
         self._send_end()
         self._process.join(_CANCEL_TIMEOUT_S)
 
-    def _tell_given_up(self, status: int | None) -> None:
+    def _report_given_up(self, status: int | None) -> None:
         if status == FULL:
             # The process has reported it, and the rest of the journal would not fit either.
             self._is_over = True
             self._folder.discard_journal()
             return
         if not self._is_ending:
-            self._tell(
+            self._notify(
                 f"kiebitz: the recorder has died; {self._forwarder} continues, but nothing more is recorded. "
                 "Restart it to record again."
             )
         if status != GAVE_UP:
             # Otherwise the process has reported what is not recorded.
-            self._tell(f"kiebitz: the recorder has died; {self._kept()}")
+            self._notify(f"kiebitz: the recorder has died; {self._kept()}")
 
-    def _tell_kept(self) -> None:
+    def _report_kept(self) -> None:
         if not self._has_given_up:
-            self._tell(f"kiebitz: interrupted: {self._kept()}")
+            self._notify(f"kiebitz: interrupted: {self._kept()}")
 
     def _kept(self) -> str:
         folder = str(Path(self._database).parent / self._folder.folder.name)

@@ -64,7 +64,7 @@ class Supervisor(ABC):
         tell: Callable[[str], None],
         note: bytes | None = None,
     ) -> None:
-        self._tell = tell
+        self._notify = tell
         self._process: SpawnProcess | None = None
         self._may_restart = True
         self._has_given_up = False
@@ -141,7 +141,7 @@ class Supervisor(ABC):
             self._process.join()
         if not self._is_over and self.journal.streams:
             self._folder.keep()
-            self._tell_kept()
+            self._report_kept()
         self._folder.discard()
 
     @abstractmethod
@@ -153,11 +153,11 @@ class Supervisor(ABC):
         """Process a report of the child."""
 
     @abstractmethod
-    def _tell_given_up(self, status: int | None) -> None:
+    def _report_given_up(self, status: int | None) -> None:
         """Report that the child is not restarted."""
 
     @abstractmethod
-    def _tell_kept(self) -> None:
+    def _report_kept(self) -> None:
         """Report that the journal remains on disk."""
 
     def _start(self) -> None:
@@ -201,10 +201,10 @@ class Supervisor(ABC):
         """Start another child after one that has died, or give up."""
         if self._may_restart and status not in self.final_statuses:
             self._may_restart = False
-            self._tell(self.restarting)
+            self._notify(self.restarting)
             with suppress(OSError, StorageError):
                 self._start()
                 return
         self._has_given_up = True
         self.journal.abandon()
-        self._tell_given_up(status)
+        self._report_given_up(status)

@@ -23,7 +23,7 @@ from terminal_scenes import drawn, event
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.render.text import draw
 from kiebitz.cli.render.text.seating import FELT_ROWS, seating
-from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import PACK as CGML_PACK
@@ -100,7 +100,7 @@ def test_every_moment_is_drawn_and_players_keep_their_places(
     capture: str, step: int, places: list[str]
 ) -> None:
     timeline = open_session(database_of(capture))
-    onlooker = Onlooker(timeline, None)
+    spectator_view = SpectatorView(timeline, None)
     pictures = 0
     for game in timeline.games():
         span = timeline.span(game.id)
@@ -108,7 +108,9 @@ def test_every_moment_is_drawn_and_players_keep_their_places(
         for seq in range(span[0].seq + 2, span[1].seq, step * times(1, 3)):
             out = io.StringIO()
             state, events = timeline.state_at(game.table_id, seq), timeline.recent(game.table_id, seq, 60)
-            Console(file=out, width=80, highlight=False).print(onlooker.picture(game.table_id, state, events))
+            Console(file=out, width=80, highlight=False).print(
+                spectator_view.picture(game.table_id, state, events)
+            )
             assert all(cell_len(line) <= 80 for line in out.getvalue().splitlines())
             for place in places if "╭" in out.getvalue() else ():
                 assert re.search(place, out.getvalue(), re.MULTILINE), out.getvalue()

@@ -23,7 +23,7 @@ def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
 
     async def script(sight: Sight) -> None:
         assert any(SECRET in row for row in sight.rows("messages"))
-        players = sight.viewer.watched.players()
+        players = sight.viewer.followed.players()
         await sight.press("a", "home", *["down"] * (players.index(player) + 1), "enter")
         assert f"as {player}" in sight.status
         count = len(sight.rows("events"))

@@ -97,7 +97,7 @@ def test_keys_move(five: Five, look: Look) -> None:
     sight.until(lambda: sight.text("#notice") == "that was the first game", "it is told so")
     # Only the first error is shown.
     course = asked(five, f"tables/{table_of(five, 2)['table']}/timeline", session=2)
-    (wrong, *_) = [flaw["seq"] for flaw in course["flaws"] if flaw["severity"] == "error"]
+    (wrong, *_) = [diagnostic["seq"] for diagnostic in course["flaws"] if diagnostic["severity"] == "error"]
     sight.press("n")
     sight.until_at(wrong)
     sight.until(lambda: "error[" in sight.text("#notice"), "the error is told")
@@ -250,22 +250,22 @@ def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Loo
     session = SESSION["schafkopf"]
     sight = look(five.at(session=session, pane="diagnostics"))
     sight.until(lambda: sight.is_seen("[role=option] .is-error"), "errors are listed")
-    flaws = asked(
+    diagnostics = asked(
         five, "diagnostics", session=session, table=table_of(five, session)["table"], severity="error"
     )
-    flaw = flaws["diagnostics"][0]
-    # A flaw leads to its place, and to its message.
-    sight.one(f"#diagnostic-{flaw['id']}").click()
-    sight.until_at(flaw["seq"])
-    sight.until(lambda: place(sight).get("message") == str(flaw["message"]), "its message is opened")
+    diagnostic = diagnostics["diagnostics"][0]
+    # An error leads to its place, and to its message.
+    sight.one(f"#diagnostic-{diagnostic['id']}").click()
+    sight.until_at(diagnostic["seq"])
+    sight.until(lambda: place(sight).get("message") == str(diagnostic["message"]), "its message is opened")
     sight.press("3")
-    sight.until(lambda: f"#{flaw['message']} " in sight.text(".message-name"), "it is shown in full")
-    assert flaw["text"] in sight.text("#pane-message .diagnostic")
+    sight.until(lambda: f"#{diagnostic['message']} " in sight.text(".message-name"), "it is shown in full")
+    assert diagnostic["text"] in sight.text("#pane-message .diagnostic")
     assert "expected" in sight.text("#pane-message .diagnostic") or "clause" in sight.text(
         "#pane-message .diagnostic"
     )
     assert sight.is_seen(".dump .is-invalid")
-    full = asked(five, f"messages/{flaw['message']}", session=session)
+    full = asked(five, f"messages/{diagnostic['message']}", session=session)
     hexed = "".join(sight.tell("[...document.querySelectorAll('.dump-hex')].map((one) => one.textContent)"))
     assert bytes.fromhex(hexed.replace(" ", "")).hex() == hexed.replace(" ", "")
     assert len(bytes.fromhex(hexed.replace(" ", ""))) == full["message"]["length"]

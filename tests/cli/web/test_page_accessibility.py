@@ -41,7 +41,7 @@ def test_files_conflict_with_no_existing_ones(size: str, scheme: str, address: S
     sight.rest()
     sight.pane("message")
     sight.rest()
-    found["a flaw"] = sight.violations()
+    found["an error"] = sight.violations()
     sight.press("?")
     found["help"] = sight.violations()
     sight.press("Escape", "/")

@@ -160,11 +160,13 @@ def test_messages(protocol: str, server: Serving, paths: dict[str, Path]) -> Non
     found = whole(server, "api/messages", "messages", session=NUMBERS[protocol])
     with library.open(str(paths[protocol])) as session:
         expected = [as_json(message) for message in session.messages()]
-        flawed = {flaw.message for flaw in session.diagnostics() if flaw.message is not None}
+        malformed = {
+            diagnostic.message for diagnostic in session.diagnostics() if diagnostic.message is not None
+        }
     assert [{**row, "words": 0, "flaw": 0} for row in found] == [
         {**row, "words": 0, "flaw": 0} for row in expected
     ]
-    assert {row["id"] for row in found if row["flaw"]} == flawed
+    assert {row["id"] for row in found if row["flaw"]} == malformed
     exactly(server.get("api/messages", session=NUMBERS[protocol]), records.Messages)
 
 
@@ -195,12 +197,12 @@ def test_messages_in_full(protocol: str, server: Serving, paths: dict[str, Path]
 def test_diagnostics_and_streams(protocol: str, server: Serving, paths: dict[str, Path]) -> None:
     number = NUMBERS[protocol]
     with library.open(str(paths[protocol])) as session:
-        flaws = {flaw.id: flaw for flaw in session.diagnostics()}
+        diagnostics = {diagnostic.id: diagnostic for diagnostic in session.diagnostics()}
         streams = [as_json(stream) for stream in session.streams()]
     found = whole(server, "api/diagnostics", "diagnostics", session=number)
-    assert [row["id"] for row in found] == sorted(flaws)
+    assert [row["id"] for row in found] == sorted(diagnostics)
     for row in found:
-        expected = as_json(flaws[row["id"]], "ts_ns")
+        expected = as_json(diagnostics[row["id"]], "ts_ns")
         assert {name: row[name] for name in expected} == expected
         assert row["seq"] is None
     exactly(server.get("api/diagnostics", session=number), records.Diagnostics)
@@ -211,7 +213,7 @@ def test_diagnostics_and_streams(protocol: str, server: Serving, paths: dict[str
     for severity, which in (("error", ["error"]), ("warning", ["error", "warning"])):
         graver = whole(server, "api/diagnostics", "diagnostics", session=number, severity=severity)
         assert [row["id"] for row in graver] == sorted(
-            flaw.id for flaw in flaws.values() if flaw.severity in which
+            diagnostic.id for diagnostic in diagnostics.values() if diagnostic.severity in which
         )
 
 
@@ -220,7 +222,9 @@ def test_diagnostics_and_streams(protocol: str, server: Serving, paths: dict[str
 def test_the_timeline(protocol: str, is_player: bool, server: Serving, paths: dict[str, Path]) -> None:
     number, table = NUMBERS[protocol], tables_of(server, protocol)[0]["table"]
     player = RECORDED[protocol][1] if is_player else None
-    found = exactly(server.get(f"api/tables/{table}/timeline", session=number, as_=player), records.Course)
+    found = exactly(
+        server.get(f"api/tables/{table}/timeline", session=number, as_=player), records.TimelineOverview
+    )
     with library.open(str(paths[protocol])) as session:
         events = {event.seq: event for event in session.events() if event.table == table}
         games = {game.id: game for game in session.games()}
@@ -230,12 +234,14 @@ def test_the_timeline(protocol: str, is_player: bool, server: Serving, paths: di
         assert mark["label"] == games[mark["game"]].label
         assert mark["seq"] == min(seq for seq, event in events.items() if event.game == mark["game"])
         assert player is None or mark["result"] is None
-    assert [flaw["seq"] for flaw in found["flaws"]] == sorted(flaw["seq"] for flaw in found["flaws"])
+    assert [diagnostic["seq"] for diagnostic in found["flaws"]] == sorted(
+        diagnostic["seq"] for diagnostic in found["flaws"]
+    )
     listed = whole(
         server, "api/diagnostics", "diagnostics", session=number, table=table, severity="warning", as_=player
     )
-    assert {(flaw["id"], flaw["seq"]) for flaw in found["flaws"]} >= {
-        (flaw["id"], flaw["seq"]) for flaw in listed
+    assert {(diagnostic["id"], diagnostic["seq"]) for diagnostic in found["flaws"]} >= {
+        (diagnostic["id"], diagnostic["seq"]) for diagnostic in listed
     }
     if found["scores"] is not None:
         steps = [seq for seq, _ in found["scores"]["steps"]]

@@ -22,7 +22,7 @@ from served_pages import QUICK_S, Live, Serving, serving
 from session_factory import Conversation
 from strength import a_few, times
 
-from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.web import event_stream as feed
 from kiebitz.cli.web.query_executor import QueryExecutor
 from kiebitz.cli.web.reader import ServedSession
@@ -263,7 +263,7 @@ def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recordi
 def test_it_is_known_what_is_live_before_a_page_can_come(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class SlowlyWatched(Watched):
+    class SlowlyWatched(FollowedSession):
         def __init__(self, timeline: Timeline, path: str) -> None:
             time.sleep(0.1)
             super().__init__(timeline, path)
@@ -276,7 +276,7 @@ def test_it_is_known_what_is_live_before_a_page_can_come(
         desk.close()
         return begun.status
 
-    monkeypatch.setattr(feed, "Watched", SlowlyWatched)
+    monkeypatch.setattr(feed, "FollowedSession", SlowlyWatched)
     assert asyncio.run(first_status()).live
 
 

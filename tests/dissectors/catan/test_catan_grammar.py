@@ -8,7 +8,7 @@ from typing import Any
 import catan_cases
 import pytest
 from cases import Case
-from catan_cases import DIALECTS, FLAWED, IGNORED, LOOSE, NO_MESSAGE, SOUND, UNKNOWN, marked
+from catan_cases import DIALECTS, IGNORED, LOOSE, MALFORMED, NO_MESSAGE, SOUND, UNKNOWN, marked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from single_direction import inspect
@@ -51,7 +51,7 @@ from kiebitz.dissectors.protocols.catan.words import (
 )
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
-CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *FLAWED, *NO_MESSAGE, *UNKNOWN]
+CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *MALFORMED, *NO_MESSAGE, *UNKNOWN]
 each_direction = pytest.mark.parametrize("direction", DIRECTIONS)
 
 
@@ -223,7 +223,7 @@ def test_every_dialect_decodes_to_the_same(
     decoded = CATAN.codec.decode(message, row.direction)
     assert decoded.valid
     assert (name_of(decoded), decoded.fields) == (row.name, fields)
-    assert {flaw.severity for flaw in decoded.flaws} <= {"note"}
+    assert {violation.severity for violation in decoded.violations} <= {"note"}
 
 
 # Whatever comes.
@@ -281,15 +281,15 @@ ODD = st.one_of(
 @settings(max_examples=times(1500), deadline=None)
 def test_the_decoder_accepts_any_bytes_and_diagnostics_lie_inside(data: bytes, direction: Direction) -> None:
     for decoded in (CATAN.codec.decode(data, direction), CATAN.codec.truncated(data, direction)):
-        codes = [flaw.code for flaw in decoded.flaws if not flaw.habit]
+        codes = [violation.code for violation in decoded.violations if not violation.habit]
         # A duplicate name is reported once, in addition to other violations.
         assert codes.count("duplicate-key") <= 1
         assert len(codes) - codes.count("duplicate-key") == (0 if decoded.valid else 1)
-        for flaw in decoded.flaws:
-            offset, length = flaw.place(data)
+        for violation in decoded.violations:
+            offset, length = violation.place(data)
             assert 0 <= offset <= offset + length <= len(data)
-            assert flaw.text.encode()
-            assert len(flaw.text) < 500
+            assert violation.text.encode()
+            assert len(violation.text) < 500
     CATAN.recognise(data, direction)
 
 
@@ -313,7 +313,7 @@ def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
     return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
 
 
-def flaws(found: Findings) -> list[tuple[str, int, int]]:
+def violations(found: Findings) -> list[tuple[str, int, int]]:
     return [
         (d.code, d.offset, d.length)
         for d in found.diagnostics
@@ -329,12 +329,12 @@ def test_messages_without_a_line_feed_between_them(direction: Direction) -> None
     cases = [case for case in (*SOUND, *DIALECTS) if case.direction == direction]
     found = inspect(CATAN, direction, *(case.data.rstrip() for case in cases), b"\n")
     assert [told[:2] for told in messages(found)] == [(case.name, case.fields) for case in cases]
-    assert [code for code, _, _ in flaws(found)] == ["no-line-feed"]
+    assert [code for code, _, _ in violations(found)] == ["no-line-feed"]
 
 
 def test_a_habit_is_reported_once_in_a_direction() -> None:
     found = inspect(CATAN, "s2c", *(b' {"Ok":{}}\r\n' for _ in range(5)))
-    assert flaws(found) == [("blanks", 0, 1), ("crlf", 10, 2), ("spelling", 2, 4)]
+    assert violations(found) == [("blanks", 0, 1), ("crlf", 10, 2), ("spelling", 2, 4)]
 
 
 # Recognising.
@@ -361,7 +361,7 @@ def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case)
         assert CATAN.recognise(case.data + case.data[:at], case.direction) == "certain"
 
 
-@each(*FLAWED)
+@each(*MALFORMED)
 def test_a_slip_of_a_message_is_like_one(case: Case) -> None:
     assert CATAN.recognise(case.data, case.direction) == "similar"
 

@@ -40,7 +40,7 @@ def test_known_values_are_always_true(is_empty: bool, first: dict[str, int], dat
         what = data.draw(st.sampled_from(("gain", "pay", "tell")))
         is_open = data.draw(st.booleans())
         if what == "tell":
-            assert known.tell(true if is_open else sum(true.values()))
+            assert known.apply_counts(true if is_open else sum(true.values()))
         elif what == "gain":
             counts = data.draw(COUNTS)
             known.gain(counts if is_open else total(counts))
@@ -140,7 +140,7 @@ def test_more_than_there_is_cannot_be_paid(known: Hand, counts: Counts) -> None:
 )
 def test_server_messages_are_compared_and_adopted(told: Counts, agrees: bool) -> None:
     known = hand(Holz=1, Erz=2)
-    assert known.tell(told) == agrees
+    assert known.apply_counts(told) == agrees
     assert known.total == total(told)
     if not isinstance(told, int):
         assert plain(known.least) == plain(known.most) == told

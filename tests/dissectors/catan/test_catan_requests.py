@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from catan_diagnostics import Told, fund, told
+from catan_diagnostics import ReportedDiagnostic, fund, told
 from catan_island import COSTS, Counts, Place, spot
 from catan_play import a_game
 from catan_wire import Step, wrong
@@ -13,9 +13,9 @@ ROAD = spot((1, -1), (1, 0))
 
 def asked(
     player: int, name: str, /, where: str = "", code: str | None = None, game: str = "3", **body: Any
-) -> tuple[str, int, str, dict[str, Any], Told | None]:
+) -> tuple[str, int, str, dict[str, Any], ReportedDiagnostic | None]:
     """After these rolls a player asks for something; what speaks against it, if anything does."""
-    right = Told(code, "warning", name, where, None, "client") if code is not None else None
+    right = ReportedDiagnostic(code, "warning", name, where, None, "client") if code is not None else None
     return game, player, name, {key.replace("_", " "): value for key, value in body.items()}, right
 
 
@@ -74,7 +74,9 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize(("game", "player", "name", "body", "right"), REQUESTS.values(), ids=REQUESTS)
-def test_refused(game: str, player: int, name: str, body: dict[str, Any], right: Told | None) -> None:
+def test_refused(
+    game: str, player: int, name: str, body: dict[str, Any], right: ReportedDiagnostic | None
+) -> None:
     server = a_game(game)
     server.refused(player, name, body, "Unzulässig")
     assert told(server) == ([] if right is None else [right])
@@ -94,7 +96,7 @@ def test_refused_cards_that_are_given_up(counts: Counts, code: str | None) -> No
     assert sum(server.truth.hands[1].values()) == 9
     server.expect(1, "Karten wegen Räuber abgeben")
     server.refused(1, "Karten abgeben", {"Abgeben": dict(counts)})
-    assert [(flaw.code, flaw.name, flaw.blame) for flaw in told(server)] == (
+    assert [(violation.code, violation.name, violation.blame) for violation in told(server)] == (
         [] if code is None else [(code, "Karten abgeben", "client")]
     )
 
@@ -104,13 +106,13 @@ def test_refused_cards_that_were_just_bought() -> None:
     server.buy(1, "Ritter")
     body = {"Ort": {"x": 1, "y": 0}}
     server.refused(1, "Ritter ausspielen", body)
-    assert [flaw.code for flaw in told(server)] == ["card-not-allowed"]
+    assert [violation.code for violation in told(server)] == ["card-not-allowed"]
     server.rounds("3 3 3")
     server.refused(1, "Ritter ausspielen", body)
-    assert [flaw.code for flaw in told(server)] == ["card-not-allowed"]
+    assert [violation.code for violation in told(server)] == ["card-not-allowed"]
     server.knight(1, (1, 0))
     server.refused(1, "Ritter ausspielen", {"Ort": {"x": 0, "y": 0}})
-    assert [flaw.code for flaw in told(server)] == ["card-not-allowed"] * 2
+    assert [violation.code for violation in told(server)] == ["card-not-allowed"] * 2
 
 
 def test_accepted_actions_cause_no_violation() -> None:

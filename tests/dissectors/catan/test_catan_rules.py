@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from catan_diagnostics import Maker, Told, fund, told
+from catan_diagnostics import Maker, ReportedDiagnostic, fund, told
 from catan_island import COSTS, EDGES, ENDS, LAND, ROADS_AT, Spot, spot
 from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, NAMES, Server
 
 Case = Callable[[Maker], Server]
-BROKEN: list[tuple[Case, Told]] = []
+BROKEN: list[tuple[Case, ReportedDiagnostic]] = []
 KEPT: list[Case] = []
 
 
@@ -25,7 +25,7 @@ def breaks(*told: str | None, blame: str = "server") -> Callable[[Case], Case]:
         assert code is not None
         assert severity is not None
         assert name is not None
-        BROKEN.append((case, Told(code, severity, name, where or "", expected, blame)))
+        BROKEN.append((case, ReportedDiagnostic(code, severity, name, where or "", expected, blame)))
         return case
 
     return add
@@ -238,10 +238,10 @@ def test_forbidden_places_of_a_village(at: Spot, mirrored: bool) -> None:
     server = village(Maker(mirrored))
     server.built(1, "Dorf", at)
     server.pay(1, COSTS["Dorf"])
-    (flaw,) = told(server)
-    assert flaw[:3] == ("bad-place", "error", "Bauvorgang")
-    assert flaw.where.startswith('[{"x":')
-    assert flaw.where.count("x") == 3
+    (violation,) = told(server)
+    assert violation[:3] == ("bad-place", "error", "Bauvorgang")
+    assert violation.where.startswith('[{"x":')
+    assert violation.where.count("x") == 3
 
 
 BAD_ROADS = {
@@ -260,9 +260,9 @@ def test_a_road_must_not_lie(at: Spot, mirrored: bool) -> None:
     server.build(1, "Straße", at)
     server.longest(None)
     server.rounds("3")
-    (flaw,) = told(server)
-    assert flaw[:3] == ("bad-place", "error", "Bauvorgang")
-    assert flaw.where.count("x") == 2
+    (violation,) = told(server)
+    assert violation[:3] == ("bad-place", "error", "Bauvorgang")
+    assert violation.where.count("x") == 2
 
 
 @breaks(
@@ -458,7 +458,7 @@ def test_trade_rates(at: Spot, kind: str, rate: int, too_few: int, mirrored: boo
     fund(server, 1, {kind: rate})
     server.overseas(1, {kind: rate - too_few}, {"Wolle": 1})
     server.rounds("3")
-    right = Told("trade-rate", "error", "Ertrag", '{"Wolle":1}', f"{kind} {rate}:1")
+    right = ReportedDiagnostic("trade-rate", "error", "Ertrag", '{"Wolle":1}', f"{kind} {rate}:1")
     assert told(server) == ([right] if too_few else [])
 
 
@@ -543,7 +543,7 @@ def test_candidates_for_the_longest_road(
     server.longest(holder)
     server.rounds("3")
     found = told(server)
-    assert [flaw[:3] for flaw in found] == (
+    assert [violation[:3] for violation in found] == (
         [] if may else [("longest-road", "error", "Längste Handelsstraße")]
     )
     if not may:
@@ -647,12 +647,12 @@ def somebody_is_robbed_who_has_no_cards(make: Maker) -> Server:
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize(("case", "right"), BROKEN, ids=[case.__name__ for case, _ in BROKEN])
-def test_broken(case: Case, right: Told, mirrored: bool) -> None:
-    (flaw,) = told(case(Maker(mirrored)))
+def test_broken(case: Case, right: ReportedDiagnostic, mirrored: bool) -> None:
+    (violation,) = told(case(Maker(mirrored)))
     if mirrored:
-        assert flaw._replace(where="") == right._replace(where="")
+        assert violation._replace(where="") == right._replace(where="")
     else:
-        assert flaw == right
+        assert violation == right
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

@@ -150,7 +150,7 @@ def test_discarding_because_of_the_robber_is_an_event_if_not_told(is_told: bool)
         (discarded,) = told(findings, "discarded")
         assert discarded["resources"] == ({"Holz": 4} if heard != ["Bert"] else 4)
         assert wrong(findings) == []
-        notes = [flaw.code for flaw in findings.diagnostics]
+        notes = [violation.code for violation in findings.diagnostics]
         assert notes == ([] if is_told else ["untold-discard"])
 
 

@@ -217,14 +217,18 @@ RULES_LEFT_OUT = {
 @pytest.mark.parametrize("name", GAMES)
 def test_each_omitted_rule_is_reported_once_per_server(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
-    told = [flaw.code for flaw in found.diagnostics if (flaw.severity, flaw.blame) == ("warning", "server")]
+    told = [
+        violation.code
+        for violation in found.diagnostics
+        if (violation.severity, violation.blame) == ("warning", "server")
+    ]
     assert sorted(told) == RULES_LEFT_OUT.get(name, [])
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_server_totals_are_the_sum_of_reported_points(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
-    told = [flaw.text for flaw in found.diagnostics if flaw.code == "total-mismatch"]
+    told = [violation.text for violation in found.diagnostics if violation.code == "total-mismatch"]
     if name == "catan-eisfrei-game2-3p":
         # It reports a trade that it does not carry out, and forgets a hand after a chat request.
         assert len(told) == 1

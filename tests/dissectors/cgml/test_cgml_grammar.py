@@ -60,10 +60,10 @@ def test_messages_of_conforming_peers_encode_to_equivalent_bytes(case: Case) -> 
 
 @pytest.mark.parametrize("case", LOOSE, ids=shortly)
 def test_deviations_are_notes_reported_once_per_direction(case: Case) -> None:
-    flaws = CGML.codec.decode(case.data, case.direction).flaws
-    assert {flaw.severity for flaw in flaws} <= {"note"}
+    violations = CGML.codec.decode(case.data, case.direction).violations
+    assert {violation.severity for violation in violations} <= {"note"}
     twice = inspect(CGML, case.direction, case.data, case.data)
-    assert [flaw.code for flaw in twice.diagnostics] == [code for code, _, _ in case.flaws]
+    assert [violation.code for violation in twice.diagnostics] == [code for code, _, _ in case.diagnostics]
     assert len(twice.messages) == 2
 
 
@@ -134,7 +134,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: ElementType, dat
     decoded = CGML.codec.decode(encoded, row.direction)
     assert decoded.row is row
     assert decoded.fields == fields
-    assert decoded.flaws == ()
+    assert decoded.violations == ()
     assert frames([encoded]) == [Frame(0, encoded, len(encoded))]
 
 
@@ -201,7 +201,7 @@ def test_an_envelope_belongs_to_the_first_and_the_last_of_its_elements() -> None
 def test_a_message_that_another_follows_at_once_is_noted() -> None:
     ask = '<playcard type="ask"></playcard>'
     found = inspect(CGML, "s2c", message(f"{ask}~{ask}"), message(f"{ask}{ask}"))
-    assert [(flaw.code, flaw.severity, flaw.offset) for flaw in found.diagnostics] == [
+    assert [(violation.code, violation.severity, violation.offset) for violation in found.diagnostics] == [
         ("no-empty-line", "note", 32),
         ("same-line", "note", 102),
     ]
@@ -218,7 +218,7 @@ def test_after_a_gap_reading_continues_with_the_next_message(at: int) -> None:
         "licite",
         "licite",
     ]
-    assert {flaw.severity for flaw in found.diagnostics} <= {"note", "warning"}
+    assert {violation.severity for violation in found.diagnostics} <= {"note", "warning"}
 
 
 def test_in_mid_stream_a_message_is_read_from_its_beginning() -> None:
@@ -252,7 +252,7 @@ def test_an_endless_message_takes_bounded_memory(begin: bytes) -> None:
 def test_a_document_type_is_not_followed() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "haha"><!ENTITY b "&a;&a;">]>~<disconnect>&b;</disconnect>'
     decoded = CGML.codec.decode(message(bomb), "s2c")
-    assert [flaw.code for flaw in decoded.flaws] == ["document-type"]
+    assert [violation.code for violation in decoded.violations] == ["document-type"]
     assert decoded.fields == {}
 
 
@@ -269,6 +269,6 @@ def test_a_document_type_is_not_followed() -> None:
         (b"<disconn", ("unclosed-tag", "error", 0, 8)),
     ],
 )
-def test_a_sender_s_incomplete_message(data: bytes, flaw: tuple[str, str, int, int]) -> None:
+def test_a_sender_s_incomplete_message(data: bytes, violation: tuple[str, str, int, int]) -> None:
     decoded = CGML.codec.truncated(data, "c2s" if b"cards" in data else "s2c")
-    assert [(one.code, one.severity, *one.place(data)) for one in decoded.flaws] == [flaw]
+    assert [(one.code, one.severity, *one.place(data)) for one in decoded.violations] == [violation]

@@ -53,7 +53,7 @@ def test_rule_abiding_players_cause_no_violations(
         trumf += ":" + "rgba"["rgba".index(trumf) - 1]
     hand = Hand(table, seed, contract, trumf)
     hand.whole()
-    assert table.flaws == []
+    assert table.diagnostics == []
     (game,) = table.games
     assert game.label == "group 4, hand 1"
     assert game.result == {
@@ -153,7 +153,7 @@ def test_a_pause_is_reported_once_with_that_wants_it() -> None:
     assert table.data("paused") == [{"player": who, "message": "pivo"} for who in (ANNA, BEDA)]
     assert table.data("resumed") == [{"player": who} for who in (ANNA, BEDA)]
     assert "pause" not in table.state()["games"]["1"]
-    assert table.flaws == []
+    assert table.diagnostics == []
 
 
 def test_a_card_that_waits_for_the_end_of_a_pause_is_played_once() -> None:
@@ -166,7 +166,7 @@ def test_a_card_that_waits_for_the_end_of_a_pause_is_played_once() -> None:
     table.waits(30)
     hand.shows(ANNA, card)
     assert table.data("played") == [{"player": ANNA, "cards": [card]}]
-    assert table.flaws == []
+    assert table.diagnostics == []
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_hand_may_end_early(text: str, kind: str, result: dict[str, str]) -> N
     assert table.games[0].result == result
     Hand(table, 2).whole()
     assert [game.label for game in table.games] == ["group 4, hand 1", "group 4, hand 2"]
-    assert table.flaws == []
+    assert table.diagnostics == []
 
 
 def test_a_group_that_a_player_rejects() -> None:
@@ -232,7 +232,7 @@ def test_without_the_login_server_no_violation_is_reported() -> None:
     table = Cgml()
     table.join(7)
     Hand(table).whole()
-    assert table.flaws == []
+    assert table.diagnostics == []
     assert table.games[0].label == "group 7, hand 1"
 
 
@@ -246,7 +246,7 @@ def test_one_server_may_be_both() -> None:
         table.tells(who, f'<connect status="complete" id="4">{LM}{others}{url}</connect>')
     table.join()
     Hand(table).whole()
-    assert table.flaws == []
+    assert table.diagnostics == []
     assert table.games[0].label == "group 4, hand 1"
 
 
@@ -576,17 +576,17 @@ def test_a_violation_is_reported_once_at_its_place(
     table = seated()
     breaks(Hand(table))
     assert table.codes == [(code, severity, blame)]
-    (flaw,) = table.flaws
-    said = next(message for message in table.found.messages if message.id == flaw.message_id)
-    assert said.offset <= flaw.offset < flaw.offset + flaw.length <= said.offset + said.length
-    assert flaw.clause
+    (violation,) = table.diagnostics
+    said = next(message for message in table.found.messages if message.id == violation.message_id)
+    assert said.offset <= violation.offset < violation.offset + violation.length <= said.offset + said.length
+    assert violation.clause
 
 
 def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:
     table = seated()
     hand = Hand(table)
     does_not_follow(hand)
-    (flaw,) = table.flaws
+    (violation,) = table.diagnostics
     culprit = f"{player(BEDA)}<message>you must play something else!</message>"
     table.tells(PLAYERS, f"<renonc>{culprit}</renonc>")
     table.tells(PLAYERS, "<cancelgame>renonc</cancelgame>")
@@ -596,8 +596,8 @@ def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:
     assert renonc["others_see"] == {"card": None, "should": None}
     led = table.data("played")[0]["cards"]
     assert renonc["should"] == Rules("7", "R").allowed(led, hand.hands[BEDA])
-    assert renonc["card"] in flaw.text
-    assert flaw.expected == "one of " + ", ".join(renonc["should"])
+    assert renonc["card"] in violation.text
+    assert violation.expected == "one of " + ", ".join(renonc["should"])
     assert table.games[0].result == {"cancelled": "renonc"}
     assert len(table.data("played")) == 1
 
@@ -660,7 +660,7 @@ def test_several_players_on_one_connection_are_not_accused() -> None:
     table.tells(ANNA, '<licite type="ask"></licite>')
     table.says(ANNA, '<licite type="answer">PASS</licite>')
     table.says(ANNA, '<licite type="answer">PASS</licite>')
-    assert table.flaws == []
+    assert table.diagnostics == []
     assert [data["player"] for data in table.data("accepted")] == [*PLAYERS]
 
 
@@ -671,7 +671,7 @@ def test_if_all_pass_a_player_may_have_to_play() -> None:
     for who in (BEDA, CYRIL, ANNA):
         hand.bids(who, "", "PASS")
     table.tells(PLAYERS, f'<licite type="result" playerid="{ANNA}">G</licite>')
-    assert table.flaws == []
+    assert table.diagnostics == []
     assert table.data("contract") == [{"player": ANNA, "game": "G"}]
 
 
@@ -685,12 +685,12 @@ def test_after_a_gap_the_hand_is_judged_no_more_but_the_next_one_is() -> None:
     table.loses(BEDA)
     hand.trick()
     hand.result(5, -2, -2, licite="100")
-    assert [flaw.code for flaw in table.flaws] == ["gap", "money"]
+    assert [violation.code for violation in table.diagnostics] == ["gap", "money"]
     second = Hand(table, 2)
     second.until("double")
     second.trick(tell=False)
     second.tells_trick(number=3)
-    assert [flaw.code for flaw in table.flaws] == ["gap", "money", "wrong-number"]
+    assert [violation.code for violation in table.diagnostics] == ["gap", "money", "wrong-number"]
 
 
 def test_a_deal_whose_question_is_missing_is_one_hand() -> None:
@@ -704,7 +704,7 @@ def test_a_deal_whose_question_is_missing_is_one_hand() -> None:
     assert [game.label for game in table.games] == ["group 4, hand 1", "group 4, hand 2"]
     assert [data["player"] for data in table.data("dealt")][3:] == [*PLAYERS]
     assert table.data("dealt")[4]["cards"] == second.dealt[BEDA]
-    assert [flaw.code for flaw in table.flaws] == ["gap"]
+    assert [violation.code for violation in table.diagnostics] == ["gap"]
 
 
 def test_in_mid_stream_a_hand_has_unknown_cards() -> None:
@@ -720,7 +720,7 @@ def test_in_mid_stream_a_hand_has_unknown_cards() -> None:
     assert [data["number"] for data in table.data("trick")] == [4]
     Hand(table, 2).whole()
     assert [game.label for game in table.games] == ["group ?, hand 1", "group ?, hand 2"]
-    assert [flaw.group for flaw in table.flaws] == ["network"] * 3
+    assert [violation.group for violation in table.diagnostics] == ["network"] * 3
 
 
 # What hostile peers say.

@@ -132,9 +132,9 @@ def ends(seen: Seen, hand: dict[str, Any], own: int | None) -> None:
 
 def serious(found: Findings) -> list[Diagnostic]:
     return [
-        flaw
-        for flaw in found.diagnostics
-        if flaw.severity != "note" and flaw.code not in ("renonc", "gap", "mid-stream")
+        violation
+        for violation in found.diagnostics
+        if violation.severity != "note" and violation.code not in ("renonc", "gap", "mid-stream")
     ]
 
 
@@ -200,13 +200,13 @@ def test_from_one_conversation_every_hand_is_seen_but_the_others_cards(name: str
 @pytest.mark.parametrize("name", a_few(["cgml-tiny", "cgml-styles"], ["cgml-tiny"]))
 def test_it_is_the_same_however_the_bytes_are_cut(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
-    messages, events, flaws = told(inspected(items))
+    messages, events, violations = told(inspected(items))
     for others in (bytewise(items), joined(items)):
         # Several servers' tables are created in another order, with the same content.
         found = told(inspected(others))
         assert found[0] == messages
         assert sorted(found[1], key=repr) == sorted(events, key=repr)
-        assert found[2] == flaws
+        assert found[2] == violations
 
 
 @pytest.mark.parametrize("name", a_few(["cgml-wrapped", "cgml-styles"], ["cgml-wrapped"]))
@@ -251,21 +251,21 @@ def test_every_violation_of_the_manifest_is_reported_once_at_its_place() -> None
     manifest = json.loads((CAPTURES / "cgml-malformed.manifest.json").read_text())
     found = inspected(items_of("cgml-malformed.pcap.gz"))
     untold = found.diagnostics.copy()
-    for flaw in manifest["flaws"]:
+    for violation in manifest["flaws"]:
         here = [
             told
             for told in untold
-            if (told.stream.client, told.direction) == (flaw["client"], flaw["direction"])
-            and flaw["offset"] <= told.offset < flaw["offset"] + flaw["length"]
+            if (told.stream.client, told.direction) == (violation["client"], violation["direction"])
+            and violation["offset"] <= told.offset < violation["offset"] + violation["length"]
         ]
-        assert len(here) == 1, flaw
+        assert len(here) == 1, violation
         (told_here,) = here
         # The places overlap: one may take in the tag around a value, the other not.
-        assert told_here.offset <= flaw["flaw_offset"] + flaw["flaw_length"], flaw
-        assert told_here.offset + told_here.length >= flaw["flaw_offset"], flaw
-        assert told_here.blame == ("client" if flaw["direction"] == "c2s" else "server")
-        assert told_here.severity == "note" or flaw["kind"] not in HARMLESS
-        assert told_here.severity != "note" or flaw["kind"] in (*HARMLESS, *MAY_BE_HARMLESS)
+        assert told_here.offset <= violation["flaw_offset"] + violation["flaw_length"], violation
+        assert told_here.offset + told_here.length >= violation["flaw_offset"], violation
+        assert told_here.blame == ("client" if violation["direction"] == "c2s" else "server")
+        assert told_here.severity == "note" or violation["kind"] not in HARMLESS
+        assert told_here.severity != "note" or violation["kind"] in (*HARMLESS, *MAY_BE_HARMLESS)
         untold.remove(told_here)
     assert untold == []
 

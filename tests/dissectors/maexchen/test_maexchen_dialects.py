@@ -27,7 +27,7 @@ def lose(play: Play, number: int, scores: str, *players: str) -> None:
 
 
 def wrong(play: Play) -> list[tuple[str, str]]:
-    return [(flaw.severity, flaw.code) for flaw in play.flaws]
+    return [(violation.severity, violation.code) for violation in play.diagnostics]
 
 
 def restarts(play: Play) -> int:
@@ -157,7 +157,7 @@ def test_a_dead_port_means_that_a_server_begins_again() -> None:
     assert "scores" not in play.state
     assert set(play.state["players"]) == {"alice", "bob"}
     assert restarts(play) == 1
-    assert [flaw for flaw in wrong(play) if flaw != ("warning", "port-unreachable")] == [
+    assert [violation for violation in wrong(play) if violation != ("warning", "port-unreachable")] == [
         ("warning", "unasked"),
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from cases import Case
 from hypothesis import given
 from hypothesis import strategies as st
-from maexchen_cases import FLAWED, LOOSE, SOUND
+from maexchen_cases import LOOSE, MALFORMED, SOUND
 
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
@@ -19,7 +19,7 @@ from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.maexchen.grammar import ROWS, Dice, Names, Scores, Token
 
-CASES = [*SOUND, *LOOSE, *FLAWED]
+CASES = [*SOUND, *LOOSE, *MALFORMED]
 
 PLAIN_NAMES = st.text(
     st.characters(exclude_characters=",;:", exclude_categories=["Cs"]), min_size=1, max_size=30
@@ -94,9 +94,9 @@ def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> N
         Gap(stream, case.direction, 0, 0, 10), Chunk(stream, case.direction, 1, 10, case.data)
     )
     assert [(m.name, m.fields) for m in whole.messages] == [(m.name, m.fields) for m in after_gap.messages]
-    gap, *flaws = after_gap.diagnostics
+    gap, *violations = after_gap.diagnostics
     assert (gap.code, gap.offset, gap.length) == ("gap", 0, 10)
-    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [(d.code, d.offset) for d in flaws]
+    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [(d.code, d.offset) for d in violations]
 
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))
@@ -104,9 +104,9 @@ def test_a_truncated_datagram_is_no_violation(case: Case) -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9000", 0)
     found = inspect(Chunk(stream, case.direction, 1, 0, case.data[:3], missing=len(case.data) - 3))
     assert found.messages == []
-    (flaw,) = found.diagnostics
-    assert (flaw.code, flaw.group, flaw.blame) == ("cut-off", "network", "network")
-    assert (flaw.offset, flaw.length) == (0, len(case.data))
+    (violation,) = found.diagnostics
+    assert (violation.code, violation.group, violation.blame) == ("cut-off", "network", "network")
+    assert (violation.offset, violation.length) == (0, len(case.data))
 
 
 def test_the_order_of_the_rolls() -> None:

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 import pytest
 from imported_databases import database_of
 from inspected_captures import CAPTURES
-from maexchen_logs import Log, Told, read_log
+from maexchen_logs import Log, LoggedEvent, read_log
 
 from kiebitz.cli.options.session import open_session
 
@@ -39,7 +39,7 @@ def seen(connection: Connection, port: int) -> Log:
         if kind == "joined":
             log.joined.append((len(log.told), json.loads(data)["name"]))
         else:
-            log.told.append(Told(kind, json.dumps(json.loads(data), sort_keys=True)))
+            log.told.append(LoggedEvent(kind, json.dumps(json.loads(data), sort_keys=True)))
     late = connection.execute(
         "SELECT m.fields ->> 'token' FROM diagnostics AS d JOIN messages AS m ON m.id = d.message_id"
         " JOIN streams AS s ON s.id = m.stream_id WHERE code = 'late' AND server LIKE ? ORDER BY d.id",

@@ -58,7 +58,7 @@ def test_a_bluff_that_is_seen() -> None:
         "alice lost: was caught bluffing",
         "score: alice 0, bob 1, carl 1",
     ]
-    assert play.flaws == []
+    assert play.diagnostics == []
     (game,) = play.games
     assert game.result == {"losers": ["alice"], "reason": "CAUGHT_BLUFFING"}
     assert game.ended_ns is not None
@@ -125,8 +125,8 @@ def test_the_reason_of_a_loss_is_held_against_the_dice(
         play.turn(ALL, name, rolled, announced, f"t{number}")
     for text in verdict:
         play.server(ALL, text)
-    wrong = [flaw for flaw in play.flaws if flaw.code == "wrong-verdict"]
-    assert [flaw.blame for flaw in wrong] == ([] if right else ["server"])
+    wrong = [violation for violation in play.diagnostics if violation.code == "wrong-verdict"]
+    assert [violation.blame for violation in wrong] == ([] if right else ["server"])
 
 
 def test_points_that_do_not_follow_from_the_rounds_are_the_servers_fault() -> None:
@@ -138,9 +138,9 @@ def test_points_that_do_not_follow_from_the_rounds_are_the_servers_fault() -> No
         play.turn(ALL, "bob", "4,1", "4,1", f"{number}b")
         play.server(ALL, "PLAYER LOST;bob;ANNOUNCED_LOSING_DICE")
         play.server(ALL, f"SCORE;alice:{number},bob:{number - 1},carl:{number}")
-    (flaw,) = play.flaws
-    assert (flaw.code, flaw.blame) == ("wrong-score", "server")
-    assert flaw.text == "bob has 1 points and should have 0"
+    (violation,) = play.diagnostics
+    assert (violation.code, violation.blame) == ("wrong-score", "server")
+    assert violation.text == "bob has 1 points and should have 0"
 
 
 TOKENS = [
@@ -159,11 +159,11 @@ def test_tokens_are_checked(text: str, code: str, severity: str, at: tuple[int, 
     play.client("alice", text)
     play.client("alice", "ROLL;t1-turn")
     play.server(ALL, "PLAYER ROLLS;alice")
-    (flaw,) = play.flaws
-    assert (flaw.code, flaw.severity, flaw.blame) == (code, severity, "client")
+    (violation,) = play.diagnostics
+    assert (violation.code, violation.severity, violation.blame) == (code, severity, "client")
     if at is not None:
-        message = next(m for m in play.found.messages if m.id == flaw.message_id)
-        assert (flaw.offset - message.offset, flaw.length) == at
+        message = next(m for m in play.found.messages if m.id == violation.message_id)
+        assert (violation.offset - message.offset, violation.length) == at
 
 
 def test_an_answer_after_its_window_is_late() -> None:
@@ -171,8 +171,8 @@ def test_an_answer_after_its_window_is_late() -> None:
     play.server("alice", "YOUR TURN;t1-turn")
     play.server(ALL, "PLAYER LOST;alice;DID_NOT_TAKE_TURN", after_ms=250)
     play.client("alice", "ROLL;t1-turn", after_ms=50)
-    late = [flaw for flaw in play.flaws if flaw.code == "late"]
-    assert [(flaw.severity, flaw.blame) for flaw in late] == [("warning", "client")]
+    late = [violation for violation in play.diagnostics if violation.code == "late"]
+    assert [(violation.severity, violation.blame) for violation in late] == [("warning", "client")]
     assert late[0].text.startswith("300 ms after YOUR TURN")
 
 
@@ -180,8 +180,8 @@ def test_a_missing_answer_is_reported_at_the_request() -> None:
     play = a_round()
     play.server("alice", "YOUR TURN;t1-turn")
     play.server(ALL, "PLAYER LOST;alice;DID_NOT_TAKE_TURN", after_ms=250)
-    (flaw,) = play.flaws
-    assert (flaw.code, flaw.direction, flaw.blame) == ("no-answer", "s2c", "client")
+    (violation,) = play.diagnostics
+    assert (violation.code, violation.direction, violation.blame) == ("no-answer", "s2c", "client")
 
 
 def test_one_diagnostic_is_one_diagnostic_even_if_the_turn_is_lost_by_it() -> None:
@@ -189,7 +189,7 @@ def test_one_diagnostic_is_one_diagnostic_even_if_the_turn_is_lost_by_it() -> No
     play.server("alice", "YOUR TURN;t1-turn")
     play.client("alice", "ROLL;t1-turn\n")
     play.server(ALL, "PLAYER LOST;alice;DID_NOT_TAKE_TURN", after_ms=250)
-    assert [flaw.code for flaw in play.flaws] == ["bad-token"]
+    assert [violation.code for violation in play.diagnostics] == ["bad-token"]
 
 
 def test_a_right_answer_that_the_server_did_not_take() -> None:
@@ -197,22 +197,24 @@ def test_a_right_answer_that_the_server_did_not_take() -> None:
     play.server("alice", "YOUR TURN;t1-turn")
     play.client("alice", "ROLL;t1-turn", after_ms=10)
     play.server(ALL, "PLAYER LOST;alice;DID_NOT_TAKE_TURN", after_ms=250)
-    assert [(flaw.code, flaw.severity) for flaw in play.flaws] == [("answer-ignored", "warning")]
+    assert [(violation.code, violation.severity) for violation in play.diagnostics] == [
+        ("answer-ignored", "warning")
+    ]
 
 
 def test_a_stranger_whom_the_server_never_answers_is_not_registered() -> None:
     play = a_round()
     play.client("stranger", "JOIN;abc")
     play.server("alice", "YOUR TURN;t1-turn")
-    (flaw,) = play.flaws
-    assert (flaw.code, flaw.blame) == ("not-registered", "client")
+    (violation,) = play.diagnostics
+    assert (violation.code, violation.blame) == ("not-registered", "client")
 
 
 def test_clients_alone_are_not_accused_of_unknown_tokens() -> None:
     play = Play()
     play.client("alice", "JOIN;abc")
     play.client("alice", "ROLL;def")
-    assert play.flaws == []
+    assert play.diagnostics == []
 
 
 def test_one_conversation_has_the_round_without_others_dice() -> None:
@@ -229,7 +231,7 @@ def test_one_conversation_has_the_round_without_others_dice() -> None:
     play.server("bob", "ACTUAL DICE;5,3")
     play.server("bob", "PLAYER LOST;bob;SEE_FAILED")
     play.server("bob", "SCORE;alice:9,bob:3")
-    assert play.flaws == []
+    assert play.diagnostics == []
     assert "rolled" not in kinds(play)
     assert play.games[0].label == "round 4"
 
@@ -247,7 +249,7 @@ def test_from_mid_round_on_the_rest_is_reported_and_unknown_values_named() -> No
     play.server(ALL, "ANNOUNCED;bob;6,5")
     rolled = next(event for event in play.events if event.kind == "rolled")
     assert rolled.actor == "bob"
-    assert play.flaws == []
+    assert play.diagnostics == []
 
 
 def test_a_name_is_taken_over_by_a_new_port() -> None:
@@ -318,16 +320,16 @@ def test_a_server_is_accused_for_sure_only_by_several_conversations(
     starts(play, 1, everybody)
     says(play, everybody)
     sure = " " in everybody
-    [flaw] = [flaw for flaw in play.flaws if flaw.code == code]
-    assert (flaw.severity, flaw.blame) == (("error", "server") if sure else ("warning", "unknown"))
-    assert flaw.text.endswith("holds one conversation only") is not sure
+    [violation] = [violation for violation in play.diagnostics if violation.code == code]
+    assert (violation.severity, violation.blame) == (("error", "server") if sure else ("warning", "unknown"))
+    assert violation.text.endswith("holds one conversation only") is not sure
 
 
 def test_a_turn_that_is_skipped_may_be_missing() -> None:
     play = a_round()
     play.server(ALL, "PLAYER ROLLS;bob")
-    [flaw] = play.flaws
-    assert (flaw.code, flaw.severity, flaw.blame) == ("out-of-turn", "warning", "unknown")
+    [violation] = play.diagnostics
+    assert (violation.code, violation.severity, violation.blame) == ("out-of-turn", "warning", "unknown")
 
 
 @pytest.mark.parametrize("refusal", ["REJECTED;INVALID_NAME", "REJECTED"])
@@ -336,8 +338,8 @@ def test_whose_name_was_refused_cannot_answer(refusal: str) -> None:
     play.client("x", "REGISTER;grün er")
     play.server("x", refusal)
     play.client("x", "JOIN;whatever")
-    assert play.flaws[-1].code == "not-registered"
-    refused = {"invalid-name", "name-taken"} & {flaw.code for flaw in play.found.diagnostics}
+    assert play.diagnostics[-1].code == "not-registered"
+    refused = {"invalid-name", "name-taken"} & {violation.code for violation in play.found.diagnostics}
     assert refused == {"name-taken" if refusal == "REJECTED" else "invalid-name"}
 
 
@@ -345,9 +347,9 @@ def test_a_refused_name_is_pointed_at() -> None:
     play = Play()
     play.client("x", "REGISTER;grün er")
     play.server("x", "REJECTED;INVALID_NAME")
-    (flaw,) = play.flaws
-    assert (flaw.code, flaw.direction, flaw.blame) == ("invalid-name", "c2s", "client")
-    assert (flaw.offset, flaw.length) == (len("REGISTER;grün".encode()), 1)
+    (violation,) = play.diagnostics
+    assert (violation.code, violation.direction, violation.blame) == ("invalid-name", "c2s", "client")
+    assert (violation.offset, violation.length) == (len("REGISTER;grün".encode()), 1)
 
 
 def test_the_oldest_dialect_shows_rolls_by_answers_only() -> None:
@@ -369,7 +371,7 @@ def test_the_oldest_dialect_shows_rolls_by_answers_only() -> None:
     play.server(both, "ACTUAL DICE;5,3")
     play.server(both, "PLAYER LOST;bob;saw that the announcement was true")
     play.server(both, "SCORE;alice:1,bob:0")
-    assert play.flaws == []
+    assert play.diagnostics == []
     assert [kind for kind in kinds(play) if kind in ("rolls", "rolled", "wants_to_see", "lost")] == [
         "rolls",
         "rolled",
@@ -404,7 +406,7 @@ def test_score_before_the_loss_still_belongs_to_the_round() -> None:
     play.server(ALL, "PLAYER LOST;bob;ANNOUNCED_LOSING_DICE")
     (game,) = play.games
     assert game.result == {"losers": ["bob"], "reason": "ANNOUNCED_LOSING_DICE"}
-    assert play.flaws == []
+    assert play.diagnostics == []
 
 
 def test_a_one_player_round_is_called_off_and_keeps_its_point() -> None:
@@ -416,7 +418,7 @@ def test_a_one_player_round_is_called_off_and_keeps_its_point() -> None:
     play.start(2, "alice")
     play.server("alice", "ROUND CANCELED;ONLY_ONE_PLAYER")
     play.server("alice", "SCORE;alice:2")
-    assert play.flaws == []
+    assert play.diagnostics == []
     assert [game.result for game in play.games] == [{"canceled": "ONLY_ONE_PLAYER"}] * 2
 
 
@@ -448,7 +450,7 @@ def test_one_conversation_alone_accuses_no_server_of_an_error() -> None:
     play.server("bob", "PLAYER ROLLS;alice")
     play.server("bob", "ANNOUNCED;alice;5,3")
     play.server("bob", "PLAYER LOST;alice;ANNOUNCED_LOSING_DICE")
-    assert [(flaw.code, flaw.severity, flaw.blame) for flaw in play.flaws] == [
+    assert [(violation.code, violation.severity, violation.blame) for violation in play.diagnostics] == [
         ("wrong-verdict", "warning", "unknown")
     ]
 
@@ -471,7 +473,7 @@ def test_old_servers_register_that_gives_no_name_as_undefined() -> None:
     play.client("x", "REGISTER")
     play.server("x", "REGISTERED")
     assert [event.data for event in play.events] == [{"name": "undefined"}]
-    assert [flaw.code for flaw in play.flaws] == ["missing-field"]
+    assert [violation.code for violation in play.diagnostics] == ["missing-field"]
 
 
 def test_names_with_commas_are_put_together_again() -> None:

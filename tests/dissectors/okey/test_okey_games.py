@@ -42,7 +42,7 @@ def test_a_game_from_all_conversations(head: bool, seed: int) -> None:
     script = played(seed, head)
     script.win(script.tables[1])
     found = heard(script.steps)
-    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
     assert moves_of(found) == script.moves
     [won] = events_of(found, "won")
     winner = script.moves[-1].seat
@@ -56,7 +56,7 @@ def test_a_game_from_all_conversations(head: bool, seed: int) -> None:
 def test_a_game_from_one_conversation(head: bool, seed: int, seat: int) -> None:
     script = played(seed, head)
     found = heard(script.steps, lambda client: client == NAMES[seat])
-    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
     assert moves_of(found) == hidden(script.moves, seat)
 
 
@@ -70,7 +70,7 @@ def test_two_games_at_once(head: bool, seed: int) -> None:
     for _ in range(20):
         script.play(script.tables[script.random.choice((1, 2))], 1)
     found = heard(script.steps)
-    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
     assert moves_of(found) == script.moves
 
 
@@ -85,7 +85,7 @@ def test_a_game_of_which_another_lobby_is_received_too(head: bool, seed: int) ->
     for _ in range(20):
         script.play(script.tables[script.random.choice((1, 2))], 1)
     found = heard(script.steps, lambda client: client in NAMES)
-    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
     assert moves_of(found) == [move for move in script.moves if move.lobby == 1]
 
 
@@ -99,7 +99,7 @@ def test_deals_that_race(head: bool, seed: int) -> None:
     script.race(script.tables[1])
     script.play(script.tables[1], 8)
     found = heard(script.steps)
-    assert [flaw for flaw in found.diagnostics if flaw.severity == "error"] == []
+    assert [violation for violation in found.diagnostics if violation.severity == "error"] == []
     assert moves_of(found) == script.moves
     assert len(events_of(found, "dealt")) == 8
 
@@ -117,7 +117,7 @@ def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: i
     for _ in range(12):
         script.play(script.tables[script.random.choice((1, 2))], 1)
     found = heard(script.steps, lambda client: client == NAMES[seat])
-    assert [flaw for flaw in found.diagnostics if flaw.severity == "error"] == []
+    assert [violation for violation in found.diagnostics if violation.severity == "error"] == []
     played = hidden([move for move in script.moves if move.lobby == 1], seat)
     own = [move for move in played if move.seat == seat]
     assert [move for move in moves_of(found) if move.seat == seat] == own
@@ -139,7 +139,9 @@ def test_from_then_on(head: bool, seed: int) -> None:
     for step in script.steps[begin:]:
         talk.say(step.client, step.direction, step.data)
     found = talk.close()
-    assert [flaw for flaw in found.diagnostics if flaw.severity not in ("note", "warning")] == []
+    assert [
+        violation for violation in found.diagnostics if violation.severity not in ("note", "warning")
+    ] == []
     if not in_game:
         # Who has joined which lobby is not known of all.
         return
@@ -167,7 +169,11 @@ def test_a_message_that_is_lost_causes_no_violation(head: bool, seed: int, lost:
         else:
             talk.say(step.client, step.direction, step.data)
     found = talk.close()
-    assert [flaw for flaw in found.diagnostics if flaw.group != "network" and flaw.severity == "error"] == []
+    assert [
+        violation
+        for violation in found.diagnostics
+        if violation.group != "network" and violation.severity == "error"
+    ] == []
 
 
 @each_dialect

@@ -8,7 +8,7 @@ import pytest
 from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from okey_cases import FLAWED, HEAD, LOOSE, SEED
+from okey_cases import HEAD, LOOSE, MALFORMED, SEED
 from strength import times
 
 from kiebitz.dissectors.grammar.fields import Text, Word
@@ -36,7 +36,7 @@ from kiebitz.dissectors.protocols.okey.quoting import PADS, PERCENT_PAD, cut, in
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_won
 
 SOUND = [*SEED, *HEAD]
-CASES = [*SOUND, *LOOSE, *FLAWED]
+CASES = [*SOUND, *LOOSE, *MALFORMED]
 
 
 def shortly(case: Case) -> str:
@@ -270,7 +270,10 @@ def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
 )
 def test_a_stream_that_is_closed_in_a_line(data: bytes, name: str, codes: list[str]) -> None:
     decoded = OKEY.codec.truncated(data, "c2s")
-    assert (name_of(decoded) or "unreadable", [flaw.code for flaw in decoded.flaws]) == (name, codes)
+    assert (name_of(decoded) or "unreadable", [violation.code for violation in decoded.violations]) == (
+        name,
+        codes,
+    )
 
 
 # Recognising.

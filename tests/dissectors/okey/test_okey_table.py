@@ -47,8 +47,8 @@ def story(found: Findings) -> list[tuple[Any, ...]]:
     return [(event.kind, event.actor) for event in found.events]
 
 
-def flaws(found: Findings) -> list[Diagnostic]:
-    return [flaw for flaw in found.diagnostics if flaw.severity != "note"]
+def violations(found: Findings) -> list[Diagnostic]:
+    return [violation for violation in found.diagnostics if violation.severity != "note"]
 
 
 def state_before(found: Findings, last: Event) -> State:
@@ -78,7 +78,7 @@ def test_a_response_belongs_to_its_request_although_others_got_none() -> None:
     )
     [joined] = events_of(found, "joined_lobby")
     assert joined.data == {"name": "a", "lobby": 3}
-    assert [flaw.code for flaw in flaws(found)] == ["bad-number", "missing-field"]
+    assert [violation.code for violation in violations(found)] == ["bad-number", "missing-field"]
 
 
 def test_lobbies_and_readiness_of_players() -> None:
@@ -218,7 +218,7 @@ def test_deals_that_race_are_games_of_their_own() -> None:
         (1, "ben"),
         (2, "ben"),
     ]
-    assert flaws(found) == []
+    assert violations(found) == []
     [put] = events_of(found, "put")
     assert put.game_id == 2
 
@@ -239,7 +239,7 @@ def test_a_returning_player_has_the_same_deck(head: bool) -> None:
     script.join(1, "cem")
     script.play(table, 6)
     found = heard(script.steps)
-    assert flaws(found) == []
+    assert violations(found) == []
     [back] = events_of(found, "returned")
     assert (back.actor, back.data["seat"], back.game_id) == ("cem", 2, 1)
     assert len({game.id for game in found.games}) == 1
@@ -255,7 +255,7 @@ def test_a_draw_is_told_to_whoever_receives_of_it() -> None:
             script.put(script.tables[1])
         script.empty(script.tables[1])
         found = heard(script.steps)
-        assert flaws(found) == []
+        assert violations(found) == []
         assert len(events_of(found, "drawn_game")) == 1
         assert {game.id: game.result for game in found.games} == {1: {"draw": True}}
 
@@ -268,8 +268,8 @@ def test_the_specifications_server_plays_on_after_a_win() -> None:
     script.win(table)
     script.draw(table)
     found = heard(script.steps)
-    assert [flaw.code for flaw in flaws(found)] == ["after-end"]
-    assert [flaw.severity for flaw in flaws(found)] == ["warning"]
+    assert [violation.code for violation in violations(found)] == ["after-end"]
+    assert [violation.severity for violation in violations(found)] == ["warning"]
     last = events_of(found, "drew")[-1]
     assert last.game_id == events_of(found, "won")[0].game_id
 
@@ -281,7 +281,7 @@ def test_a_client_outside_lobbies_receives_the_turn() -> None:
     four(script, 1, *NAMES)
     script.play(script.tables[1], 6)
     found = heard(script.steps)
-    assert flaws(found) == []
+    assert violations(found) == []
     watched = [m for m in found.messages if m.name == "STAT" and m.stream.client == "10.0.0.1:5"]
     assert {message.game_id for message in watched} == {1}
     assert {message.event_id for message in watched} <= {event.id for event in events_of(found, "status")}
@@ -298,7 +298,7 @@ def test_a_win_is_told_to_other_lobbies_and_is_not_theirs() -> None:
     script.win(script.tables[1])
     script.play(script.tables[2], 2)
     found = heard(script.steps)
-    assert flaws(found) == []
+    assert violations(found) == []
     [won] = events_of(found, "won")
     assert (won.game_id, won.actor) == (1, NAMES[script.tables[1].turn - 1])
     assert {game.id: game.result for game in found.games}[2] is None
@@ -316,7 +316,9 @@ def test_a_joker_of_another_colour_does_nothing_and_the_right_one_is_taken() -> 
         ada < STAT "\\" \\" 0:YELLOW \\" \\" \\" \\" " 1
         """
     )
-    assert [(flaw.code, flaw.severity) for flaw in flaws(found)] == [("joker-colour", "warning")]
+    assert [(violation.code, violation.severity) for violation in violations(found)] == [
+        ("joker-colour", "warning")
+    ]
 
 
 def test_a_win_that_is_none() -> None:
@@ -327,8 +329,8 @@ def test_a_win_that_is_none() -> None:
         ada < +PUTT t t
         """
     )
-    [flaw] = flaws(found)
-    assert (flaw.code, flaw.severity, flaw.blame) == ("no-win", "error", "server")
+    [violation] = violations(found)
+    assert (violation.code, violation.severity, violation.blame) == ("no-win", "error", "server")
 
 
 def test_a_tile_from_an_exchange_stack_that_was_not_on_top() -> None:
@@ -341,8 +343,8 @@ def test_a_tile_from_an_exchange_stack_that_was_not_on_top() -> None:
         ada < +DRAW 6:BLACK
         """
     )
-    [flaw] = flaws(found)
-    assert (flaw.code, flaw.expected, flaw.blame) == ("other-tile", "5:BLACK", "server")
+    [violation] = violations(found)
+    assert (violation.code, violation.expected, violation.blame) == ("other-tile", "5:BLACK", "server")
 
 
 def test_a_tile_is_put_too_many_where_it_is_not_known_whose_turn_it_is() -> None:
@@ -355,8 +357,12 @@ def test_a_tile_is_put_too_many_where_it_is_not_known_whose_turn_it_is() -> None
         ada > PUTT 7:BLUE "{rest} "
         """
     )
-    [flaw] = flaws(found)
-    assert (flaw.code, flaw.expected, flaw.blame) == ("must-draw", "DRAW, in this player's turn", "client")
+    [violation] = violations(found)
+    assert (violation.code, violation.expected, violation.blame) == (
+        "must-draw",
+        "DRAW, in this player's turn",
+        "client",
+    )
 
 
 # Bounds.

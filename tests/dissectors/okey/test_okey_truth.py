@@ -139,7 +139,7 @@ def test_an_out_of_turn_refusal_causes_no_other_report(name: str) -> None:
     # From any position on: the deal is captured if at most these messages are missing.
     for begin in range(0, 531, 30):
         found = inspected(from_then_on(items, begin))
-        codes = {flaw.message_id: flaw.code for flaw in found.diagnostics}
+        codes = {violation.message_id: violation.code for violation in found.diagnostics}
         asked: dict[tuple[int, str], int] = {}
         for message in found.messages:
             if message.direction == "c2s":

@@ -11,7 +11,7 @@ import pytest
 from cases import Case
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
-from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
+from schafkopf_cases import IGNORED, LOOSE, MALFORMED, NO_PAKET, SOUND, UNKNOWN
 from single_direction import inspect
 from strength import times
 
@@ -36,7 +36,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     notation,
 )
 
-CASES = [*SOUND, *LOOSE, *IGNORED, *FLAWED, *NO_PAKET, *UNKNOWN]
+CASES = [*SOUND, *LOOSE, *IGNORED, *MALFORMED, *NO_PAKET, *UNKNOWN]
 
 
 def shortly(case: Case) -> str:
@@ -113,10 +113,10 @@ def sound_pakete(draw: st.DrawFn, direction: Direction) -> bytes:
 def test_an_expectation_is_written_as_in_the_specification(
     data: bytes, direction: Direction, expected: str, hint: str
 ) -> None:
-    (flaw,) = SCHAFKOPF.codec.decode(data, direction).flaws
-    assert flaw.expected is not None
-    assert flaw.expected.startswith(expected)
-    assert hint in flaw.text
+    (violation,) = SCHAFKOPF.codec.decode(data, direction).violations
+    assert violation.expected is not None
+    assert violation.expected.startswith(expected)
+    assert hint in violation.text
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
@@ -179,7 +179,7 @@ def test_after_a_gap_a_flag_is_a_beginning(case: Case) -> None:
         ("unreadable", {}, 100, 12),
         (case.name, case.fields, 112, len(case.data)),
     ]
-    assert [flaw.code for flaw in found.diagnostics if flaw.severity != "note"] == ["gap"]
+    assert [violation.code for violation in found.diagnostics if violation.severity != "note"] == ["gap"]
 
 
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])

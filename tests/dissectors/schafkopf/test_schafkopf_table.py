@@ -59,12 +59,12 @@ def found(steps: list[Step]) -> Findings:
 
 
 def wrong(findings: Findings) -> list[Diagnostic]:
-    return [flaw for flaw in findings.diagnostics if flaw.severity != "note"]
+    return [violation for violation in findings.diagnostics if violation.severity != "note"]
 
 
-def only_flaw(findings: Findings) -> Diagnostic:
-    (flaw,) = wrong(findings)
-    return flaw
+def only_violation(findings: Findings) -> Diagnostic:
+    (violation,) = wrong(findings)
+    return violation
 
 
 def agrees(findings: Findings, script: Script) -> None:
@@ -507,8 +507,13 @@ def test_one_fault_is_one_diagnostic_and_the_rest_of_the_round_is_right(
     script = scripted(modus, seed)
     spoil(script)
     findings = found(script.steps)
-    flaw = only_flaw(findings)
-    assert (flaw.direction, flaw.group, flaw.code, flaw.blame) == (direction, group, code, blame)
+    violation = only_violation(findings)
+    assert (violation.direction, violation.group, violation.code, violation.blame) == (
+        direction,
+        group,
+        code,
+        blame,
+    )
     cards = [(event.data["seat"], event.data["card"]) for event in findings.events if event.kind == "played"]
     assert cards == script.rounds[0]["cards"]
 
@@ -517,21 +522,21 @@ def test_a_diagnostic_in_a_model_points_at_the_card() -> None:
     script = scripted("SOLOgras")
     card_of_somebody_else(script)
     place = move(script, 5)[0]
-    flaw = only_flaw(found(script.steps))
+    violation = only_violation(found(script.steps))
     step = script.steps[place]
     before = sum(
         len(other.data) for other in script.steps[:place] if other[:2] == (step.client, step.direction)
     )
-    here = step.data[flaw.offset - before :][: flaw.length]
+    here = step.data[violation.offset - before :][: violation.length]
     table = next(card for card in step.fields["tisch"] if card and card.replace(" ", "\n").encode() == here)
     assert table in step.fields["tisch"]
 
 
 def noted(findings: Findings) -> list[tuple[str, str]]:
     return [
-        (flaw.code, flaw.blame)
-        for flaw in findings.diagnostics
-        if flaw.severity == "note" and flaw.code != "dialect"
+        (violation.code, violation.blame)
+        for violation in findings.diagnostics
+        if violation.severity == "note" and violation.code != "dialect"
     ]
 
 
@@ -556,7 +561,7 @@ def test_messages_that_peers_pass_over_take_nothing_from_the_verdicts() -> None:
             # A later release may have more to say.
             wire.say(step.client, "s2c", b"!STICH\n7\n!END\n\n!END\n")
     findings = wire.close()
-    assert only_flaw(findings).code == "trick-winner"
+    assert only_violation(findings).code == "trick-winner"
     assert {message.name for message in findings.messages if not message.fields} >= {"unreadable"}
 
 
@@ -619,7 +624,9 @@ def test_a_bot_that_did_not_follow_suit_betrays_himself_later() -> None:
                 )
                 for step in script.steps
             ]
-            flaws = [flaw for flaw in wrong(found(steps)) if flaw.code == "suit-not-followed"]
-            assert [flaw.blame for flaw in flaws][:1] == ["unknown"]
+            violations = [
+                violation for violation in wrong(found(steps)) if violation.code == "suit-not-followed"
+            ]
+            assert [violation.blame for violation in violations][:1] == ["unknown"]
             return
     raise AssertionError("no round in which a bot could revoke")

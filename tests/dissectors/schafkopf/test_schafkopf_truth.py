@@ -128,7 +128,7 @@ def test_hands_bids_and_accounts_are_those_of_the_clients_that_were_seen(name: s
 @pytest.mark.parametrize("name", NAMES)
 def test_only_the_client_that_plays_false_breaks_a_rule(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap"))
-    broken = [(flaw.code, flaw.blame, flaw.direction) for flaw in errors(found)]
+    broken = [(violation.code, violation.blame, violation.direction) for violation in errors(found)]
     expected = [("bad-field", "client", "c2s"), ("suit-not-followed", "client", "c2s")]
     assert broken == (expected if name == "schafkopf-1.3-badcard" else [])
 
@@ -143,7 +143,7 @@ def test_one_conversation_alone_has_all_public_events(name: str) -> None:
                 # The server removed a player before this client saw the first card.
                 continue
             agrees(played, logged)
-        assert [flaw.blame for flaw in errors(found)] in ([], ["client", "client"])
+        assert [violation.blame for violation in errors(found)] in ([], ["client", "client"])
 
 
 @pytest.mark.parametrize("name", a_few(NAMES, ["schafkopf-1.3-crlf"]))
@@ -161,7 +161,11 @@ def test_from_any_position_on_the_next_round_is_right(name: str) -> None:
     logs = truth(name)
     for begin in range(1, len(items), max(1, len(items) // times(60, quick=7))):
         found = inspected(from_then_on(items, begin))
-        accused = [flaw for flaw in errors(found) if flaw.code not in ("bad-field", "suit-not-followed")]
+        accused = [
+            violation
+            for violation in errors(found)
+            if violation.code not in ("bad-field", "suit-not-followed")
+        ]
         assert not accused, (begin, accused[0])
         whole = [played for played in rounds(found) if played.data("round_started")]
         for played, logged in zip(whole[:0:-1], logs[::-1], strict=False):
@@ -173,7 +177,11 @@ def test_missing_packets_cause_no_violations(name: str) -> None:
     items = items_of(f"{name}.pcap")
     for lost in [*range(3, 60, 4)][: times(15, quick=3)]:
         found = inspected(holed(items, lost))
-        accused = [flaw for flaw in errors(found) if flaw.code not in ("bad-field", "suit-not-followed")]
+        accused = [
+            violation
+            for violation in errors(found)
+            if violation.code not in ("bad-field", "suit-not-followed")
+        ]
         assert not accused, (lost, accused[0])
         cards = [[(data["seat"], data["card"]) for data in played.data("played")] for played in rounds(found)]
         assert sum(map(len, cards)) >= 0.7 * sum(len(logged["karten"]) for logged in truth(name))
@@ -185,5 +193,7 @@ def test_packets_that_the_capture_has_lost_causes_no_violation(name: str, seed: 
     rng = random.Random(seed)
     lost = {number for number in range(20_000) if rng.random() < 0.02}
     found = inspected(items_of(f"{name}.pcap", lost.__contains__))
-    accused = [flaw for flaw in errors(found) if flaw.code not in ("bad-field", "suit-not-followed")]
+    accused = [
+        violation for violation in errors(found) if violation.code not in ("bad-field", "suit-not-followed")
+    ]
     assert not accused, accused[0]

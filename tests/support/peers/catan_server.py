@@ -11,7 +11,7 @@ from typing import Any
 from catan_island import Truth
 
 from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE
-from peers.catan_table import REQUESTS, Table, Told
+from peers.catan_table import REQUESTS, Table, TalkingServer
 from peers.catan_words import Refused
 from peers.program import Died, Link, Server, Setup
 
@@ -24,7 +24,7 @@ class CatanServer(Server):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._told = Told(self._speak, self)
+        self._told = TalkingServer(self._speak, self)
         self._by_name: dict[str, Link] = {}
         self._players: dict[Link, int] = {}
         self._ids = count(1)

@@ -24,7 +24,7 @@ TRADES = 8
 """Maximum number of open offers."""
 
 
-class Told(catan_play.Server):
+class TalkingServer(catan_play.Server):
     """A server that sends to connected clients. A player is known by the name of a connection."""
 
     def __init__(self, speak: Callable[[str, bytes], None], program: Program) -> None:
@@ -65,7 +65,7 @@ class Table(RandomGame):
     `RandomGame` knows what may be built where, what can be paid, and who has the longest road.
     """
 
-    def __init__(self, told: Told, program: Program, points: int) -> None:
+    def __init__(self, told: TalkingServer, program: Program, points: int) -> None:
         self.server = told
         self.random = program.random
         self.deck = self.random.sample(DECK, len(DECK))

@@ -132,19 +132,19 @@ class SchafkopfServer(Server):
             data += b"!END\n"
         link.send(data)
 
-    def _tell(self, seat: int, data: bytes) -> None:
+    def _notify(self, seat: int, data: bytes) -> None:
         guest = self._seats[seat]
         if guest is not None and guest.link in self._guests:
             self._send(guest.link, data)
 
     def _tell_all(self, flag: str, *fields: str) -> None:
         for seat in range(SEATS):
-            self._tell(seat, paket(flag, *fields))
+            self._notify(seat, paket(flag, *fields))
         self.breathe()
 
     def _model(self, flag: str, seat: int, table: list[str | None], hand: list[str] | None = None) -> None:
         cards = self._hands[seat] if hand is None else hand
-        self._tell(seat, model(flag, cards, table, self._last))
+        self._notify(seat, model(flag, cards, table, self._last))
 
     def _ask(self, seat: int, flag: str) -> Asking:
         guest = self._seats[seat]
@@ -203,7 +203,7 @@ class SchafkopfServer(Server):
         self._hands = [pack[6 * seat : 6 * seat + 6] for seat in range(SEATS)]
         self._last = EMPTY
         for seat in range(SEATS):
-            self._tell(seat, paket("ID", str(0 if self.has("numbers-all-alike") else seat)))
+            self._notify(seat, paket("ID", str(0 if self.has("numbers-all-alike") else seat)))
         self._tell_all("MITSPIELER", *self._names)
         self._accounts("KONTO")
         yield from self._knock()
@@ -218,7 +218,7 @@ class SchafkopfServer(Server):
         kontras = []
         for seat in range(SEATS):
             self._turn(seat)
-            self._tell(seat, paket("MODUS", modus))
+            self._notify(seat, paket("MODUS", modus))
             kontras.append((yield from self._ask_for(seat, "KONTRA", lambda: "NEIN")))
         self._tell_all("KONTRA", *kontras)
         rules = mode(modus)
@@ -230,7 +230,7 @@ class SchafkopfServer(Server):
     def _accounts(self, flag: str) -> None:
         for seat, guest in enumerate(self._seats):
             if guest is not None:
-                self._tell(seat, paket(flag, str(guest.money), str(self._stock)))
+                self._notify(seat, paket(flag, str(guest.money), str(self._stock)))
         self.breathe()
 
     def _turn(self, seat: int) -> None:
@@ -251,7 +251,7 @@ class SchafkopfServer(Server):
         for seat in range(SEATS):
             hand = self._hands[seat]
             self._turn(seat)
-            self._tell(seat, paket("BESTESSPIEL", best))
+            self._notify(seat, paket("BESTESSPIEL", best))
             self._model("SPIELSTDU", seat, EMPTY)
             bid = yield from self._ask_for(seat, "SPIELSTDU", partial(_bots_bid, self.random, hand, best))
             if not choices.may_bid(bid, hand) and not self.has("takes-any-bid"):
@@ -271,7 +271,7 @@ class SchafkopfServer(Server):
         for step in range(1, SEATS):
             seat = (bidder + step) % SEATS
             self._turn(seat)
-            self._tell(seat, paket("HOCHZEIT", NOTHING))
+            self._notify(seat, paket("HOCHZEIT", NOTHING))
             if (yield from self._ask_for(seat, "HOCHZEIT", lambda: "NEIN")) == "NEIN":
                 continue
             hand = self._hands[seat]

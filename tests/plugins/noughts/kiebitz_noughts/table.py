@@ -76,9 +76,9 @@ class NoughtsTable(SimpleTable):
             return
         turn, other = self._players
         if player != turn:
-            self.context.flaw(message, "out-of-turn", player=player, turn=turn)
+            self.context.report_violation(message, "out-of-turn", player=player, turn=turn)
         if self._squares[square] is not None:
-            self.context.flaw(message, "square-taken", holder=self._squares[square])
+            self.context.report_violation(message, "square-taken", holder=self._squares[square])
         self._squares[square], self._players = player, [other, turn]
         self._show(self._game)
 

@@ -26,20 +26,24 @@ def place_of(offset: int, message: str | None, message_offset: int | None) -> st
     return f"byte {offset - message_offset} of {name} ({offset} of that direction)"
 
 
-def reasons(flaw: Diagnostic | StoredDiagnostic) -> Iterator[tuple[str, str]]:
+def reasons(diagnostic: Diagnostic | StoredDiagnostic) -> Iterator[tuple[str, str]]:
     """Yield the titles and texts below the bytes of a diagnostic."""
-    if flaw.expected is not None:
-        yield "expected", flaw.expected
-    if flaw.clause is not None:
-        yield "clause", flaw.clause
+    if diagnostic.expected is not None:
+        yield "expected", diagnostic.expected
+    if diagnostic.clause is not None:
+        yield "clause", diagnostic.clause
     # A note, such as a dialect or something unusual, blames no side.
-    if flaw.blame == "kiebitz":
+    if diagnostic.blame == "kiebitz":
         yield "from", ALTERED_BY_KIEBITZ
     else:
-        yield ("from", flaw.blame) if flaw.severity == "note" else ("blame", f"{flaw.blame} ({flaw.group})")
+        yield (
+            ("from", diagnostic.blame)
+            if diagnostic.severity == "note"
+            else ("blame", f"{diagnostic.blame} ({diagnostic.group})")
+        )
 
 
-def flaw_block(
+def diagnostic_block(
     head: Shown,
     place: str,
     lines: Sequence[Line],

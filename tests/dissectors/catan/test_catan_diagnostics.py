@@ -50,7 +50,7 @@ class Wire:
 
 
 class Heard(NamedTuple):
-    """The findings of a conversation; the flawed bytes begin at `start`."""
+    """The findings of a conversation; the malformed bytes begin at `start`."""
 
     found: Findings
     start: int
@@ -59,11 +59,11 @@ class Heard(NamedTuple):
         return [message for message in self.found.messages if message.direction == direction]
 
     @property
-    def flaws(self) -> list[Diagnostic]:
-        return [flaw for flaw in self.found.diagnostics if flaw.severity != "note"]
+    def violations(self) -> list[Diagnostic]:
+        return [violation for violation in self.found.diagnostics if violation.severity != "note"]
 
-    def place(self, flaw: Diagnostic) -> tuple[int, int]:
-        return flaw.offset - self.start, flaw.length
+    def place(self, violation: Diagnostic) -> tuple[int, int]:
+        return violation.offset - self.start, violation.length
 
 
 def hear(number: int | None = None, data: bytes = b"") -> Heard:
@@ -115,13 +115,13 @@ def test_the_conversation_is_sound() -> None:
 @pytest.mark.parametrize("case", [*HAND, *of_the_table()], ids=shortly)
 def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     heard = hear(case.replaced, case.sent.data)
-    (flaw,) = heard.flaws
-    assert (flaw.code, *heard.place(flaw)) == (case.code, *case.place)
-    assert (flaw.direction, flaw.blame) == (case.direction, blame_of(case.direction))
-    assert (flaw.severity, flaw.group) == (case.severity, "malformed")
-    assert case.says in flaw.text
-    assert flaw.expected is not None
-    assert flaw.expected.startswith(case.expected)
+    (violation,) = heard.violations
+    assert (violation.code, *heard.place(violation)) == (case.code, *case.place)
+    assert (violation.direction, violation.blame) == (case.direction, blame_of(case.direction))
+    assert (violation.severity, violation.group) == (case.severity, "malformed")
+    assert case.says in violation.text
+    assert violation.expected is not None
+    assert violation.expected.startswith(case.expected)
     assert_all_others_are_read(heard, case.replaced, len(case.sent.data))
 
 
@@ -131,8 +131,8 @@ def test_partial_diagnostics_consume_no_other_message(
 ) -> None:
     data = text.encode()
     heard = hear(ANY[direction], data)
-    assert [(flaw.code, *heard.place(flaw)) for flaw in heard.flaws] == expected
-    assert {flaw.severity for flaw in heard.flaws} == {"error"}
+    assert [(violation.code, *heard.place(violation)) for violation in heard.violations] == expected
+    assert {violation.severity for violation in heard.violations} == {"error"}
     assert_all_others_are_read(heard, ANY[direction], len(data))
 
 
@@ -155,22 +155,22 @@ def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
         found = wire.close(reason)
         message = found.messages[-1]
         assert (message.offset, message.length) == (before, cut)
-        flaws = [flaw for flaw in found.diagnostics if flaw.offset >= before]
+        violations = [violation for violation in found.diagnostics if violation.offset >= before]
         if reason == "end":
-            assert flaws == []
+            assert violations == []
             continue
-        (flaw,) = flaws
-        assert (flaw.direction, flaw.blame) == (case.direction, blame_of(case.direction))
-        assert (flaw.offset, flaw.length) == (before + cut, 0)
+        (violation,) = violations
+        assert (violation.direction, violation.blame) == (case.direction, blame_of(case.direction))
+        assert (violation.offset, violation.length) == (before + cut, 0)
         if cut == len(case.data) - 1:
             # All but the line feed is there.
             assert (message.name, message.fields) == (case.name, case.fields)
-            assert (flaw.code, flaw.severity) == ("no-line-feed", "note")
+            assert (violation.code, violation.severity) == ("no-line-feed", "note")
         else:
             assert message.name == "unreadable"
-            assert (flaw.code, flaw.severity) == ("truncated", "error")
-            assert flaw.text == "the stream ends in the middle of a message"
-            assert flaw.expected
+            assert (violation.code, violation.severity) == ("truncated", "error")
+            assert violation.text == "the stream ends in the middle of a message"
+            assert violation.expected
 
 
 CLEAR = {"c2s": '{"Zug beenden":{}}\n', "s2c": '{"OK":{}}\n'}
@@ -198,13 +198,13 @@ def test_a_message_that_breaks_off_before_the_next_one(
         wire = Wire()
         wire.say(case.direction, kept + next_one)
         found = wire.close()
-        (flaw,) = (flaw for flaw in found.diagnostics if flaw.severity != "note")
+        (violation,) = (violation for violation in found.diagnostics if violation.severity != "note")
         if following is UNCLEAR and a_value_comes(case.data, cut):
-            assert flaw.code == "truncated"
+            assert violation.code == "truncated"
             continue
-        assert (flaw.code, flaw.offset, flaw.length) == ("broken-json", cut, 0)
-        assert flaw.text == BREAKS_OFF
-        assert flaw.expected
+        assert (violation.code, violation.offset, violation.length) == ("broken-json", cut, 0)
+        assert violation.text == BREAKS_OFF
+        assert violation.expected
         assert [(message.name, message.length) for message in found.messages] == [
             ("unreadable", len(kept)),
             (next_name, len(next_one)),

@@ -73,7 +73,7 @@ class Wire:
 
 
 class Heard(NamedTuple):
-    """The findings of a conversation; `start` is where the flawed bytes begin."""
+    """The findings of a conversation; `start` is where the malformed bytes begin."""
 
     found: Findings
     start: int
@@ -118,13 +118,17 @@ def added(place: Place, heard: Heard, clients: tuple[str, ...]) -> list[Diagnost
 
 def check(case: Broken, clients: tuple[str, ...] = CLIENTS) -> None:
     heard = hear(case.place, case.data, clients, case.by)
-    (flaw,) = added(case.place, heard, clients)
-    assert (flaw.stream.id, flaw.direction) == (ANNA, case.direction)
-    assert (flaw.code, flaw.offset - heard.start, flaw.length) == (case.code, case.offset, case.length)
-    assert flaw.severity == case.severity
-    assert flaw.blame == ("client" if case.direction == "c2s" else "server")
-    assert (flaw.expected is None) == (case.expected is None)
-    assert (flaw.expected or "").startswith(case.expected or "")
+    (violation,) = added(case.place, heard, clients)
+    assert (violation.stream.id, violation.direction) == (ANNA, case.direction)
+    assert (violation.code, violation.offset - heard.start, violation.length) == (
+        case.code,
+        case.offset,
+        case.length,
+    )
+    assert violation.severity == case.severity
+    assert violation.blame == ("client" if case.direction == "c2s" else "server")
+    assert (violation.expected is None) == (case.expected is None)
+    assert (violation.expected or "").startswith(case.expected or "")
     assert_others_are_read(case, heard, clients)
 
 
@@ -226,20 +230,24 @@ def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
         if reason == "end":
             assert told_now == []
             continue
-        (flaw,) = told_now
-        assert (flaw.offset, flaw.length) == (heard.start + cut, 0)
-        assert flaw.blame == ("client" if place.direction == "c2s" else "server")
+        (violation,) = told_now
+        assert (violation.offset, violation.length) == (heard.start + cut, 0)
+        assert violation.blame == ("client" if place.direction == "c2s" else "server")
         if cut == len(data) - 1:
-            assert (flaw.code, flaw.severity, flaw.expected) == ("no-line-end", "note", "a line feed")
+            assert (violation.code, violation.severity, violation.expected) == (
+                "no-line-end",
+                "note",
+                "a line feed",
+            )
             assert messages[-1].name == place.name.partition(" ")[0]
             continue
         complete = data[:cut].decode(errors="replace").split("\n")[:-1]
-        assert flaw.code == "truncated"
+        assert violation.code == "truncated"
         # A BEENDEN is often cut short, and what has begun like one may be one.
         harmless = place.name == "BEENDEN" or b"!BEENDEN".startswith(data[:cut])
-        assert flaw.severity == ("note" if harmless else "error")
-        assert flaw.expected is not None
-        assert expected_next(place, complete) in flaw.expected
+        assert violation.severity == ("note" if harmless else "error")
+        assert violation.expected is not None
+        assert expected_next(place, complete) in violation.expected
 
 
 @pytest.mark.parametrize(
@@ -267,8 +275,8 @@ def test_a_stream_that_ends_with_a_diagnostic(
 ) -> None:
     wire = Wire()
     wire.say("Anna", direction, data)
-    (flaw,) = wire.close().diagnostics
-    assert (flaw.code, flaw.offset, flaw.severity) == (code, offset, severity)
+    (violation,) = wire.close().diagnostics
+    assert (violation.code, violation.offset, violation.severity) == (code, offset, severity)
 
 
 # A message that breaks off, and the next one right behind it.
@@ -297,7 +305,7 @@ def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
       text that is missing is the exception where the next message has the very lines of a whole Paket: then
       it is one.
     - Cut in a line, that line and the next flag are one: it is told at that line, and the next message is
-      lost. A line of text may be anything, so the flaw shows after it, if it does.
+      lost. A line of text may be anything, so the error shows after it, if it does.
 
     All messages after the next one are read in either case.
     """
@@ -312,7 +320,9 @@ def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
     for cut in places_in(data):
         kept = data[:cut]
         heard = hear(place, kept, ("Anna",))
-        flaws = [flaw for flaw in added(place, heard, ("Anna",)) if flaw.severity != "note"]
+        violations = [
+            violation for violation in added(place, heard, ("Anna",)) if violation.severity != "note"
+        ]
         at = kept.rfind(b"\n") + 1
         number = kept.count(b"\n") - 1
         whole_lines = at == cut
@@ -323,21 +333,21 @@ def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
             and is_text
             and joined(*following.decode().splitlines()[: len(kinds) - number]) + b"!END\n" == following
         ):
-            assert flaws == []
+            assert violations == []
             continue
         assert_others_are_read(case, heard, ("Anna",))
         if is_text and not whole_lines:
-            assert len(flaws) <= 1
-            assert all(flaw.offset - heard.start > cut for flaw in flaws)
+            assert len(violations) <= 1
+            assert all(violation.offset - heard.start > cut for violation in violations)
             continue
-        (flaw,) = flaws
-        assert flaw.blame == ("client" if place.direction == "c2s" else "server")
+        (violation,) = violations
+        assert violation.blame == ("client" if place.direction == "c2s" else "server")
         if whole_lines:
-            assert (flaw.offset - heard.start, flaw.length) == (cut, 0)
+            assert (violation.offset - heard.start, violation.length) == (cut, 0)
             rows = GRAMMAR.rows_named(place.direction, row_of(place).name)
             if number in map(line_count, rows):
-                assert (flaw.code, flaw.expected) == ("missing-end", END)
+                assert (violation.code, violation.expected) == ("missing-end", END)
             else:
-                assert (flaw.code, flaw.expected) == ("missing-field", kinds[number].title)
+                assert (violation.code, violation.expected) == ("missing-field", kinds[number].title)
         else:
-            assert (flaw.offset - heard.start, flaw.length) == (at, cut - at + len(flag))
+            assert (violation.offset - heard.start, violation.length) == (at, cut - at + len(flag))

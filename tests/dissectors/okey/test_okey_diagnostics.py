@@ -16,7 +16,7 @@ NEEDS_ALL = ("a tile thrice in two decks", "two begin")
 
 
 class Heard(NamedTuple):
-    """The findings of a conversation; `start` is where the flawed bytes begin in their direction."""
+    """The findings of a conversation; `start` is where the malformed bytes begin in their direction."""
 
     found: Findings
     start: int
@@ -44,13 +44,15 @@ def unchanged(head: bool, clients: tuple[str, ...]) -> Heard:
 
 
 def added(case: Broken, heard: Heard, clients: tuple[str, ...]) -> list[Diagnostic]:
-    known = Counter((flaw.code, flaw.text) for flaw in unchanged(case.head, clients).found.diagnostics)
+    known = Counter(
+        (violation.code, violation.text) for violation in unchanged(case.head, clients).found.diagnostics
+    )
     more = []
-    for flaw in heard.found.diagnostics:
-        if known[flaw.code, flaw.text]:
-            known[flaw.code, flaw.text] -= 1
-        elif flaw.code != "dialect":
-            more.append(flaw)
+    for violation in heard.found.diagnostics:
+        if known[violation.code, violation.text]:
+            known[violation.code, violation.text] -= 1
+        elif violation.code != "dialect":
+            more.append(violation)
     return more
 
 
@@ -69,16 +71,16 @@ def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, alone
     if case.title in NEEDS_ALL and alone:
         return
     heard = hear(case, case.head, clients)
-    (flaw,) = added(case, heard, clients)
-    assert (flaw.code, flaw.severity) == (case.code, case.severity)
-    assert (flaw.direction, flaw.offset - heard.start, flaw.length) == (
+    (violation,) = added(case, heard, clients)
+    assert (violation.code, violation.severity) == (case.code, case.severity)
+    assert (violation.direction, violation.offset - heard.start, violation.length) == (
         case.direction,
         case.offset,
         case.length,
     )
-    assert flaw.blame == ("client" if case.direction == "c2s" else "server")
-    assert flaw.expected is not None
-    assert flaw.expected.startswith(case.expected)
+    assert violation.blame == ("client" if case.direction == "c2s" else "server")
+    assert violation.expected is not None
+    assert violation.expected.startswith(case.expected)
     # Everything else is read as if it were not there.
     for client in clients:
         for direction in ("c2s", "s2c"):
@@ -110,7 +112,9 @@ def test_real_clients_that_send_rubbish(name: str) -> None:
         for event in truth["events"]
         if event["ev"] == "malformed"
     )
-    flaws = Counter(flaw.message_id for flaw in found.diagnostics if flaw.code != "dialect")
+    violations = Counter(
+        violation.message_id for violation in found.diagnostics if violation.code != "dialect"
+    )
     for message in found.messages:
         data = bytes(
             sent[message.stream.id, message.direction][message.offset : message.offset + message.length]
@@ -119,13 +123,13 @@ def test_real_clients_that_send_rubbish(name: str) -> None:
         if message.direction == "c2s" and wrong[key]:
             # A line that is sent twice was right the first time.
             accepted = data.startswith((b"CATC b ", b"DRAW m", b"LLOB", b"PUTT 0:YELLOW"))
-            assert flaws[message.id] or accepted, data
-    errors = [flaw for flaw in found.diagnostics if flaw.severity == "error"]
-    for flaw in errors:
-        [message] = [message for message in found.messages if message.id == flaw.message_id]
+            assert violations[message.id] or accepted, data
+    errors = [violation for violation in found.diagnostics if violation.severity == "error"]
+    for violation in errors:
+        [message] = [message for message in found.messages if message.id == violation.message_id]
         data = bytes(
             sent[message.stream.id, message.direction][message.offset : message.offset + message.length]
         )
         assert wrong[message.stream.client, data.rstrip(b"\r\n")]
-        assert flaw.blame == "client"
+        assert violation.blame == "client"
     assert len(errors) > 40
