@@ -1,0 +1,344 @@
+"""The content of a protocol file: what `reader` reads and `protocol` turns into a `Dissector`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from kiebitz.dissectors.model import Direction, Severity, Transport
+
+FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml"]
+FormatKind = Literal["words", "delimited", "pairs", "json", "xml", "struct"]
+ByteOrder = Literal["big", "little"]
+IntegerKind = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint"]
+
+
+class Framing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a byte stream is cut into frames.
+
+    Attributes:
+        kind: `lines` end with LF or CR LF; a `delimiter` ends in `end`; a `block` is lines up to a line that
+            is `end`; `length` has a prefix; `json` is concatenated values; `xml` is concatenated elements.
+        end: The bytes after a frame, or the text of a block's last line.
+        prefix: Type of the length prefix.
+        order: Byte order of the prefix.
+        inclusive: True if the length counts the prefix, too.
+    """
+
+    kind: FramingKind = "lines"
+    end: str = "\n"
+    prefix: IntegerKind = "u32"
+    order: ByteOrder = "big"
+    inclusive: bool = False
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    """How a frame contains a message's name and fields.
+
+    Attributes:
+        kind: `words` are separated by blanks; `delimited` by `delimiter`; `pairs` are `key=value`; `json`,
+            `xml`; `struct` is binary.
+        name: Path of the message's name: keys with dots (JSON, pairs), the type of the code (struct), or
+            `first`, the first word. In XML: `tag`, or `@attribute`.
+        fields: Path of the object that has the fields; empty if it is the message itself.
+        delimiter: Text between fields, or between pairs.
+        assign: Text between key and value of a pair.
+        quote: Quotation mark around words with blanks; empty if there is none.
+        line_end: Text that the encoder appends to a message.
+        order: Byte order of numbers.
+        encoding: Encoding of text.
+    """
+
+    kind: FormatKind = "words"
+    name: str = "first"
+    fields: str = ""
+    delimiter: str = " "
+    assign: str = "="
+    quote: str = ""
+    line_end: str = ""
+    order: ByteOrder = "big"
+    encoding: Literal["utf-8", "latin-1", "ascii"] = "utf-8"
+
+
+# Types of fields.
+
+
+class TextType(msgspec.Struct, frozen=True):
+    """Any text; `rest` is all that remains of a frame. `pattern` must match the whole text."""
+
+    pattern: str | None = None
+    rest: bool = False
+
+
+class NumberType(msgspec.Struct, frozen=True):
+    """A number within inclusive limits; `whole` if it has no fraction."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    whole: bool = True
+
+
+class BooleanType(msgspec.Struct, frozen=True):
+    """True or false."""
+
+
+class ChoiceType(msgspec.Struct, frozen=True):
+    """One of a few values: words, or in JSON also numbers."""
+
+    values: tuple[str | int, ...]
+
+
+class IdentifierType(msgspec.Struct, frozen=True):
+    """An identifier of a `kind`: `player` is a player's name, `id` a player's number; others are free.
+
+    `of` is the type of the value.
+    """
+
+    kind: str
+    of: TextType | NumberType | BinaryType = TextType()
+
+
+class ListType(msgspec.Struct, frozen=True):
+    """A list; in text, with a separator between its items."""
+
+    item: FieldTypeSpec
+    separator: str = ","
+
+
+class ObjectType(msgspec.Struct, frozen=True):
+    """An object with fields; in text, values with a separator between them."""
+
+    fields: tuple[FieldSpec, ...]
+    separator: str = ":"
+
+
+class AnyType(msgspec.Struct, frozen=True):
+    """Any JSON value; in text, any text."""
+
+
+class BinaryType(msgspec.Struct, frozen=True):
+    """A value of the format `struct`.
+
+    Attributes:
+        kind: An integer; `f32`, `f64`; `bool8`; `text` or `bytes`.
+        size: Of text and bytes: the number of bytes, the type of the length prefix, or None for all that
+            remains.
+    """
+
+    kind: IntegerKind | Literal["f32", "f64", "bool8", "text", "bytes"]
+    size: int | IntegerKind | None = None
+
+
+FieldTypeSpec = (
+    TextType
+    | NumberType
+    | BooleanType
+    | ChoiceType
+    | IdentifierType
+    | ListType
+    | ObjectType
+    | AnyType
+    | BinaryType
+)
+
+
+class FieldSpec(msgspec.Struct, frozen=True):
+    """A field of a message; `title` is its type as written in the file.
+
+    A `generated` value differs in every game, such as a token. An `optional` field may be absent.
+    """
+
+    name: str
+    type: FieldTypeSpec
+    title: str
+    optional: bool = False
+    generated: bool = False
+
+
+class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `[messages]`.
+
+    Attributes:
+        code: The number that stands for the name, None if the name itself is sent.
+        answers: Names of the messages to which it replies.
+        broadcast: True if the server sends a copy to each client.
+        heartbeat: True if it has no meaning in the game.
+        description: What it means, for the reference.
+        clause: Clause of the specification.
+    """
+
+    name: str
+    direction: Direction
+    fields: tuple[FieldSpec, ...] = ()
+    code: int | None = None
+    answers: tuple[str, ...] = ()
+    broadcast: bool = False
+    heartbeat: bool = False
+    description: str = ""
+    clause: str | None = None
+
+
+class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How connections and identifiers lead to players.
+
+    Attributes:
+        login: Messages in which a client gives its player's name.
+        given: Messages of the server that give a connection its player's id (or name).
+        named: Messages that contain both an id and a name.
+        id: Field with the player's id; None if players have names only.
+        name: Field with the player's name.
+        left: Messages that say that the player named in them has left.
+    """
+
+    login: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    id: str | None = None
+    name: str | None = None
+    left: tuple[str, ...] = ()
+
+
+class Put(msgspec.Struct, frozen=True):
+    """A change of the state: `path` with `{names}` in braces, and the new value.
+
+    A text is an expression; any other value is itself, and None removes the path.
+    """
+
+    path: str
+    value: Any
+
+
+class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `[events]`.
+
+    Attributes:
+        kind: Name of the event.
+        on: Messages that report it.
+        direction: The direction of these messages; None for both.
+        when: Condition, as an expression.
+        say: Sentence with names in braces.
+        actor: Expression for the acting player's name; by default `who`.
+        puts: Changes of the state.
+        opens: True if a game begins.
+        ends: True if the game ends.
+        result: Expressions by name for the game's result, such as `winner`.
+        label: Sentence for the label of the game that begins.
+        secret: True if only its actor knows of it.
+        turn: True if it says whose turn it is.
+    """
+
+    kind: str
+    on: tuple[str, ...]
+    direction: Direction | None = None
+    when: str | None = None
+    say: str = ""
+    actor: str = "who"
+    puts: tuple[Put, ...] = ()
+    opens: bool = False
+    ends: bool = False
+    result: Mapping[str, Any] = {}
+    label: str | None = None
+    secret: bool = False
+    turn: bool = False
+
+
+class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `[rules]`: it is violated if `when` is true and `unless` is false.
+
+    If a value in them is unknown, nothing is reported.
+    """
+
+    key: str
+    on: tuple[str, ...]
+    direction: Direction | None = None
+    when: str | None = None
+    unless: str | None = None
+    say: str = ""
+    severity: Severity = "error"
+    clause: str | None = None
+    expected: str | None = None
+
+
+class GridSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A rectangular board: cells in the state, and tokens of players at coordinates.
+
+    Attributes:
+        cells: State path of a list of rows, a list of cells, or an object from `x,y` to a cell.
+        cell: Path of the word within a cell that is an object or a list.
+        symbols: Words of cells and the tokens that are drawn for them; an empty token is an empty square.
+        tokens: State path of an object from players to objects with coordinates.
+        x: Name of the column (from `first`).
+        y: Name of the row.
+        width: Number of columns; None to derive it.
+        height: Number of rows; None to derive it.
+        first: Number of the first column and row.
+    """
+
+    cells: str | None = None
+    cell: str | None = None
+    symbols: Mapping[str, str] = {}
+    tokens: str | None = None
+    x: str = "x"
+    y: str = "y"
+    width: int | None = None
+    height: int | None = None
+    first: int = 0
+
+
+class BoardSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """`[board]`: the picture of a table. All paths lead through the state; `{player}` is each player.
+
+    Attributes:
+        title: Sentence above the picture.
+        players: Path of an object whose keys are the players.
+        turn: Path of the name of the player whose turn it is.
+        scores: Path of a player's score, with `{player}`.
+        unit: Unit of the scores.
+        figures: Words to paths of further numbers of a player, with `{player}`.
+        hand: Path of a list, or of a number of hidden pieces, with `{player}`.
+        dice: Path of a list of faces, or of a number.
+        piles: Labels to paths of lists, or of numbers of hidden pieces.
+        grid: The board.
+        text: Sentences below the picture.
+    """
+
+    title: str | None = None
+    players: str = "players"
+    turn: str | None = None
+    scores: str | None = None
+    unit: str = "points"
+    figures: Mapping[str, str] = {}
+    hand: str | None = None
+    dice: str | None = None
+    piles: Mapping[str, str] = {}
+    grid: GridSpec | None = None
+    text: tuple[str, ...] = ()
+
+
+class Specification(msgspec.Struct, frozen=True, kw_only=True):
+    """A protocol file.
+
+    Attributes:
+        text: The file's text.
+        protocol: Name in the database and in filters, one word in small letters.
+        title: Name for people.
+        transport: `tcp` or `udp`.
+        ports: Default ports of its servers.
+        extension: Name of a Python module beside the file that adds to it; loaded only on request.
+    """
+
+    text: str
+    protocol: str
+    title: str
+    transport: Transport
+    ports: tuple[int, ...]
+    framing: Framing
+    format: Format
+    messages: tuple[MessageSpec, ...]
+    identity: IdentitySpec | None = None
+    events: tuple[EventSpec, ...] = ()
+    rules: tuple[RuleSpec, ...] = ()
+    board: BoardSpec | None = None
+    extension: str | None = None
