@@ -41,7 +41,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         kind: `words` are separated by blanks; `delimited` by `delimiter`; `pairs` are `key=value`; `json`,
             `xml`; `struct` is binary.
         name: Path of the message's name: keys with dots (JSON, pairs), the type of the code (struct), or
-            `first`, the first word. In XML: `tag`, or `@attribute`.
+            `first`, the first word. In XML: `tag`, or `@attribute`. In JSON, `*`: the object's only key; its
+            value is the object with the fields, or any other value as the field `value`.
         fields: Path of the object that has the fields; empty if it is the message itself.
         delimiter: Text between fields, or between pairs.
         assign: Text between key and value of a pair.
