@@ -1,4 +1,6 @@
-"""The parser of filters; a syntax error describes the expected tokens and their position.
+"""The parser of filters, and of expressions in protocol files, which may compare and add any values.
+
+A syntax error describes the expected tokens and their position.
 
 The text may come from a script or a web page, so its length, its nesting and its number of conditions are
 limited. The last two limits come from SQLite, whose parser has a stack of 100, and whose expressions have a
@@ -10,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from typing import cast
+from typing import Any, cast
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
@@ -24,11 +26,15 @@ from kiebitz.dissectors.filters.syntax import (
     Constant,
     Expression,
     Has,
+    Lookup,
     Name,
     Not,
     Operator,
     Or,
+    Relation,
     Step,
+    Sum,
+    Term,
 )
 from kiebitz.dissectors.suggestions import did_you_mean
 
@@ -36,22 +42,13 @@ MAX_LENGTH = 10_000
 MAX_NESTING = 30
 MAX_CONDITIONS = 500
 
-_GRAMMAR = r"""
-?start: or_terms
+_COMMON = r"""
 ?or_terms: and_terms (_OR and_terms)*
 ?and_terms: term (_AND term)*
-?term: NOT+ plain -> negation
-     | plain
-?plain: _OPEN or_terms _CLOSE
-      | name                                                    -> has
-      | name COMPARE constant                                   -> comparison
-      | name _IN _OPEN_SET constant (_COMMA constant)* _CLOSE_SET -> membership
 
 name: NAME (_DOT key | index)*
 key: NAME   -> plain_key
    | STRING -> quoted_key
-index: _OPEN_INDEX NUMBER CLOSE_INDEX
-constant: STRING | NUMBER | BOOLEAN
 
 _OR: "||"
 _AND: "&&"
@@ -66,11 +63,45 @@ CLOSE_INDEX: "]"
 _COMMA: ","
 _DOT: "."
 NAME: /#|[^\W\d]\w*/
-NUMBER: /-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
 // What is written with letters is lexed as a NAME first and retyped: `android` does not begin with `and`.
 %declare _IN BOOLEAN
 %ignore /\s+/
+"""
+
+_FILTER = r"""
+?start: or_terms
+?term: NOT+ plain -> negation
+     | plain
+?plain: _OPEN or_terms _CLOSE
+      | name                                                    -> has
+      | name COMPARE constant                                   -> comparison
+      | name _IN _OPEN_SET constant (_COMMA constant)* _CLOSE_SET -> membership
+index: _OPEN_INDEX NUMBER CLOSE_INDEX
+constant: STRING | NUMBER | BOOLEAN
+NUMBER: /-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+"""
+
+_EXPRESSION = r"""
+?start: or_terms
+?term: NOT+ compared -> negation
+     | compared
+?compared: sum
+         | sum COMPARE sum                                      -> relation
+         | sum _IN sum                                          -> relation_in
+         | sum _IN _OPEN_SET sum (_COMMA sum)* _CLOSE_SET       -> relation_set
+?sum: plain (SIGN plain)*
+?plain: _OPEN or_terms _CLOSE
+      | name
+      | constant
+%extend key: NUMBER -> number_key
+           | braces
+!braces: _OPEN_SET sum _CLOSE_SET
+index: _OPEN_INDEX sum CLOSE_INDEX -> computed_index
+constant: STRING | NUMBER | BOOLEAN
+        | SIGN NUMBER                -> negative
+SIGN: /[+-]/
+NUMBER: /[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 """
 
 _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -78,6 +109,7 @@ _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">
 _HALF_OPERATORS = {"=": "==", "&": "&&", "|": "||"}
 
 _EXPECTED: list[tuple[set[str], str]] = [
+    ({"NAME", "BOOLEAN"}, "a name or a value (text in quotes, a number, true or false)"),
     ({"NOT"}, "a field name"),
     ({"BOOLEAN"}, "a value (text in quotes, a number, true or false)"),
     ({"NAME", "STRING"}, "a name"),
@@ -92,20 +124,32 @@ _EXPECTED: list[tuple[set[str], str]] = [
 ]
 """Expected tokens and their description; the first row whose tokens are all accepted is used."""
 
+_OPENING = frozenset({"_OPEN", "_OPEN_SET", "_OPEN_INDEX"})
+_CLOSING = frozenset({"_CLOSE", "_CLOSE_SET", "CLOSE_INDEX"})
+
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
 
 
 def parse(text: str) -> Expression:
     """Return the syntax tree of a filter. Raises FilterError."""
+    return cast(Expression, _parse(text, _filters(), "filter"))
+
+
+def parse_expression(text: str) -> Term:
+    """Return the syntax tree of an expression of a protocol file. Raises FilterError."""
+    return cast(Term, _parse(text, _expressions(), "expression"))
+
+
+def _parse(text: str, lark: Lark, kind: str) -> object:
     _check_text(text)
     nesting = conditions = 0
     # Step by step, so that the bounds are checked while reading.
-    parser = _parser().parse_interactive(text)
+    parser = lark.parse_interactive(text)
     try:
         for token in parser.iter_parse():
-            nesting += (token.type == "_OPEN") - (token.type == "_CLOSE")
-            conditions += token.type in ("_AND", "_OR")
+            nesting += (token.type in _OPENING) - (token.type in _CLOSING)
+            conditions += token.type in ("_AND", "_OR", "SIGN")
             if nesting > MAX_NESTING:
                 raise FilterError(
                     f"more than {MAX_NESTING} parentheses in one another", text, token.start_pos or 0
@@ -115,11 +159,13 @@ def parse(text: str) -> Expression:
                     f"more than {MAX_CONDITIONS} conditions", text, token.start_pos or 0, len(token)
                 )
         end = Token("$END", "", len(text))
-        return cast(Expression, parser.feed_token(end))
+        return parser.feed_token(end)
     except UnexpectedCharacters as error:
-        raise _unexpected(text[at := error.pos_in_stream or 0], at, text, _accepted(parser)) from None
+        at = error.pos_in_stream or 0
+        raise _unexpected(text[at], at, text, _accepted(parser), kind) from None
     except UnexpectedToken as error:
-        raise _unexpected(str(error.token), error.token.start_pos or 0, text, _accepted(parser)) from None
+        at = error.token.start_pos or 0
+        raise _unexpected(str(error.token), at, text, _accepted(parser), kind) from None
     except _BadToken as error:
         token = error.token
         raise FilterError(error.message, text, token.start_pos or 0, len(token)) from None
@@ -140,10 +186,10 @@ def _accepted(parser: InteractiveParser) -> set[str]:
     return accepted
 
 
-def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> FilterError:
+def _unexpected(found: str, position: int, text: str, accepted: set[str], kind: str) -> FilterError:
     """Return the error for an unexpected token or character."""
     if not found:
-        return FilterError(f"the filter ends too early: expected {_expected(accepted)}", text, position)
+        return FilterError(f"the {kind} ends too early: expected {_expected(accepted)}", text, position)
     if found in ("'", '"'):
         return FilterError("this text has no closing quote", text, position, len(text) - position)
     if found == ")" and "_CLOSE" not in accepted and "$END" in accepted:
@@ -152,7 +198,9 @@ def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> Fil
         hint = did_you_mean(f'"{_HALF_OPERATORS[found]}"')
         return FilterError(f'"{found}" alone is no operator', text, position, 1, hint)
     hint_quotes = (
-        f'text stands in quotes: "{found}"' if "BOOLEAN" in accepted and found.isidentifier() else None
+        f'text stands in quotes: "{found}"'
+        if "BOOLEAN" in accepted and "NAME" not in accepted and found.isidentifier()
+        else None
     )
     return FilterError(f"expected {_expected(accepted)}", text, position, len(found), hint_quotes)
 
@@ -175,7 +223,7 @@ def _typed(token: Token) -> Token:
 
 
 @v_args(inline=True)
-class _Builder(Transformer[Token, Expression]):
+class _Builder(Transformer[Token, Any]):
     """Makes the tree while the parser reduces, bottom up; nothing here recurses."""
 
     def or_terms(self, *terms: Expression) -> Expression:
@@ -218,6 +266,57 @@ class _Builder(Transformer[Token, Expression]):
         return Constant(value, token.start_pos or 0, len(token))
 
 
+@v_args(inline=True)
+class _TermBuilder(_Builder):
+    """Makes the tree of an expression, whose names may be anywhere."""
+
+    def relation(self, left: Term, operator: Token, right: Term) -> Term:
+        return Relation(left, cast(Operator, _OPERATORS.get(operator, str(operator))), (right,))
+
+    def relation_in(self, left: Term, right: Term) -> Term:
+        return Relation(left, "in", (right,))
+
+    def relation_set(self, left: Term, *members: Term) -> Term:
+        return Relation(left, "in", members, is_set=True)
+
+    def sum(self, first: Term, *others: Token | Term) -> Term:
+        pairs = zip(others[::2], others[1::2], strict=True)
+        return Sum(first, tuple((cast(Any, str(sign)), cast(Term, term)) for sign, term in pairs))
+
+    def name(self, first: Token, *others: tuple[tuple[Step | Term, ...], int]) -> Any:
+        start = first.start_pos or 0
+        end = others[-1][1] if others else start + len(first)
+        steps = (str(first), *(step for steps, _ in others for step in steps))
+        return Lookup(steps, start, end - start)
+
+    def plain_key(self, token: Token) -> Any:
+        return (str(token),), token.end_pos or 0
+
+    def quoted_key(self, token: Token) -> Any:
+        return (_text(token),), token.end_pos or 0
+
+    def number_key(self, token: Token) -> Any:
+        # `2.3` are two steps.
+        steps = str(token).split(".")
+        if not all(map(str.isdigit, steps)):
+            raise _BadToken("an index is a whole number from 0 up", token)
+        return tuple(steps), token.end_pos or 0
+
+    def braces(self, opened: Token, term: Term, closed: Token) -> Any:
+        return (term,), closed.end_pos or 0
+
+    def key(self, braces: Any) -> Any:
+        return braces
+
+    def computed_index(self, term: Term, closed: Token) -> Any:
+        return (term,), closed.end_pos or 0
+
+    def negative(self, sign: Token, number: Token) -> Constant:
+        value = _number(number)
+        start = sign.start_pos or 0
+        return Constant(value if sign == "+" else -value, start, (number.end_pos or 0) - start)
+
+
 def _number(token: Token) -> int | float:
     try:
         value = float(token) if re.search("[.eE]", token) else int(token)
@@ -245,13 +344,22 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPED.get(match[3], match[0])
 
 
-@functools.cache
-def _parser() -> Lark:
-    """Return the parser, built for the first filter, not at import: that takes some ten milliseconds."""
+def _lark(rules: str, builder: Transformer[Token, Any]) -> Lark:
+    """Return a parser, built for the first text, not at import: that takes some ten milliseconds."""
     return Lark(
-        _GRAMMAR,
+        _COMMON + rules,
         parser="lalr",
         lexer="basic",
-        transformer=_Builder(),
+        transformer=builder,
         lexer_callbacks={"NAME": _typed},
     )
+
+
+@functools.cache
+def _filters() -> Lark:
+    return _lark(_FILTER, _Builder())
+
+
+@functools.cache
+def _expressions() -> Lark:
+    return _lark(_EXPRESSION, _TermBuilder())

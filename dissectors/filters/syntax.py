@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -66,19 +66,49 @@ class Comparison(msgspec.Struct, frozen=True):
 class Not(msgspec.Struct, frozen=True):
     """The opposite of a term."""
 
-    term: Expression
+    term: Any
 
 
 class And(msgspec.Struct, frozen=True):
     """A conjunction of two or more terms."""
 
-    terms: tuple[Expression, ...]
+    terms: tuple[Any, ...]
 
 
 class Or(msgspec.Struct, frozen=True):
     """At least one of two or more terms."""
 
-    terms: tuple[Expression, ...]
+    terms: tuple[Any, ...]
 
 
 Expression = Has | Comparison | Not | And | Or
+
+
+# The further parts of an expression in a protocol file; see `parser.parse_expression`.
+
+
+class Lookup(msgspec.Struct, frozen=True):
+    """A path whose steps after the first may be terms, such as `players.{who}.cards[number - 1]`."""
+
+    steps: tuple[Step | Term, ...]
+    position: int
+    length: int
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """Terms, each but the first with `+` or `-` before it."""
+
+    first: Term
+    others: tuple[tuple[Literal["+", "-"], Term], ...]
+
+
+class Relation(msgspec.Struct, frozen=True):
+    """A comparison of two terms; for `in`, of a term with the members of a set."""
+
+    left: Term
+    operator: Operator
+    right: tuple[Term, ...]
+    is_set: bool = False
+
+
+Term = Constant | Lookup | Sum | Relation | Not | And | Or

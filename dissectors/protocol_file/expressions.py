@@ -1,0 +1,544 @@
+"""Expressions of protocol files: conditions and values over a message and the state of its table.
+
+The notation is the filter language with names on both sides of an operator; it is parsed there. Nothing in an
+expression is executed: it is compiled to closures that look up values. A value that is not known is None, and
+conditions are three-valued.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from kiebitz.dissectors.filters.errors import FilterError
+from kiebitz.dissectors.filters.expressions import Search, TookTooLong, searching
+from kiebitz.dissectors.filters.parser import parse_expression
+from kiebitz.dissectors.filters.syntax import And, Constant, Lookup, Not, Or, Relation, Step, Sum, Term
+
+WHO = "who"
+"""Name of the player of a message."""
+
+STATE = "state"
+"""First step of a path that leads into the state although a field has the name of its second step."""
+
+COUNT = "#"
+"""Step of a path to the number of elements of a list or object."""
+
+MAX_NUMBER = 10**15
+"""Largest absolute value of a sum."""
+
+MAX_TEXT = 1000
+"""Maximum length of a text that is put together, in characters."""
+
+MAX_ITEMS = 1000
+"""Maximum number of elements of a list that is put together."""
+
+
+class Scope:
+    """The values that an expression can name.
+
+    `fields` are those of the message, None for an absent optional one; `who` is its player. `states` are
+    searched in order for the first step of any other path.
+    """
+
+    __slots__ = ("fields", "states", "who")
+
+    def __init__(
+        self, fields: Mapping[str, Any], who: str | None = None, states: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.fields = fields
+        self.who = who
+        self.states = states
+
+    def find(self, name: str) -> Any:
+        """Return the value of a path's first step, None if it is unknown."""
+        if name == WHO:
+            return self.who
+        if name in self.fields:
+            return self.fields[name]
+        return self.find_in_state(name)
+
+    def find_in_state(self, name: str) -> Any:
+        """Return the value of a key of the state, None if it is unknown."""
+        for state in self.states:
+            if name in state:
+                return state[name]
+        return None
+
+
+Evaluate = Callable[[Scope], Any]
+
+
+class Compiled:
+    """An expression, ready to be evaluated.
+
+    `names` are its paths as written: a tuple of the fixed steps up to the first computed one, each with its
+    position and length in the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        term = parse_expression(text)
+        self.names: tuple[tuple[tuple[str, ...], int, int], ...] = tuple(
+            (_fixed_steps(name), name.position, name.length) for name in _lookups(term)
+        )
+        self._relations = [
+            (_relation(part, text), [_compile(side, text) for side in (part.left, *part.right)], part)
+            for part in _parts(term)
+            if isinstance(part, Relation)
+        ]
+        self.evaluate: Evaluate = _compile(term, text)
+        """Returns the value in a scope, None if it is unknown. Never raises."""
+        self._single = term if isinstance(term, Lookup) else next(iter(_lookups(term)), None)
+
+    def holds(self, scope: Scope) -> bool | None:
+        """Return the value as a condition, None if it is unknown."""
+        return truth(self.evaluate(scope))
+
+    def known(self, scope: Scope) -> Any:
+        """Return the value with which the first false comparison compares: the side from the state.
+
+        Without a comparison, it is the value of the first path.
+        """
+        for evaluate, sides, relation in self._relations:
+            if evaluate(scope) is not False and len(self._relations) > 1:
+                continue
+            if relation.operator == "in" and relation.is_set:
+                return [side(scope) for side in sides[1:]]
+            of_state = [_is_of_state(side, scope) for side in (relation.left, relation.right[0])]
+            return sides[0 if of_state == [True, False] else 1](scope)
+        return None if self._single is None else _compile(self._single, self.text)(scope)
+
+
+def compile_expression(text: str) -> Compiled:
+    """Return a compiled expression.
+
+    Raises:
+        FilterError: The text is no expression; it has the position.
+    """
+    return Compiled(text)
+
+
+def truth(value: Any) -> bool | None:
+    """Return a value as a condition: None is unknown; false, 0, and empty texts and lists are false."""
+    return None if value is None else bool(value)
+
+
+# Syntax.
+
+
+def _parts(term: Term) -> Iterator[Term]:
+    """Yield a term and all terms within it, outermost first."""
+    waiting = [term]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += reversed([*_inner(part)])
+
+
+def _inner(term: Term) -> Iterator[Term]:
+    if isinstance(term, Lookup):
+        yield from (cast(Term, step) for step in term.steps if not isinstance(step, str | int))
+    elif isinstance(term, Sum):
+        yield term.first
+        yield from (other for _, other in term.others)
+    elif isinstance(term, Relation):
+        yield term.left
+        yield from term.right
+    elif isinstance(term, Not):
+        yield term.term
+    elif isinstance(term, And | Or):
+        yield from term.terms
+
+
+def _lookups(term: Term) -> Iterator[Lookup]:
+    return (part for part in _parts(term) if isinstance(part, Lookup))
+
+
+def _fixed_steps(name: Lookup) -> tuple[str, ...]:
+    steps: list[str] = []
+    for step in name.steps:
+        if not isinstance(step, str | int):
+            break
+        steps.append(str(step))
+    return tuple(steps)
+
+
+def _is_of_state(term: Term, scope: Scope) -> bool:
+    """Return True if a term has a path that leads into the state."""
+    return any(
+        name.steps[0] != WHO and cast(str, name.steps[0]) not in scope.fields for name in _lookups(term)
+    )
+
+
+# Compilation.
+
+
+def _compile(term: Term, text: str) -> Evaluate:
+    if isinstance(term, Constant):
+        value = term.value
+        return lambda scope: value
+    if isinstance(term, Lookup):
+        return _lookup(term, text)
+    if isinstance(term, Sum):
+        return _sum(term, text)
+    if isinstance(term, Relation):
+        return _relation(term, text)
+    if isinstance(term, Not):
+        inner = _compile(term.term, text)
+
+        def negation(scope: Scope) -> bool | None:
+            value = inner(scope)
+            return None if value is None else not value
+
+        return negation
+    terms = [_compile(part, text) for part in term.terms]
+    decisive = isinstance(term, Or)
+
+    def junction(scope: Scope) -> bool | None:
+        result: bool | None = not decisive
+        for part in terms:
+            value = part(scope)
+            if value is None:
+                result = None
+            elif bool(value) is decisive:
+                return decisive
+        return result
+
+    return junction
+
+
+def _lookup(term: Lookup, text: str) -> Evaluate:
+    first = cast(str, term.steps[0])
+    steps = [
+        step if isinstance(step, str | int) else _compile(cast(Term, step), text) for step in term.steps[1:]
+    ]
+    if not steps:
+        return lambda scope: scope.find(first)
+
+    def value(scope: Scope) -> Any:
+        rest = steps
+        if first == STATE and STATE not in scope.fields:
+            key = steps[0](scope) if callable(steps[0]) else steps[0]
+            found = None if key is None else scope.find_in_state(step_text(key))
+            rest = steps[1:]
+        else:
+            found = scope.find(first)
+        for step in rest:
+            if found is None:
+                return None
+            found = value_in(found, step(scope) if callable(step) else step)
+        return found
+
+    return value
+
+
+def value_in(container: Any, step: Step | None) -> Any:
+    """Return the value at a step of a path, None if there is none.
+
+    A list has its elements' values for a key, and `#` is the number of elements.
+    """
+    if step is None:
+        return None
+    if isinstance(container, dict):
+        found = container.get(step_text(step))
+        return len(container) if found is None and step == COUNT else found
+    if not isinstance(container, list | tuple):
+        return None
+    if step == COUNT:
+        return len(container)
+    number = index(step)
+    if number is not None:
+        return container[number] if number < len(container) else None
+    values = [element.get(step) for element in container if isinstance(element, dict)]
+    return [value for value in values if value is not None] or None
+
+
+def index(step: Any) -> int | None:
+    """Return a step as the index of a list, None if it is none."""
+    if isinstance(step, bool):
+        return None
+    if isinstance(step, int):
+        return step if step >= 0 else None
+    if isinstance(step, str) and step.isascii() and step.isdigit() and len(step) < 7:
+        return int(step)
+    return None
+
+
+def step_text(value: Any) -> str:
+    """Return a value as a key of the state."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _sum(term: Sum, text: str) -> Evaluate:
+    first = _compile(term.first, text)
+    others = [(sign == "+", _compile(part, text)) for sign, part in term.others]
+
+    def total(scope: Scope) -> Any:
+        value = first(scope)
+        for adds, part in others:
+            value = (_plus if adds else _minus)(value, part(scope))
+        return value
+
+    return total
+
+
+def _plus(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return None
+    if _is_number(left) and _is_number(right):
+        return _limited(left + right)
+    if isinstance(left, list | tuple):
+        joined = [*left, *right] if isinstance(right, list | tuple) else [*left, right]
+        return joined if len(joined) <= MAX_ITEMS else None
+    if isinstance(left, str) or isinstance(right, str):
+        if isinstance(left, dict | list | tuple) or isinstance(right, dict | list | tuple):
+            return None
+        joined_text = step_text(left) + step_text(right)
+        return joined_text if len(joined_text) <= MAX_TEXT else None
+    return None
+
+
+def _minus(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return None
+    if _is_number(left) and _is_number(right):
+        return _limited(left - right)
+    if isinstance(left, list | tuple):
+        rest = [*left]
+        for item in right if isinstance(right, list | tuple) else [right]:
+            if item not in rest:
+                # Something was taken away that was not there: the list is not known.
+                return None
+            rest.remove(item)
+        return rest
+    return None
+
+
+def _limited(number: float) -> float | None:
+    return number if -MAX_NUMBER <= number <= MAX_NUMBER else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# Comparisons.
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+_SEVERAL = (list, tuple, dict)
+
+
+def _relation(term: Relation, text: str) -> Evaluate:
+    left = _compile(term.left, text)
+    if term.operator == "matches":
+        return _matches(left, term.right[0], text)
+    rights = [_compile(part, text) for part in term.right]
+    right = rights[0]
+    if term.operator == "in":
+        return _in_set(left, rights) if term.is_set else lambda scope: _contains(right(scope), left(scope))
+    if term.operator == "contains":
+        return lambda scope: _contains(left(scope), right(scope))
+    if term.operator == "==":
+        return lambda scope: _equal(left(scope), right(scope))
+    if term.operator == "!=":
+
+        def differs(scope: Scope) -> bool | None:
+            equal = _equal(left(scope), right(scope))
+            return None if equal is None else not equal
+
+        return differs
+    order = _ORDERS[term.operator]
+    return lambda scope: _ordered(order, left(scope), right(scope))
+
+
+def _matches(left: Evaluate, pattern: Term, text: str) -> Evaluate:
+    if not (isinstance(pattern, Constant) and isinstance(pattern.value, str)):
+        position, length = _place(pattern)
+        raise FilterError('"matches" takes text in quotes', text, position, length)
+    try:
+        search = searching(pattern.value)
+    except ValueError as error:
+        raise FilterError(str(error), text, pattern.position, pattern.length) from None
+    return lambda scope: _found(search, left(scope))
+
+
+def _place(term: Term) -> tuple[int, int]:
+    """Return the position and length of a term's first part that has one."""
+    for part in _parts(term):
+        if isinstance(part, Constant | Lookup):
+            return part.position, part.length
+    return 0, 1
+
+
+def _found(search: Search, value: Any) -> bool | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, list | tuple):
+            return any(isinstance(item, str) and search(item) for item in value)
+        return isinstance(value, str) and search(value)
+    except TookTooLong:
+        return None
+
+
+def _in_set(left: Evaluate, members: Sequence[Evaluate]) -> Evaluate:
+    def is_member(scope: Scope) -> bool | None:
+        value, result = left(scope), False
+        unknown = False
+        for member in members:
+            equal = _equal(value, member(scope))
+            unknown |= equal is None
+            result |= bool(equal)
+        return result or (None if unknown else False)
+
+    return is_member
+
+
+def _equal(left: Any, right: Any) -> bool | None:
+    """Compare as filters do: `true` is no number, and a list or object equals a scalar that is in it."""
+    if left is None or right is None:
+        return None
+    if isinstance(left, _SEVERAL) != isinstance(right, _SEVERAL):
+        several, single = (left, right) if isinstance(left, _SEVERAL) else (right, left)
+        return any(_is_same(item, single) for item in several if not isinstance(item, _SEVERAL))
+    return _is_same(left, right)
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) != isinstance(right, bool):
+        return False
+    try:
+        return bool(left == right)
+    except RecursionError:
+        return False
+
+
+def _contains(whole: Any, part: Any) -> bool | None:
+    """Return True if a text contains a text, or a list an element, or an object a key.
+
+    The absence of a key is unknown, as anything absent from the state is.
+    """
+    if whole is None or part is None:
+        return None
+    if isinstance(whole, str):
+        return part in whole if isinstance(part, str) else False
+    if isinstance(whole, list | tuple):
+        return any(_is_same(item, part) for item in whole)
+    if isinstance(whole, dict):
+        return True if step_text(part) in whole else None
+    return False
+
+
+def _ordered(order: Callable[[Any, Any], bool], left: Any, right: Any) -> bool | None:
+    """Compare numbers with numbers and texts with texts; all others have no order."""
+    if (_is_number(left) and _is_number(right)) or (isinstance(left, str) and isinstance(right, str)):
+        return order(left, right)
+    if isinstance(left, list | tuple) and not isinstance(right, list | tuple):
+        found = [_ordered(order, item, right) for item in left]
+        return any(found) if None not in found else None
+    return None
+
+
+# Sentences and paths with braces.
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A text with expressions in braces."""
+
+    text: str
+    parts: tuple[str | Compiled, ...]
+
+    @property
+    def expressions(self) -> list[Compiled]:
+        """The expressions in the braces."""
+        return [part for part in self.parts if isinstance(part, Compiled)]
+
+
+def compile_template(text: str) -> Template:
+    """Return a compiled sentence; `{{` and `}}` are braces.
+
+    Raises:
+        FilterError: What is in the braces is no expression, or a brace is not closed.
+    """
+    parts: list[str | Compiled] = []
+    plain = ""
+    position = 0
+    while position < len(text):
+        character = text[position]
+        if character in "{}" and text[position : position + 2] == character * 2:
+            plain += character
+            position += 2
+        elif character == "{":
+            end = _closing(text, position)
+            if plain:
+                parts.append(plain)
+                plain = ""
+            parts.append(_compiled_inside(text, position + 1, end))
+            position = end + 1
+        elif character == "}":
+            raise FilterError('no "{" belongs to this "}"', text, position)
+        else:
+            plain += character
+            position += 1
+    if plain:
+        parts.append(plain)
+    return Template(text, tuple(parts))
+
+
+def _closing(text: str, opened: int) -> int:
+    depth = 0
+    for position in range(opened, len(text)):
+        depth += (text[position] == "{") - (text[position] == "}")
+        if not depth:
+            return position
+    raise FilterError('this "{" is not closed', text, opened)
+
+
+def _compiled_inside(text: str, start: int, end: int) -> Compiled:
+    try:
+        return Compiled(text[start:end])
+    except FilterError as error:
+        raise FilterError(
+            error.message, text, start + error.position, error.length, error.hint, error.unknown
+        ) from None
+
+
+def compile_path(text: str) -> tuple[Template, ...]:
+    """Return the steps of a path of the state, such as `players.{who}.x`, each a template.
+
+    Raises:
+        FilterError: A step is empty or malformed.
+    """
+    steps: list[Template] = []
+    start = depth = 0
+    for position in range(len(text) + 1):
+        character = text[position] if position < len(text) else "."
+        depth += (character == "{") - (character == "}")
+        if character != "." or (depth > 0 and position < len(text)):
+            continue
+        step = text[start:position]
+        if not step:
+            raise FilterError("a step of this path is empty", text, min(start, max(len(text) - 1, 0)))
+        try:
+            steps.append(compile_template(step))
+        except FilterError as error:
+            raise FilterError(error.message, text, start + error.position, error.length, error.hint) from None
+        start = position + 1
+    return tuple(steps)
