@@ -69,7 +69,9 @@ STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
 %ignore /\s+/
 """
 
-_FILTER = r"""
+_GRAMMAR = (
+    _COMMON
+    + r"""
 ?start: or_terms
 ?term: NOT+ plain -> negation
      | plain
@@ -81,8 +83,11 @@ index: _OPEN_INDEX NUMBER CLOSE_INDEX
 constant: STRING | NUMBER | BOOLEAN
 NUMBER: /-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 """
+)
 
-_EXPRESSION = r"""
+_EXPRESSION_GRAMMAR = (
+    _COMMON
+    + r"""
 ?start: or_terms
 ?term: NOT+ compared -> negation
      | compared
@@ -103,6 +108,7 @@ constant: STRING | NUMBER | BOOLEAN
 SIGN: /[+-]/
 NUMBER: /[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 """
+)
 
 _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
@@ -344,10 +350,10 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPED.get(match[3], match[0])
 
 
-def _lark(rules: str, builder: Transformer[Token, Any]) -> Lark:
+def _lark(grammar: str, builder: Transformer[Token, Any]) -> Lark:
     """Return a parser, built for the first text, not at import: that takes some ten milliseconds."""
     return Lark(
-        _COMMON + rules,
+        grammar,
         parser="lalr",
         lexer="basic",
         transformer=builder,
@@ -357,9 +363,9 @@ def _lark(rules: str, builder: Transformer[Token, Any]) -> Lark:
 
 @functools.cache
 def _filters() -> Lark:
-    return _lark(_FILTER, _Builder())
+    return _lark(_GRAMMAR, _Builder())
 
 
 @functools.cache
 def _expressions() -> Lark:
-    return _lark(_EXPRESSION, _TermBuilder())
+    return _lark(_EXPRESSION_GRAMMAR, _TermBuilder())

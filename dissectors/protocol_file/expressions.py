@@ -456,7 +456,7 @@ def _ordered(order: Callable[[Any, Any], bool], left: Any, right: Any) -> bool |
     return None
 
 
-# Sentences and paths with braces.
+# Sentences and paths.
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -520,25 +520,15 @@ def _compiled_inside(text: str, start: int, end: int) -> Compiled:
         ) from None
 
 
-def compile_path(text: str) -> tuple[Template, ...]:
-    """Return the steps of a path of the state, such as `players.{who}.x`, each a template.
+def compile_path(text: str) -> tuple[Step | Evaluate, ...]:
+    """Return the steps of a path of the state, such as `players.{who}.x`; a computed one is a function.
 
     Raises:
-        FilterError: A step is empty or malformed.
+        FilterError: The text is no path.
     """
-    steps: list[Template] = []
-    start = depth = 0
-    for position in range(len(text) + 1):
-        character = text[position] if position < len(text) else "."
-        depth += (character == "{") - (character == "}")
-        if character != "." or (depth > 0 and position < len(text)):
-            continue
-        step = text[start:position]
-        if not step:
-            raise FilterError("a step of this path is empty", text, min(start, max(len(text) - 1, 0)))
-        try:
-            steps.append(compile_template(step))
-        except FilterError as error:
-            raise FilterError(error.message, text, start + error.position, error.length, error.hint) from None
-        start = position + 1
-    return tuple(steps)
+    term = parse_expression(text)
+    if not isinstance(term, Lookup):
+        raise FilterError("this is no path of the state", text, 0, len(text))
+    return tuple(
+        step if isinstance(step, str | int) else _compile(cast(Term, step), text) for step in term.steps
+    )
