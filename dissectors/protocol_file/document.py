@@ -1,0 +1,213 @@
+"""The tables and keys of a protocol file: their types, descriptions, and the JSON Schema for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, field
+
+from kiebitz.dissectors.model import Severity, Transport
+from kiebitz.dissectors.protocol_file.specification import ByteOrder, FormatKind, FramingKind
+
+
+def _kind(words: str) -> Meta:
+    """Name the values of a type for error messages."""
+    return Meta(extra={"is": words})
+
+
+def _about(description: str) -> Meta:
+    return Meta(description=description)
+
+
+Text = Annotated[str, _kind("a text")]
+Flag = Annotated[bool, _kind("true or false")]
+Names = Annotated[str | list[str], _kind("a name or a list of names")]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Row = Annotated[
+    str,
+    Meta(
+        description='"DIRECTION: FIELDS < ANSWERED", such as "s*: name=player pips=1..6 < ROLL"',
+        pattern=r"^\s*[sc][*~]*\s*:",
+    ),
+]
+Count = Annotated[int, Meta(ge=1, le=100), _kind("a number from 1 to 100")]
+
+
+class Table(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file."""
+
+
+class RowTable(Table):
+    """A message with a description."""
+
+    row: Annotated[Text, _about("The row, such as 's*: name=player'.")] = field(name="is")
+    about: Annotated[Text, _about("What the message means, for the reference.")] = ""
+    clause: Annotated[Text, _about("Clause of the specification.")] = ""
+
+
+class IdentityTable(Table):
+    """How connections and identifiers lead to players."""
+
+    login: Annotated[Names, _about("Messages in which a client gives its name.")] = []
+    introduces: Annotated[Names, _about("The same as login.")] = []
+    given: Annotated[Names, _about("Messages in which the server gives a connection its id.")] = []
+    named: Annotated[Names, _about("Messages with both an id and a name.")] = []
+    left: Annotated[Names, _about("Messages that report that the player in them has left.")] = []
+    id: Annotated[Text, _about("Name of the field with a player's id.")] = ""
+    name: Annotated[Text, _about("Name of the field with a player's name.")] = ""
+
+
+class Selection(Table):
+    """The messages that an event or a rule is about."""
+
+    on: Annotated[Names, _about("A message, or a list of messages.")]
+    from_: Annotated[
+        Literal["server", "client"] | None, _about("The sender, if both send messages of this name.")
+    ] = field(name="from", default=None)
+    when: Annotated[Text, _about("Condition, such as 'pips > 3 && who == turn'.")] = ""
+
+
+class EventTable(Selection):
+    """Something that happens in a game."""
+
+    say: Annotated[Text, _about("Sentence with names in braces, such as '{who} rolls {pips}'.")] = ""
+    put: Annotated[
+        dict[str, Any],
+        _about("Changes of the state: paths with names in braces, and expressions for the new values."),
+        _kind('a table, such as { "players.{who}.points" = "points" }'),
+    ] = {}
+    actor: Annotated[Text, _about("Expression for the name of the player who acts.")] = ""
+    opens: Annotated[Flag, _about("True if a game begins.")] = False
+    ends: Annotated[Flag, _about("True if the game ends.")] = False
+    label: Annotated[Text, _about("Sentence for the label of the game that begins.")] = ""
+    result: Annotated[
+        dict[str, Any],
+        _about("Expressions for the result of the game that ends."),
+        _kind('a table, such as { winner = "name" }'),
+    ] = {}
+    secret: Annotated[Flag, _about("True if only the actor knows of it.")] = False
+    turn: Annotated[Flag, _about("True if it is the actor's turn from here on.")] = False
+
+
+class RuleTable(Selection, kw_only=True):
+    """A rule of the game."""
+
+    unless: Annotated[Text, _about("Condition that must hold.")] = ""
+    say: Annotated[Text, _about("Sentence for the violation; {known} is the other side of the comparison.")]
+    expected: Annotated[Text, _about("Sentence about what is expected.")] = ""
+    clause: Annotated[Text, _about("Clause of the specification.")] = ""
+    severity: Annotated[Severity, _about("Severity of a violation.")] = "error"
+
+
+class GridTable(Table):
+    """A rectangular board."""
+
+    cells: Annotated[
+        Text, _about("State path of a list of rows, a list of cells, or an object from 'x,y'.")
+    ] = ""
+    cell: Annotated[Text, _about("Path of the word within a cell that is an object or a list.")] = ""
+    symbols: Annotated[
+        dict[str, str], _about("Words of cells, and their signs."), _kind("a table from words to signs")
+    ] = {}
+    tokens: Annotated[Text, _about("State path of an object from players to objects with coordinates.")] = ""
+    x: Annotated[Text, _about("Name of the column in a token.")] = "x"
+    y: Annotated[Text, _about("Name of the row in a token.")] = "y"
+    width: Annotated[Count | None, _about("Number of columns."), _kind("a number from 1 to 100")] = None
+    height: Annotated[Count | None, _about("Number of rows."), _kind("a number from 1 to 100")] = None
+    first: Annotated[
+        int, Meta(ge=-100, le=100), _about("Number of the first column and row."), _kind("a whole number")
+    ] = 0
+
+
+class BoardTable(Table):
+    """The picture of a table."""
+
+    title: Annotated[Text, _about("Sentence above the picture.")] = ""
+    text: Annotated[str | list[str], _about("Sentences below the picture."), _kind("a text or a list")] = []
+    players: Annotated[Text, _about("State path of an object whose keys are the players.")] = "players"
+    turn: Annotated[Text, _about("State path of the name of the player whose turn it is.")] = ""
+    scores: Annotated[Text, _about("State path of the score of {player}.")] = ""
+    unit: Annotated[Text, _about("Unit of the scores.")] = "points"
+    figures: Annotated[
+        dict[str, str],
+        _about("Words, and state paths of further numbers of {player}."),
+        _kind("a table from words to paths"),
+    ] = {}
+    hand: Annotated[Text, _about("State path of a list, or of a number of hidden pieces, of {player}.")] = ""
+    dice: Annotated[Text, _about("State path of a list of faces, or of a number.")] = ""
+    piles: Annotated[
+        dict[str, str],
+        _about("Labels, and state paths of lists or of numbers of hidden pieces."),
+        _kind("a table from labels to paths"),
+    ] = {}
+    grid: Annotated[GridTable | None, _about("The board.")] = None
+
+
+class Document(Table, kw_only=True):
+    """A protocol file."""
+
+    protocol: Annotated[
+        Text,
+        Meta(pattern=r"^[a-z][a-z0-9_]{0,29}$"),
+        _about("Name in filters and in the database: a word of small letters, digits and _."),
+        _kind('a word of up to 30 small letters, digits and "_", such as "dice"'),
+    ]
+    title: Annotated[Text, _about("Name for people.")] = ""
+    transport: Annotated[Transport | None, _about("tcp by default; udp if framing is datagrams.")] = None
+    port: Annotated[
+        Port | list[Port],
+        _about("Usual ports of servers."),
+        _kind("a number from 1 to 65535, or a list of them"),
+    ] = []
+    framing: Annotated[FramingKind | None, _about("How bytes are cut into messages.")] = None
+    format: Annotated[FormatKind | None, _about("How a message contains its name and fields.")] = None
+    encoding: Annotated[Literal["utf-8", "latin-1", "ascii"], _about("Encoding of text.")] = "utf-8"
+    line_end: Annotated[Text, _about("Line end of messages that Kiebitz writes.")] = "\n"
+    end: Annotated[Text, _about("Bytes after a message, or the text of a block's last line.")] = ""
+    prefix: Annotated[
+        Literal["u8", "u16", "u32", "u64", "varint"], _about("Type of the length before a message.")
+    ] = "u32"
+    order: Annotated[ByteOrder, _about("Byte order of binary numbers.")] = "big"
+    inclusive: Annotated[Flag, _about("True if the length counts itself, too.")] = False
+    quote: Annotated[Text, _about("Quotation mark around words with blanks.")] = ""
+    delimiter: Annotated[Text, _about("Text between fields.")] = ""
+    assign: Annotated[Text, _about("Text between the key and the value of a pair.")] = "="
+    name: Annotated[Text, _about("Where the name of a message is.")] = ""
+    fields: Annotated[Text, _about("Path of the object with a message's fields.")] = ""
+    python: Annotated[Text, _about("Python module beside the file, loaded only on request.")] = ""
+    codes: Annotated[
+        dict[str, int], _about("Messages, and the numbers that stand for them."), _kind("a table")
+    ] = {}
+    types: Annotated[
+        dict[str, str], _about("Names of types, and types such as '1..6'."), _kind("a table")
+    ] = {}
+    messages: Annotated[
+        dict[str, Row | RowTable | list[Row | RowTable]], _about("Messages and their rows."), _kind("a table")
+    ]
+    identity: Annotated[IdentityTable | None, _about("How players are recognised.")] = None
+    events: Annotated[dict[str, EventTable], _about("What happens in a game."), _kind("a table")] = {}
+    rules: Annotated[dict[str, RuleTable], _about("Rules that messages can violate."), _kind("a table")] = {}
+    board: Annotated[BoardTable | None, _about("The picture of a table.")] = None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of protocol files."""
+    schema = msgspec.json.schema(Document)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Kiebitz protocol file",
+        **_without_null(schema),
+    }
+
+
+def _without_null(value: Any) -> Any:
+    """Remove the JSON null, which TOML lacks, from a schema."""
+    if isinstance(value, list):
+        return [_without_null(item) for item in value if item not in (None, {"type": "null"})]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _without_null(item) for key, item in value.items() if (key, item) != ("default", None)}
+    if len(found.get("anyOf", ())) == 1:
+        found |= found.pop("anyOf")[0]
+    return found

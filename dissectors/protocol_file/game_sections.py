@@ -1,0 +1,231 @@
+"""The sections of a protocol file about the game: events, rules, and the board."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.document import (
+    BoardTable,
+    EventTable,
+    GridTable,
+    RuleTable,
+    Selection,
+)
+from kiebitz.dissectors.protocol_file.expressions import WHO
+from kiebitz.dissectors.protocol_file.scope import (
+    KEPT,
+    Names,
+    Pattern,
+    check_expression,
+    check_path,
+    check_put_path,
+    check_sentence,
+    state_path,
+)
+from kiebitz.dissectors.protocol_file.source import Path, Source
+from kiebitz.dissectors.protocol_file.specification import (
+    BoardSpec,
+    EventSpec,
+    GridSpec,
+    MessageSpec,
+    Put,
+    RuleSpec,
+)
+
+_DIRECTIONS: Mapping[str | None, Direction | None] = {"server": "s2c", "client": "c2s", None: None}
+
+
+class GameSections:
+    """Reads events, rules and board; mistakes are added to the source."""
+
+    def __init__(self, source: Source, document: Mapping[str, Any], messages: Sequence[MessageSpec]) -> None:
+        self._source = source
+        self._document = document
+        self._messages = messages
+        self._known = {message.name for message in messages} | {*_table(document, "messages")}
+        self._state = (*KEPT, *self._put_paths())
+
+    def _put_paths(self) -> Iterator[Pattern]:
+        """Yield the paths of the state that events change."""
+        for event in _table(self._document, "events").values():
+            put = event.get("put") if isinstance(event, dict) else None
+            if isinstance(put, dict):
+                for path in put:
+                    if (found := state_path(path)) is not None:
+                        yield found
+
+    def _rows(self, section: str) -> Iterator[tuple[str, Path, Any]]:
+        for key, value in _table(self._document, section).items():
+            yield key, (section, key), value
+
+    def events(self) -> tuple[EventSpec, ...]:
+        """Return the events."""
+        return tuple(
+            event
+            for key, path, value in self._rows("events")
+            if (event := self._event(key, path, value)) is not None
+        )
+
+    def _event(self, kind: str, path: Path, value: Any) -> EventSpec | None:
+        table = self._source.table(path, value, EventTable)
+        if table is None:
+            return None
+        on, direction, names = self._selection(path, table)
+        for key in ("say", "label"):
+            check_sentence(self._source, (*path, key), getattr(table, key), names)
+        if table.actor:
+            check_expression(self._source, (*path, "actor"), table.actor, names)
+        for key, result in table.result.items():
+            if isinstance(result, str):
+                check_expression(self._source, (*path, "result", key), result, names)
+        puts = tuple(self._put((*path, "put", key), key, new, names) for key, new in table.put.items())
+        if not (table.say or table.put or table.opens or table.ends or table.turn):
+            self._source.remark(path, f"event {kind} neither says nor puts anything")
+        return EventSpec(
+            kind=kind,
+            on=on,
+            direction=direction,
+            when=table.when or None,
+            say=table.say,
+            actor=table.actor or WHO,
+            puts=puts,
+            opens=table.opens,
+            ends=table.ends,
+            result=table.result,
+            label=table.label or None,
+            secret=table.secret,
+            turn=table.turn,
+        )
+
+    def _put(self, path: Path, key: str, value: Any, names: Names) -> Put:
+        check_put_path(self._source, path, key, names)
+        if value == "":
+            return Put(key, None)
+        if isinstance(value, str):
+            check_expression(self._source, path, value, names)
+        return Put(key, value)
+
+    def _selection(self, path: Path, table: Selection) -> tuple[tuple[str, ...], Direction | None, Names]:
+        """Return the messages, their direction, and the names known with them; check the condition."""
+        on = self._source.names((*path, "on"), table.on, self._known)
+        direction = _DIRECTIONS[table.from_]
+        chosen = [
+            message
+            for message in self._messages
+            if message.name in on and direction in (None, message.direction)
+        ]
+        fields: Collection[str] | None = {field.name for message in chosen for field in message.fields}
+        if not {*on} <= {message.name for message in chosen}:
+            fields = None
+            if {*on} <= self._known and direction is not None:
+                sent = {message.name for message in self._messages if message.direction == direction}
+                for name in on:
+                    if name not in sent:
+                        self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
+        names = Names(fields, (WHO,), self._state)
+        if table.when:
+            check_expression(self._source, (*path, "when"), table.when, names)
+        return on, direction, names
+
+    def rules(self) -> tuple[RuleSpec, ...]:
+        """Return the rules."""
+        return tuple(
+            rule
+            for key, path, value in self._rows("rules")
+            if (rule := self._rule(key, path, value)) is not None
+        )
+
+    def _rule(self, key: str, path: Path, value: Any) -> RuleSpec | None:
+        table = self._source.table(path, value, RuleTable)
+        if table is None:
+            return None
+        on, direction, names = self._selection(path, table)
+        if table.unless:
+            check_expression(self._source, (*path, "unless"), table.unless, names)
+        elif not table.when and isinstance(value, dict) and not {"when", "unless"} & {*value}:
+            self._source.wrong_key(path, f"rule {key} has neither when nor unless")
+        in_sentence = Names(names.fields, (*names.others, "known"), names.state)
+        for sentence in ("say", "expected"):
+            check_sentence(self._source, (*path, sentence), getattr(table, sentence), in_sentence)
+        return RuleSpec(
+            key=key,
+            on=on,
+            direction=direction,
+            when=table.when or None,
+            unless=table.unless or None,
+            say=table.say,
+            severity=table.severity,
+            clause=table.clause or None,
+            expected=table.expected or None,
+        )
+
+    def board(self) -> BoardSpec | None:
+        """Return the board."""
+        path: Path = ("board",)
+        if "board" not in self._document:
+            return None
+        table = self._source.table(path, self._document["board"], BoardTable)
+        if table is None:
+            return None
+        of_table = Names((), (), self._state)
+        of_player = Names((), ("player",), self._state)
+        check_sentence(self._source, (*path, "title"), table.title, of_table)
+        texts = [table.text] if isinstance(table.text, str) else table.text
+        for number, text in enumerate(texts):
+            at = (*path, "text") if isinstance(table.text, str) else (*path, "text", number)
+            check_sentence(self._source, at, text, of_table)
+        paths = {
+            "players": of_table,
+            "turn": of_table,
+            "dice": of_table,
+            "scores": of_player,
+            "hand": of_player,
+        }
+        for key, names in paths.items():
+            if value := getattr(table, key):
+                check_path(self._source, (*path, key), value, names)
+        for key, names in {"figures": of_player, "piles": of_table}.items():
+            for label, value in getattr(table, key).items():
+                check_path(self._source, (*path, key, label), value, names)
+        return BoardSpec(
+            title=table.title or None,
+            players=table.players,
+            turn=table.turn or None,
+            scores=table.scores or None,
+            unit=table.unit,
+            figures=table.figures,
+            hand=table.hand or None,
+            dice=table.dice or None,
+            piles=table.piles,
+            grid=self._grid((*path, "grid"), self._document["board"], of_table),
+            text=tuple(texts),
+        )
+
+    def _grid(self, path: Path, board: Mapping[str, Any], names: Names) -> GridSpec | None:
+        if "grid" not in board:
+            return None
+        table = self._source.table(path, board["grid"], GridTable)
+        if table is None:
+            return None
+        for key in ("cells", "tokens"):
+            if value := getattr(table, key):
+                check_path(self._source, (*path, key), value, names)
+        return GridSpec(
+            cells=table.cells or None,
+            cell=table.cell or None,
+            symbols=table.symbols,
+            tokens=table.tokens or None,
+            x=table.x,
+            y=table.y,
+            width=table.width,
+            height=table.height,
+            first=table.first,
+        )
+
+
+def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a table of a document, empty if it is none."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,218 @@
+"""Parsing of TOML with the locations of keys and values, which tomllib does not report."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+Step = str | int
+
+_KEY = re.compile(r"""[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*""")
+_STRING = re.compile(
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}'
+    r"|'''(?:[^']|'{1,2}(?!'))*'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+_OTHER_VALUE = re.compile(r"[^,\]}#\n]*[^,\]}#\n\s]")
+_VOID = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
+_ESCAPE = re.compile(r"\\(?:x..|u.{4}|U.{8}|[ \t]*\n[ \t\n]*|.)", re.DOTALL)
+
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+"""Location at the end of tomllib's messages; its errors have attributes since Python 3.14."""
+
+
+class Place(NamedTuple):
+    """A range in a line: line `number` from 1, `position` from 0 and `length` in characters."""
+
+    number: int
+    line: str
+    position: int
+    length: int
+
+
+class InvalidTomlError(ValueError):
+    """A text that is not TOML; `place` is None if only the text as a whole is wrong."""
+
+    def __init__(self, problem: str, place: Place | None) -> None:
+        super().__init__(problem)
+        self.place = place
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse a text with LF as line end. Raises InvalidTomlError."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise InvalidTomlError("nested too deeply", None) from None
+    except ValueError as error:
+        problem = str(error)
+        place = None
+        if found := _AT.search(problem):
+            problem = problem[: found.start()]
+            lines = text.split("\n") if found[1] else text.rstrip("\n").split("\n")
+            number = int(found[1] or len(lines))
+            line = lines[number - 1]
+            place = Place(number, line, int(found[2]) - 1 if found[2] else len(line), 1)
+        raise InvalidTomlError(f"invalid TOML: {problem[:1].lower()}{problem[1:]}", place) from None
+
+
+class _Node:
+    """A key and its value as ranges of the text, and the nodes inside the value."""
+
+    __slots__ = ("children", "key", "value")
+
+    def __init__(self, key: tuple[int, int], value: tuple[int, int]) -> None:
+        self.key = key
+        self.value = value
+        self.children: dict[Step, _Node] = {}
+
+    def child(self, step: Step, span: tuple[int, int]) -> _Node:
+        """Return a child, which is created if it is absent."""
+        return self.children.setdefault(step, _Node(span, span))
+
+
+class TomlPlaces:
+    """The locations of keys and values in valid TOML with LF as line end.
+
+    A path consists of keys, and of indices in arrays. A path that does not exist has the location of the
+    closest table around it.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._root = _Node((0, 0), (0, 0))
+        self._document()
+
+    def key(self, path: Sequence[Step]) -> Place:
+        """Return the location of the last key of a path; of an item of an array, that of its value."""
+        return self._place(*self._node(path).key)
+
+    def value(self, path: Sequence[Step], start: int = 0, end: int | None = None) -> Place:
+        """Return the location of a value, or of its first line; of a text, that of characters of it."""
+        node = self._node(path)
+        begin, stop = node.value
+        if end is not None and self._text.startswith(('"', "'"), begin):
+            offsets = _offsets(self._text[begin:stop])
+            last = len(offsets) - 1
+            begin, stop = begin + offsets[min(start, last)], begin + offsets[min(max(end, start + 1), last)]
+        return self._place(begin, stop)
+
+    def _node(self, path: Sequence[Step]) -> _Node:
+        node = self._root
+        for step in path:
+            if step not in node.children:
+                break
+            node = node.children[step]
+        return node
+
+    def _place(self, start: int, end: int) -> Place:
+        number = self._text.count("\n", 0, start) + 1
+        begin = self._text.rfind("\n", 0, start) + 1
+        line = self._text[begin:].partition("\n")[0]
+        length = min(end - start, len(line) - (start - begin))
+        return Place(number, line, start - begin, max(length, 1))
+
+    # The parser: tomllib has accepted the text, so that it need not check anything.
+
+    def _document(self) -> None:
+        table = self._root
+        while True:
+            self._skip(_VOID)
+            if self._at >= len(self._text):
+                return
+            if self._text.startswith("[", self._at):
+                table = self._header()
+            else:
+                self._pair(table)
+
+    def _header(self) -> _Node:
+        is_array = self._text.startswith("[[", self._at)
+        self._at += 1 + is_array
+        node = self._keys(self._root)
+        self._at += 1 + is_array
+        if is_array:
+            node = node.child(len(node.children), node.key)
+        return node
+
+    def _keys(self, node: _Node) -> _Node:
+        """Parse a dotted key below a node, and return the node of its last part."""
+        while found := _KEY.match(self._text, self._at):
+            written = found[1]
+            name = tomllib.loads(f"k={written}")["k"] if written[0] in "\"'" else written
+            while node.children and isinstance(last := next(reversed(node.children)), int):
+                # A header below one of an array of tables means its last table.
+                node = node.children[last]
+            node = node.child(name, found.span(1))
+            self._at = found.end()
+            if not self._text.startswith(".", self._at):
+                break
+            self._at += 1
+        return node
+
+    def _pair(self, table: _Node) -> None:
+        node = self._keys(table)
+        self._at += 1
+        self._skip(_VOID)
+        self._value(node)
+
+    def _value(self, node: _Node) -> None:
+        start = self._at
+        match self._text[start : start + 1]:
+            case "[":
+                self._array(node)
+            case "{":
+                self._inline_table(node)
+            case '"' | "'":
+                self._skip(_STRING)
+            case _:
+                self._skip(_OTHER_VALUE)
+        node.value = start, self._at
+
+    def _array(self, node: _Node) -> None:
+        self._at += 1
+        while True:
+            self._skip(_VOID)
+            if self._text.startswith("]", self._at):
+                break
+            item = node.child(len(node.children), (self._at, self._at))
+            self._value(item)
+            item.key = item.value
+            self._skip(_VOID)
+            self._at += self._text.startswith(",", self._at)
+        self._at += 1
+
+    def _inline_table(self, node: _Node) -> None:
+        self._at += 1
+        while True:
+            self._skip(_VOID)
+            if self._text.startswith("}", self._at):
+                break
+            self._pair(node)
+            self._skip(_VOID)
+            self._at += self._text.startswith(",", self._at)
+        self._at += 1
+
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        found = pattern.match(self._text, self._at)
+        if found is not None:
+            self._at = found.end()
+
+
+def _offsets(token: str) -> list[int]:
+    """Return the position in a string's token of each of its characters, and of its end."""
+    quotes = 3 if token.startswith(('"""', "'''")) and len(token) >= 6 else 1
+    at, end = quotes, len(token) - quotes
+    if quotes == 3 and token.startswith("\n", at):
+        at += 1
+    offsets = []
+    while at < end:
+        escape = _ESCAPE.match(token, at, end) if token[0] == '"' else None
+        if escape is None or not escape[0][1:].isspace():
+            offsets.append(at)
+        at = at + 1 if escape is None else escape.end()
+    return [*offsets, end]

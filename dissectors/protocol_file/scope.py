@@ -1,0 +1,114 @@
+"""The names that an expression or a sentence of a protocol file may contain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from kiebitz.dissectors.filters.errors import FilterError
+from kiebitz.dissectors.protocol_file.expressions import (
+    COUNT,
+    STATE,
+    compile_expression,
+    compile_path,
+    compile_template,
+)
+from kiebitz.dissectors.protocol_file.notation import near
+from kiebitz.dissectors.protocol_file.source import Path, Source
+
+Pattern = tuple[str | None, ...]
+"""A path of the state; None is any name."""
+
+KEPT: tuple[Pattern, ...] = (("players", None), ("private", None), ("turn",))
+"""The paths that the table maintains by itself."""
+
+
+class Names(msgspec.Struct, frozen=True):
+    """The known names: fields of messages, `who` and others, and paths of the state.
+
+    If `fields` is None, the messages are unknown, and every name is accepted.
+    """
+
+    fields: Collection[str] | None
+    others: Collection[str]
+    state: Collection[Pattern]
+
+    def problem(self, steps: Sequence[str]) -> str | None:
+        """Return why a path is unknown, given its fixed steps; else None."""
+        if self.fields is None:
+            return None
+        if steps[0] == STATE and len(steps) > 1 and STATE not in self.fields:
+            steps = steps[1:]
+        elif steps[0] in self.fields or steps[0] in self.others:
+            return None
+        path = tuple(steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps)
+        if any(_is_within(path, known) for known in self.state):
+            return None
+        first = path[0]
+        if any(first == known[0] for known in self.state):
+            return f"no event puts anything at {'.'.join(path)}"
+        names = {*self.fields, *self.others, *(str(known[0]) for known in self.state)}
+        kind = "neither a field nor put by an event" if self.fields else "not put by any event"
+        return f"{first} is {kind}{near(first, names)}"
+
+
+def _is_within(path: Sequence[str], known: Pattern) -> bool:
+    """Return whether one of two paths leads to the other."""
+    return all(there is None or here == there for here, there in zip(path, known, strict=False))
+
+
+def check_expression(source: Source, path: Path, text: str, names: Names, offset: int = 0) -> None:
+    """Report a syntax error or unknown names in an expression, which begins at `offset` of the value."""
+    try:
+        found = compile_expression(text).names
+    except FilterError as error:
+        start = offset + error.position
+        source.wrong(path, str(error), start, start + error.length)
+        return
+    for steps, position, length in found:
+        problem = names.problem(steps)
+        if problem is not None:
+            source.wrong(path, problem, offset + position, offset + position + length)
+
+
+def check_sentence(source: Source, path: Path, text: str, names: Names) -> None:
+    """Report a syntax error or unknown names in a sentence."""
+    try:
+        expressions = compile_template(text).expressions
+    except FilterError as error:
+        source.wrong(path, str(error), error.position, error.position + error.length)
+        return
+    offset = 0
+    for expression in expressions:
+        offset = text.index(f"{{{expression.text}}}", offset) + 1
+        check_expression(source, path, expression.text, names, offset)
+
+
+def state_path(text: str) -> Pattern | None:
+    """Return a path of the state, with None for each step that is computed; None if it is not a path."""
+    try:
+        steps = compile_path(text)
+    except FilterError:
+        return None
+    return tuple(None if callable(step) else str(step) for step in steps)
+
+
+def check_path(source: Source, path: Path, text: str, names: Names) -> None:
+    """Report what is wrong with a path of the state that is a value."""
+    if state_path(text) is None:
+        source.wrong(path, f"{path[-1]} must be a path of the state, such as players.{{player}}.points")
+    else:
+        check_expression(source, path, text, names)
+
+
+def check_put_path(source: Source, path: Path, text: str, names: Names) -> None:
+    """Report what is wrong with a path of the state that is a key."""
+    if state_path(text) is None:
+        source.wrong_key(path, f"{text} is no path of the state, such as players.{{who}}.points")
+        return
+    # The first name is the path itself; the others are in its braces.
+    for steps, _, _ in compile_expression(text).names[1:]:
+        problem = names.problem(steps)
+        if problem is not None:
+            source.wrong_key(path, problem)
