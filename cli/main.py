@@ -288,9 +288,9 @@ def _excerpt(error: BaseException | None) -> list[str]:
 
 
 def _warn_about_plugins() -> None:
-    """Warn about plug-ins that cannot be used, if the command has loaded any."""
+    """Warn about plug-ins and protocol files that cannot be used, if the command has loaded any."""
     registry = sys.modules.get("kiebitz.dissectors.registry")
-    if registry is not None and registry.installed.cache_info().currsize:
+    if registry is not None and registry.known_problems():
         from kiebitz.cli.plugins import warn_about_failed
 
         warn_about_failed()

@@ -1,19 +1,27 @@
-"""The registry of protocols: the built-in ones, of which each is one line here, and those of plug-ins.
+"""The registry of protocols: the built-in ones, of which each is one line here, plug-ins, and protocol files.
 
 A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point has
 the name of the protocol, and refers to its `Dissector`. An unusable plug-in is skipped, and reported in
 `problems`: nothing is printed here.
+
+The texts of protocol files are added at run time: those that the user names, and the copies in databases. A
+file that the user names precedes a copy. Built-in protocols and plug-ins precede copies, and cannot be
+replaced by a file.
 
 Protocols are loaded lazily, as loading takes time and most sessions use only one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.errors import KiebitzError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -32,12 +40,17 @@ _BUILT_IN = {
 
 ENTRY_POINTS = "kiebitz.dissectors"
 
+FileSource = Literal["given", "configured", "copied"]
+
+_SOURCES: tuple[FileSource, ...] = ("given", "configured", "copied")
+"""The sources of protocol files; of two for one protocol, the first one is used."""
+
 
 class Installed(NamedTuple):
     """All protocols by name, the built-in ones first.
 
-    `origins` maps each plug-in's protocol to its package, such as `kiebitz-knobeln 1.0`; `problems` has a
-    sentence for each skipped plug-in: which, why, and what to do.
+    `origins` maps each plug-in's protocol to its package, such as `kiebitz-knobeln 1.0`, and that of a file
+    to its path. `problems` has a sentence for each skipped plug-in or file: which, why, and what to do.
     """
 
     dissectors: dict[str, Dissector]
@@ -56,9 +69,175 @@ def __getattr__(name: str) -> tuple[Dissector, ...]:
     return tuple(map(_built_in, _BUILT_IN))
 
 
-@cache
+class ProtocolFile(msgspec.Struct, frozen=True):
+    """A protocol file that was added at run time.
+
+    Attributes:
+        protocol: The name of its protocol.
+        text: Its content; empty for a dissector that was made otherwise.
+        origin: The path of the file, or of the database that contains a copy.
+        source: The file was named on the command line or in a program (`given`), in the configuration file
+            (`configured`), or the text comes from a database (`copied`). The first precedes the others.
+    """
+
+    protocol: str
+    text: str
+    origin: str
+    source: FileSource = "given"
+
+
+class ProtocolClashError(KiebitzError):
+    """Two protocols with one name."""
+
+    is_usage = True
+
+
+class _Added(msgspec.Struct):
+    """A protocol file with its dissector, which is made on first use, or the reason why it cannot be."""
+
+    file: ProtocolFile
+    dissector: Dissector | None = None
+    problem: str | None = None
+
+
+_added: dict[str, _Added] = {}
+"""The protocol files by protocol."""
+
+
 def installed() -> Installed:
     """Return all protocols; plug-ins are searched for on the first call."""
+    found = plugins()
+    if not _added:
+        return found
+    dissectors, origins, problems = {**found.dissectors}, {**found.origins}, [*found.problems]
+    for protocol, added in [*_added.items()]:
+        if protocol in dissectors:
+            continue
+        if (dissector := _made(added)) is not None:
+            dissectors[protocol] = dissector
+            origins[protocol] = added.file.origin
+        elif added.problem is not None:
+            problems.append(added.problem)
+    return Installed(dissectors, origins, tuple(problems))
+
+
+def known_problems() -> tuple[str, ...]:
+    """Return the problems of the plug-ins and protocol files that were used so far; nothing is loaded."""
+    of_plugins = plugins().problems if plugins.cache_info().currsize else ()
+    return (*of_plugins, *(added.problem for added in _added.values() if added.problem is not None))
+
+
+def dissector_of(protocol: str | None) -> Dissector | None:
+    """Return the dissector of a protocol, or None. For a built-in protocol no plug-in is loaded."""
+    if protocol is None:
+        return None
+    if protocol in _BUILT_IN:
+        return _built_in(protocol)
+    plugin = plugins().dissectors.get(protocol)
+    if plugin is not None:
+        return plugin
+    added = _added.get(protocol)
+    return None if added is None else _made(added)
+
+
+def add(dissector: Dissector, origin: str, text: str = "") -> None:
+    """Add a protocol at run time: `origin` is its file, `text` the file's content.
+
+    Raises:
+        ProtocolClashError: There is another protocol of this name.
+    """
+    add_file(ProtocolFile(dissector.protocol, text, origin), dissector)
+
+
+def add_file(file: ProtocolFile, dissector: Dissector | None = None, *, replaces: bool = False) -> None:
+    """Add a protocol file; without its dissector, that is made on first use.
+
+    A file that precedes another of the same name replaces it; the same text is added once. If it
+    `replaces`, another text from the same source is replaced, too.
+
+    Raises:
+        ProtocolClashError: There is another protocol of this name, from a plug-in or from such a file.
+    """
+    name = file.protocol
+    if file.source != "copied" and name in plugins().dissectors:
+        owner = plugins().origins.get(name, "Kiebitz itself")
+        raise ProtocolClashError(
+            f"{file.origin}: there is a protocol {name} already, from {owner}: choose another name"
+        )
+    before = _added.get(name)
+    if before is not None:
+        rank, other = _SOURCES.index(file.source), _SOURCES.index(before.file.source)
+        if rank > other:
+            return
+        is_same = bool(file.text) and file.text == before.file.text
+        if is_same:
+            if rank < other:
+                before.file = file
+            return
+        if rank == other and not replaces and (file.text or dissector is not before.dissector):
+            advice = "give one of them with -P" if file.source == "copied" else "give one of them"
+            raise ProtocolClashError(
+                f"{before.file.origin} and {file.origin} describe the protocol {name} differently: {advice}"
+            )
+    _added[name] = _Added(file, dissector)
+
+
+def remove_files(protocols: Iterable[str]) -> None:
+    """Forget the protocol files of these protocols."""
+    for protocol in protocols:
+        _added.pop(protocol, None)
+
+
+def protocol_files() -> tuple[ProtocolFile, ...]:
+    """Return the texts that were added, for another process and for databases."""
+    return tuple(added.file for added in _added.values() if added.file.text)
+
+
+def file_of(protocol: str) -> ProtocolFile | None:
+    """Return the protocol file in use for a protocol; None if it has none."""
+    added = _added.get(protocol)
+    if added is None or not added.file.text or protocol in _BUILT_IN or protocol in plugins().dissectors:
+        return None
+    return added.file
+
+
+def dissector_of_text(text: str, name: str) -> Dissector:
+    """Return the dissector of a protocol file's text; `name` is the file. Raises ProtocolFileError."""
+    # Few sessions use a protocol file.
+    from kiebitz.dissectors.protocol_file.dissector import dissector_from
+
+    from kiebitz.dissectors.protocol_file.reader import read_specification
+
+    return dissector_from(read_specification(text, name))
+
+
+def _made(added: _Added) -> Dissector | None:
+    """Return the dissector of an added file; None if its text is unusable, with the problem noted."""
+    if added.dissector is None and added.problem is None:
+        file = added.file
+        try:
+            dissector = dissector_of_text(file.text, file.protocol)
+            if dissector.protocol != file.protocol:
+                raise _Unusable(f"it describes {dissector.protocol}")
+            added.dissector = dissector
+        # A database may come from anyone: no text in it may end a command.
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            added.problem = (
+                f"{file.origin}: its protocol file {file.protocol} cannot be used: {reason};"
+                " events are shown as stored: give another file with -P"
+            )
+    return added.dissector
+
+
+def not_installed(protocol: str) -> str:
+    """Return the message for an unknown protocol."""
+    return f"there is no protocol {protocol} here; if a plug-in brings it, install that with pip"
+
+
+@cache
+def plugins() -> Installed:
+    """Return the built-in protocols and those of plug-ins."""
     # It takes its time to load: a tenth of what most commands take in all.
     from importlib.metadata import entry_points
 
@@ -82,18 +261,6 @@ def installed() -> Installed:
                 f" pip uninstall {package}"
             )
     return Installed(dissectors, origins, tuple(problems))
-
-
-def dissector_of(protocol: str | None) -> Dissector | None:
-    """Return the dissector of a protocol, or None. For a built-in protocol no plug-in is loaded."""
-    if protocol is None:
-        return None
-    return _built_in(protocol) if protocol in _BUILT_IN else installed().dissectors.get(protocol)
-
-
-def not_installed(protocol: str) -> str:
-    """Return the message for an unknown protocol."""
-    return f"there is no protocol {protocol} here; if a plug-in brings it, install that with pip"
 
 
 @cache

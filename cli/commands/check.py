@@ -16,6 +16,7 @@ from kiebitz.cli.listings import DIAGNOSTICS, SUMMED_DIAGNOSTICS
 from kiebitz.cli.multi_session import each_session, list_sessions
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import Line as Shown
@@ -50,6 +51,7 @@ _MANY = 20
 @click.command()
 @sessions_argument
 @filter_option
+@protocol_option
 @click.option(
     "--at",
     "number",

@@ -10,9 +10,10 @@ import click
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import PLACE, credentials_option
-from kiebitz.cli.plugins import warn_about_failed
+from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tap_target import check_reachable
@@ -28,6 +29,7 @@ from kiebitz.storage.recording.disk_space import check_reserve
 @database_option
 @max_size_option
 @decode_as_option
+@protocol_option
 @showing_options
 @credentials_option
 def collect(
@@ -54,7 +56,7 @@ def collect(
     forced = parse_decode_as(decode_as)
     filter_ = compile_optional_filter(wanted)
     check_reachable(source, credentials)
-    warn_about_failed()
+    load_plugins()
     room = RecordingRoom(max_size)
     check_reserve(database)
     # Slow to import; --help does without.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.dissectors.extras import require_extra
@@ -44,6 +45,7 @@ def corpus() -> None:
 @corpus.command("add")
 @_folder
 @click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@protocol_option
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
@@ -99,6 +101,7 @@ def sessions(folder: str, form: Form | None) -> None:
 
 @corpus.command("games")
 @_folder
+@protocol_option
 @output_options
 def games(folder: str, form: Form | None) -> None:
     """List the games of a corpus with start, end and result.
@@ -116,6 +119,7 @@ def games(folder: str, form: Form | None) -> None:
 @corpus.command("events")
 @_folder
 @filter_option
+@protocol_option
 @output_options
 def events(folder: str, wanted: Filter | None, form: Form | None) -> None:
     """List the events of a corpus as sentences.
@@ -133,6 +137,7 @@ def events(folder: str, wanted: Filter | None, form: Form | None) -> None:
 @corpus.command("messages")
 @_folder
 @filter_option
+@protocol_option
 @output_options
 def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
     """List the messages of a corpus.
@@ -150,6 +155,7 @@ def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
 @corpus.command("check")
 @_folder
 @filter_option
+@protocol_option
 @output_options
 def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
     """List the captures that could not be read, then the diagnostics of the others, counted by code.
@@ -172,6 +178,7 @@ def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
 @corpus.command("stats")
 @_folder
 @filter_option
+@protocol_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values.")
 def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
     """Show statistics of all games of a corpus, as kiebitz stats does for a session.

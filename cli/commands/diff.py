@@ -10,6 +10,7 @@ from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.status import VIOLATIONS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @click.argument("a", metavar="A", type=SessionType(), is_eager=True)
 @click.argument("b", metavar="B", type=SessionType(), is_eager=True, required=False)
 @filter_option
+@protocol_option
 @click.option("--state", "states", is_flag=True, help="Compare two states; A and B may be SESSION@MOMENT.")
 @click.option(
     "--alterations",

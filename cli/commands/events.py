@@ -11,6 +11,7 @@ from kiebitz.cli.listings import EVENTS
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.output import Form, output_options
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @sessions_argument
 @filter_option
+@protocol_option
 @player_option
 @output_options
 def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None, form: Form | None) -> None:

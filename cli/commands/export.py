@@ -15,6 +15,7 @@ from kiebitz.cli.options.anonymizing import (
 )
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal
@@ -47,6 +48,7 @@ _FORMS = (*FORMATS, _DATASETTE, _PAGE)
     help="Write to this file; - is standard output (the default).",
 )
 @filter_option
+@protocol_option
 @game_option
 @moment_option("--from", "begin", "Start at this moment.")
 @moment_option("--to", "end", "Stop at this moment.")

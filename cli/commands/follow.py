@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from kiebitz.cli.completion.session import complete_stream
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.terminal.console import Styled, is_terminal, show_line
 from kiebitz.dissectors.model import Direction
@@ -27,6 +28,7 @@ _COLOURS: dict[Direction, str] = {"c2s": "red", "s2c": "blue"}
 
 @click.command()
 @session_argument
+@protocol_option
 @click.argument("stream", type=int, shell_complete=complete_stream)
 @click.option("--hex", "view", flag_value="hex", help="Show offsets, hexadecimal and text.")
 @click.option(

@@ -6,6 +6,7 @@ import click
 
 from kiebitz.cli.listings import GAMES
 from kiebitz.cli.multi_session import list_sessions, these
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.storage.session.session import Session
@@ -13,6 +14,7 @@ from kiebitz.storage.session.session import Session
 
 @click.command()
 @sessions_argument
+@protocol_option
 @output_options
 def games(sessions: tuple[str, ...], form: Form | None) -> None:
     """List the games of sessions with start, end and result.

@@ -17,6 +17,7 @@ from kiebitz.cli.options.anonymizing import (
     writing_mapping,
 )
 from kiebitz.cli.options.decode_as import decode_as_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.screen import counting, loading
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 @database_option
 @max_size_option
 @decode_as_option
+@protocol_option
 @anonymize_option
 @mapping_file_option
 def import_command(

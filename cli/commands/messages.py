@@ -13,6 +13,7 @@ from kiebitz.cli.differences.altered import show_alterations
 from kiebitz.cli.listings import MESSAGES
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, sessions_argument
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import BATCH, batches, of_several
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @click.command()
 @sessions_argument
 @filter_option
+@protocol_option
 @click.option(
     "--altered",
     is_flag=True,

@@ -12,6 +12,7 @@ import click
 
 from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
@@ -87,6 +88,7 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     shell_complete=complete_protocol,
     help="Protocol to test; kiebitz protocols lists them. Optional for a server, where it is recognised.",
 )
+@protocol_option
 @click.option(
     "--via-session",
     cls=RenamedOption,

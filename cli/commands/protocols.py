@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import click
 
 from kiebitz.cli.completion.network import complete_protocol
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.terminal.console import Line, Styled, show_line, wrapped
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, batches
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, MessageType, Rule
-from kiebitz.dissectors.registry import dissector_of, installed
+from kiebitz.dissectors.registry import dissector_of, file_of, installed
 from kiebitz.services.decode_as import unknown_protocol
 from kiebitz.storage.read.conditions import field_catalog
 
@@ -46,6 +47,7 @@ _SENDERS = {"c2s": "client → server", "s2c": "server → client"}
 
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=complete_protocol)
+@protocol_option
 def protocols(name: str | None) -> None:
     """List the protocols, or print one's messages, events, rules and filter names.
 
@@ -53,6 +55,7 @@ def protocols(name: str | None) -> None:
     Example:
       kiebitz protocols
       kiebitz protocols maexchen
+      kiebitz protocols uno -P uno.toml
     """
     if name is None:
         show(_COLUMNS, batches(installed().dissectors.values()), None, "no protocols")
@@ -72,7 +75,7 @@ def reference(dissector: Dissector) -> Iterator[Line]:
     yield (f"{dissector.transport}, {ports}",)
     origin = installed().origins.get(grammar.protocol)
     if origin is not None:
-        yield (f"from the plug-in {origin}",)
+        yield (f"from the {'plug-in' if file_of(grammar.protocol) is None else 'protocol file'} {origin}",)
     for direction, sender in _SENDERS.items():
         yield ()
         yield (Styled(f"Messages, {sender}", bold=True),)

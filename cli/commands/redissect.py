@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kiebitz.cli.options.decode_as import decode_as_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.dissectors.model import port_of
@@ -21,6 +22,7 @@ from kiebitz.storage.derived.redissect import redissect as redissect_database
 @click.command()
 @click.argument("database", metavar="DB", type=click.Path())
 @decode_as_option
+@protocol_option
 def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     """Dissect the recorded bytes of a database, or of one session (DB:N), again.
 

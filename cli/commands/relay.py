@@ -19,9 +19,10 @@ from kiebitz.cli.options.conditions import rotation_option
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
-from kiebitz.cli.plugins import warn_about_failed
+from kiebitz.cli.plugins import load_plugins
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Forwarder, run_relay
 from kiebitz.proxy.journal.follower import start_resource_tracker
@@ -108,6 +109,7 @@ def _held_signals() -> Iterator[None]:
 @rotation_option
 @max_size_option
 @decode_as_option
+@protocol_option
 @showing_options
 @publish_options
 @altering_options
@@ -214,7 +216,7 @@ def relay(
         raise click.BadParameter("none of the modes uses mitmproxy", param_hint="--set")
     published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
     # The recorder process does not report them.
-    warn_about_failed()
+    load_plugins()
     recover(database)
     notices = Notices()
     start_resource_tracker()

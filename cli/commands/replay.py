@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.options.session import open_session, session_argument
@@ -59,6 +60,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 
 @click.command()
 @session_argument
+@protocol_option
 @game_option
 @click.option(
     "--speed",

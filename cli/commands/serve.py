@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.companions import HOST, PORT
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, sessions_argument
 from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @sessions_argument
+@protocol_option
 @click.option("--host", default=HOST, show_default=True, metavar="ADDR", help="Listen on this address.")
 @click.option(
     "--port",

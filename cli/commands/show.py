@@ -10,6 +10,7 @@ import msgspec
 from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import write_json_array
@@ -23,6 +24,7 @@ _NEIGHBOURS = 2
 
 @click.command()
 @session_argument
+@protocol_option
 @click.argument(
     "numbers",
     metavar="#N...",

@@ -17,9 +17,10 @@ from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
-from kiebitz.cli.plugins import warn_about_failed
+from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import NatsUrl
@@ -73,6 +74,7 @@ _DRAIN_S = 2.0
 )
 @click.option("-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets.")
 @decode_as_option
+@protocol_option
 @showing_options
 @publish_options
 @anonymize_option
@@ -112,7 +114,7 @@ def sniff(
     forced = parse_decode_as(decode_as)
     filter_ = compile_optional_filter(wanted)
     published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
-    warn_about_failed()
+    load_plugins()
     room = RecordingRoom(max_size)
     check_reserve(database)
     # Slow to import; --help does without.

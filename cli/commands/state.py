@@ -8,6 +8,7 @@ import click
 
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import svg_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.spectator.view import RECENT, SpectatorView
@@ -22,6 +23,7 @@ from kiebitz.storage.read.timeline import Timeline
 
 @click.command()
 @session_argument
+@protocol_option
 @game_option
 @moment_option("--at", "moment", "12.5s into the session, after #EVENT, or end (the default).")
 @player_option

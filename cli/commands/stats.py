@@ -10,6 +10,7 @@ import msgspec
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option
 from kiebitz.cli.options.outputs import svg_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import show_lines, write_json
@@ -28,6 +29,7 @@ _LONG = 20_000
 @click.command()
 @session_argument
 @filter_option
+@protocol_option
 @game_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values.")
 @svg_option("Write the charts to this SVG file instead.")

@@ -8,6 +8,7 @@ import click
 
 from kiebitz.cli.listings import STREAMS
 from kiebitz.cli.multi_session import list_sessions, these
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.storage.session.session import Session
@@ -15,6 +16,7 @@ from kiebitz.storage.session.session import Session
 
 @click.command()
 @sessions_argument
+@protocol_option
 @output_options
 def streams(sessions: tuple[str, ...], form: Form | None) -> None:
     """List the streams of sessions: TCP connections, and UDP conversations between two addresses.

@@ -8,6 +8,7 @@ import click
 
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, player_option
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.tui.playback_speed import MAX_GAP_S, PlaybackSpeed
@@ -41,6 +42,7 @@ pace_option = click.option(
 @game_option
 @player_option
 @filter_option
+@protocol_option
 @max_gap_option
 @pace_option
 def watch(

@@ -11,6 +11,7 @@ import msgspec
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.options.alterations import Wish, copies, read_wishes, splices_of
+from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
@@ -29,6 +30,7 @@ _LONGEST_TITLE = 200
 
 @click.command()
 @session_argument
+@protocol_option
 @click.option("--drop", multiple=True, metavar="#N", help="Leave out this message.")
 @click.option(
     "--edit",

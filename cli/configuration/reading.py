@@ -64,6 +64,7 @@ class _Check:
             "database": self._database,
             "colour": self._colour,
             "names": self._names,
+            "protocols": self._protocols,
         }
         for key in document:
             if key not in checks:
@@ -88,6 +89,14 @@ class _Check:
                 ["names"], 'names must be a table: [names], and below it "10.0.0.7" = "table 3"'
             )
         return {self._address(key): self._name(key, name) for key, name in value.items()}
+
+    def _protocols(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(
+            isinstance(path, str) and path and "\0" not in path for path in value
+        ):
+            raise self._wrong(["protocols"], 'protocols must be a list of files, as in ["uno.toml"]')
+        folder = os.path.dirname(self._path)
+        return tuple(os.path.join(folder, os.path.expanduser(path)) for path in value)
 
     def _address(self, key: str) -> str:
         try:

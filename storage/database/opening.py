@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
+from kiebitz.dissectors.registry import ProtocolClashError
 from kiebitz.storage.database.integrity import schema_defect, schema_difference
 from kiebitz.storage.database.path_checks import (
     check_to_read,
@@ -26,16 +27,20 @@ from kiebitz.storage.database.path_checks import (
     make,
     rollback_error,
 )
+from kiebitz.storage.database.protocol_files import add_stored_files
 from kiebitz.storage.database.schema import (
     FIRST_VERSION,
     MEMORY,
+    OPTIONAL_TABLES,
     SCHEMA_VERSION,
     TABLES,
     StorageError,
     create_indexes,
+    create_protocol_files,
     create_tables,
     execute_schema,
     format_of,
+    has_protocol_files,
     sentence,
 )
 
@@ -119,6 +124,21 @@ def is_open(path: str) -> bool:
     return any(connection.file == (found.st_dev, found.st_ino) for connection in _open_connections)
 
 
+def _add_stored_files(connection: sqlite3.Connection, path: str) -> None:
+    """Register the protocol files of a database. Raises StorageError if another open one has other texts."""
+    try:
+        add_stored_files(connection, path, _is_still_open)
+    except ProtocolClashError as error:
+        raise StorageError(str(error)) from error
+
+
+def _is_still_open(path: str) -> bool:
+    try:
+        return is_open(path)
+    except OSError:
+        return False
+
+
 def open_existing(path: str) -> sqlite3.Connection:
     """Open a session database to read it. Raises StorageError."""
     with _as_storage_error(path):
@@ -126,6 +146,7 @@ def open_existing(path: str) -> sqlite3.Connection:
         with _close_on_error(_connect_for_reading(path)) as connection:
             _check_version(connection, path)
             _check_readable(connection, path)
+            _add_stored_files(connection, path)
     return connection
 
 
@@ -160,6 +181,7 @@ def open_to_change(path: str) -> sqlite3.Connection:
             raise StorageError(f"{path}: there is no such file")
         with _close_on_error(_connect(path, "mode=rw")) as connection:
             _check_own_schema(connection, path)
+            _add_stored_files(connection, path)
     return connection
 
 
@@ -310,7 +332,8 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
-    strange = schema_defect(connection, TABLES)
+    optional = OPTIONAL_TABLES if has_protocol_files(connection) else {}
+    strange = schema_defect(connection, {**TABLES, **optional})
     if strange is not None:
         raise StorageError(f"{path}: not a database made by Kiebitz: {strange}")
 
@@ -322,6 +345,8 @@ def _check_own_schema(connection: sqlite3.Connection, path: str) -> None:
     reference = sqlite3.connect(MEMORY)
     execute_schema(reference)
     create_indexes(reference)
+    if has_protocol_files(connection):
+        create_protocol_files(reference)
     strange = schema_difference(connection, reference)
     reference.close()
     if strange is not None:

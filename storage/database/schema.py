@@ -150,6 +150,18 @@ TABLES: Tables = {
     "tapped": {"id": int, "tap_id": int, "number": int},
 }
 
+OPTIONAL_TABLES: Tables = {"protocol_files": {"name": str, "text": str, "sha256": str, "added_ns": int}}
+"""The tables that only some databases have."""
+
+_CREATE_PROTOCOL_FILES = (
+    'CREATE TABLE IF NOT EXISTS "protocol_files" (\n'
+    '   "name" TEXT PRIMARY KEY,\n'
+    '   "text" TEXT,\n'
+    '   "sha256" TEXT,\n'
+    '   "added_ns" INTEGER\n'
+    ")"
+)
+
 # Each index takes a twentieth of the file, so there is none where one scan of the table is as good: the
 # messages of a stream, for example.
 INDEXES: dict[str, list[tuple[str, ...]]] = {
@@ -212,6 +224,17 @@ def execute_schema(connection: sqlite3.Connection) -> None:
     with open(SCHEMA, encoding="utf-8") as file:
         for statement in file.read().split(";\n"):
             connection.execute(statement)
+
+
+def create_protocol_files(connection: sqlite3.Connection) -> None:
+    """Create the table of protocol files if it is missing. Raises sqlite3.Error."""
+    connection.execute(_CREATE_PROTOCOL_FILES)
+
+
+def has_protocol_files(connection: sqlite3.Connection) -> bool:
+    """Return True if a database has the table of protocol files. Raises sqlite3.Error."""
+    query = "SELECT 1 FROM sqlite_master WHERE lower(name) = 'protocol_files'"
+    return connection.execute(query).fetchone() is not None
 
 
 def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Literal
 from kiebitz.dissectors.escaping import encodable
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Findings, Gap, Ids, Item
+from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import merge_wal, open_for_writing
+from kiebitz.storage.database.protocol_files import store_files
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import MEMORY, StorageError, create_indexes, sentence
 from kiebitz.storage.read.timeline import SessionRow, Timeline
@@ -257,6 +259,9 @@ class Recorder:
             with self.connection:
                 if self._unwritten is not None:
                     self.connection.execute(INSERT_SESSION, session_row(self._unwritten))
+                    if self._unwritten.kind != "import":
+                        # Other programs may open the database before a protocol is recognised.
+                        store_files(self.connection, (file.protocol for file in protocol_files()))
                 for table, rows in self._rows.items():
                     if rows:
                         insert(self.connection, table, rows)

@@ -14,7 +14,9 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Item
+from kiebitz.dissectors.registry import protocol_files
 from kiebitz.storage.database.opening import open_for_writing
+from kiebitz.storage.database.protocol_files import store_files
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import StorageError, create_indexes, sentence
 from kiebitz.storage.read.timeline import Timeline, sessions
@@ -99,6 +101,7 @@ def _carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> N
         before=timeline.numbers.before,
     )
     new.execute(INSERT_SESSION, session_row(going_on))
+    store_files(new, (file.protocol for file in protocol_files()))
     shown: set[str] = set()
     last = timeline.last_event()
     for table in timeline.tables():

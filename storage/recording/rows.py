@@ -15,6 +15,7 @@ from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Diagnostic, Event, Findings, Game, Message, Stream
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.session_numbering import NUMBERED
+from kiebitz.storage.database.protocol_files import store_files
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.timeline import SessionRow
 
@@ -122,6 +123,9 @@ def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
     together = [islice(values, len(rows) // _BATCH_ROWS * _BATCH_ROWS * width)] * (_BATCH_ROWS * width)
     connection.executemany(_BATCH_INSERTS[table], zip(*together, strict=True))
     connection.executemany(INSERTS[table], zip(*[values] * width, strict=True))
+    if table == "tables":
+        _, _, protocols, _ = rows.columns
+        store_files(connection, protocols)
 
 
 def session_row(session: SessionRow) -> Row:

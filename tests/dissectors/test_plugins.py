@@ -14,7 +14,7 @@ from noughts_talk import registered
 from processes_and_rows import free_port, running
 from session_factory import Conversation, record
 
-from kiebitz.dissectors.registry import BUILT_IN, installed
+from kiebitz.dissectors.registry import BUILT_IN, installed, plugins
 
 KNOBELN = "from kiebitz_knobeln.dissector import KNOBELN, Dissector\n"
 
@@ -50,9 +50,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     for module in ("offered", "other"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    installed.cache_clear()
+    plugins.cache_clear()
     yield tmp_path
-    installed.cache_clear()
+    plugins.cache_clear()
 
 
 NOUGHTS = """\
@@ -134,7 +134,7 @@ def test_omissions_are_reported_once(folder: Path, arguments: tuple[str, ...], s
 
 def test_a_database_of_other_protocols_is_read_without_plugins(folder: Path, tmp_path: Path) -> None:
     database = record(tmp_path / "x.db", Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
-    installed.cache_clear()
+    plugins.cache_clear()
     lay_out(folder, "broken-game", "offered", "import not_there", "a")
     for command in ("events", "messages", "state"):
         done = kiebitz(command, database)

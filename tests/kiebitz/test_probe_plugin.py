@@ -19,7 +19,7 @@ from strength import a_few
 
 from kiebitz.dissectors.conformance.expectations import TargetRole
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.registry import installed
+from kiebitz.dissectors.registry import plugins
 from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.timeline import Timeline, sessions
@@ -37,9 +37,9 @@ def plugged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
         offer = f"{protocol} = kiebitz_{protocol}.dissector:{protocol.upper()}"
         (about / "entry_points.txt").write_text(f"[kiebitz.dissectors]\n{offer}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    installed.cache_clear()
+    plugins.cache_clear()
     yield tmp_path
-    installed.cache_clear()
+    plugins.cache_clear()
 
 
 def server_of(protocol: str) -> Server:

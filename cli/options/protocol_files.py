@@ -1,0 +1,61 @@
+"""The option -P: protocol files, with those of the configuration file."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from kiebitz.cli.configuration.file import configuration
+from kiebitz.cli.terminal.console import Candidate
+from kiebitz.dissectors.errors import KiebitzError
+
+_NAMES = f"{__name__}.names"
+"""Key of the paths given with -P in the context's metadata."""
+
+
+def _complete(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    return [Candidate(text, type="file")]
+
+
+def _register(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> None:
+    """Register the protocol files until the command ends. Raises KiebitzError."""
+    try:
+        configured = configuration().protocols
+        if not paths and not configured:
+            return
+        # Reading protocol files takes longer to load than most commands take.
+        from kiebitz.dissectors.registry import remove_files
+        from kiebitz.services.protocol_files import add_protocol_files
+
+        context.call_on_close(partial(remove_files, add_protocol_files(paths)))
+        context.call_on_close(partial(remove_files, add_protocol_files(configured, "configured")))
+        context.meta[_NAMES] = paths
+    except KiebitzError:
+        # A completion offers what it can.
+        if not context.resilient_parsing:
+            raise
+
+
+def given_protocol_files() -> tuple[str, ...]:
+    """Return the paths given with -P to the current command."""
+    context = click.get_current_context(silent=True)
+    paths: tuple[str, ...] = () if context is None else context.meta.get(_NAMES, ())
+    return paths
+
+
+protocol_option = click.option(
+    "-P",
+    "--protocol",
+    "protocol_files",
+    multiple=True,
+    type=click.Path(),
+    callback=_register,
+    shell_complete=_complete,
+    expose_value=False,
+    # Filters, ports and sessions use the protocols.
+    is_eager=True,
+    metavar="FILE",
+    help="Add the protocol that this file describes.",
+)
+"""Registers protocol files for the command; passes nothing to it."""
