@@ -11,7 +11,16 @@ from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.framing import Framer
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar
 from kiebitz.dissectors.identity import Identity
-from kiebitz.dissectors.model import DIRECTIONS, Direction, Findings, Ids, TableInfo, Transport
+from kiebitz.dissectors.model import (
+    DIRECTIONS,
+    Direction,
+    Findings,
+    Ids,
+    Stream,
+    TableInfo,
+    Transport,
+    port_of,
+)
 from kiebitz.dissectors.presentation import Presentation
 
 if TYPE_CHECKING:
@@ -97,3 +106,19 @@ def recognise(
                 likeness = dissector.recognise(data, direction)
                 if likeness is not None:
                     yield dissector, direction, likeness
+
+
+def identify(
+    dissectors: Iterable[Dissector], stream: Stream, direction: Direction, data: bytes
+) -> Iterator[Dissector]:
+    """Yield the protocols of which these bytes of a stream's direction are certainly a message, in order.
+
+    Those of the server's port come first.
+    """
+    certain = [
+        dissector
+        for dissector, *seen in recognise(dissectors, stream.transport, data)
+        if seen == [direction, "certain"]
+    ]
+    port = port_of(stream.server)
+    yield from sorted(certain, key=lambda dissector: port not in dissector.default_ports)

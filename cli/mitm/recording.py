@@ -17,17 +17,19 @@ from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.configuration.settings import Configuration
 from kiebitz.cli.mitm import log
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.journal.flush_timer import FlushTimer
 from kiebitz.proxy.mitmproxy.flows import FlowJournal
 from kiebitz.proxy.mitmproxy.streams import StreamJournal
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
+from kiebitz.services.protocol_files import add_protocol_files
 from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.storage.database.schema import StorageError
 
 
 class RecordFlows:
-    """The recording add-on, with the options `kiebitz_db` and `kiebitz_decode_as`."""
+    """The recording add-on, with the options `kiebitz_db`, `kiebitz_decode_as` and `kiebitz_protocols`."""
 
     def __init__(self) -> None:
         self.addons: list[FlowJournal] = []
@@ -48,11 +50,26 @@ class RecordFlows:
             [],
             "Decode a server port as a game, as in udp.port==4711,maexchen, or as none. Default: recognised.",
         )
+        loader.add_option(
+            "kiebitz_protocols",
+            Sequence[str],
+            [],
+            "Files that describe further protocols, as for the option -P of kiebitz.",
+        )
+        try:
+            add_protocol_files(_configuration().protocols, "configured", replaces=True)
+        except KiebitzError as error:
+            log.warn(f"Kiebitz ignores the protocols of its configuration: {error}")
 
     def configure(self, updated: set[str]) -> None:
         """Reject changes of the options while recording. Raises OptionsError."""
-        if self._session is not None and updated & {"kiebitz_db", "kiebitz_decode_as"}:
+        if self._session is not None and updated & {"kiebitz_db", "kiebitz_decode_as", "kiebitz_protocols"}:
             raise OptionsError("Kiebitz is recording: set its options when mitmproxy starts")
+        if "kiebitz_protocols" in updated:
+            try:
+                add_protocol_files(ctx.options.kiebitz_protocols, replaces=True)
+            except KiebitzError as error:
+                raise OptionsError("\n".join([str(error), *error.excerpt()])) from error
 
     def running(self) -> None:
         """Start the recording when mitmproxy is listening."""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector, recognise
+from kiebitz.dissectors.dissector import Dissector, identify, recognise
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
@@ -278,10 +278,8 @@ class Inspector:
         if isinstance(item, Chunk):
             self._waiting_bytes += len(item.data)
             beginning = item.data if stream.transport == "udp" else _beginning(server, item)
-            for dissector, *seen in recognise(self._dissectors, stream.transport, beginning):
-                if seen == [item.direction, "certain"] and not _is_disproved(
-                    server, dissector, item.direction, beginning
-                ):
+            for dissector in identify(self._dissectors, stream, item.direction, beginning):
+                if not _is_disproved(server, dissector, item.direction, beginning):
                     self._decide(server, dissector, stream)
                     return
         elif isinstance(item, Gap):

@@ -17,6 +17,9 @@ from kiebitz.dissectors.registry import (
 MAX_BYTES = 256 << 10
 """Maximum size of a protocol file in bytes."""
 
+MAX_FILES = 20
+"""Maximum number of protocol files at once: a recording's note contains them."""
+
 
 class UnreadableProtocolFileError(KiebitzError):
     """A protocol file cannot be read; its content is not the reason."""
@@ -56,6 +59,8 @@ def add_protocol_files(
         ProtocolFileError: A text is invalid.
         ProtocolClashError: Two files, or a file and a plug-in, have the same protocol.
     """
+    if len(files) > MAX_FILES:
+        raise UnreadableProtocolFileError(f"at most {MAX_FILES} protocol files can be used at once")
     loaded: dict[str, ProtocolFile] = {}
     for given in files:
         is_text = isinstance(given, str) and "\n" in given

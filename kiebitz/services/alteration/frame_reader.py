@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kiebitz.dissectors.dissector import recognise
+from kiebitz.dissectors.dissector import identify
 from kiebitz.dissectors.inspection.inspector import MAX_UNDECIDED_HEAD, MAX_UNDECIDED_ITEMS, DecodeAs
 from kiebitz.dissectors.model import OPPOSITE, Stream, Transport, port_of
 from kiebitz.dissectors.registry import installed
@@ -126,14 +126,15 @@ class FrameReader:
 
     def _recognise(self, relayed: RelayedStream, queue: DirectionQueue, data: bytes) -> None:
         """Try to recognise the server's protocol."""
-        server, transport = relayed.server, relayed.stream.transport
-        if server.is_no_game or server.tried >= MAX_UNDECIDED_ITEMS[transport]:
+        server = relayed.server
+        if server.is_no_game or server.tried >= MAX_UNDECIDED_ITEMS[relayed.stream.transport]:
             return
         server.tried += 1
         beginning = bytes(queue.head) + data
-        for dissector, *seen in recognise(installed().dissectors.values(), transport, beginning):
-            if seen == [queue.direction, "certain"]:
-                server.dissector = dissector
-                for stream in server.streams:
-                    stream.protocol = dissector.protocol
-                return
+        for dissector in identify(
+            installed().dissectors.values(), relayed.stream, queue.direction, beginning
+        ):
+            server.dissector = dissector
+            for stream in server.streams:
+                stream.protocol = dissector.protocol
+            return

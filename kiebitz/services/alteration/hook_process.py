@@ -23,7 +23,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.model import Direction, Transport
-from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.registry import dissector_of, protocol_files
 from kiebitz.proxy.journal.follower import start_child
 from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, check_signals
 from kiebitz.services.alteration.hook_file import HookError, read_hook
@@ -147,7 +147,14 @@ class HookProcess:
         self._output, its_output = Pipe(duplex=False)
         try:
             self._process = start_child(
-                run_hook, self._path, source, self._is_forced, self._decode_as, theirs, its_output
+                run_hook,
+                self._path,
+                source,
+                self._is_forced,
+                self._decode_as,
+                protocol_files(),
+                theirs,
+                its_output,
             )
         except OSError as error:
             self.discard()

@@ -29,7 +29,7 @@ from kiebitz.dissectors.editing.assignment_parser import AssignmentError
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened, to_json
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Ids, Stream
-from kiebitz.dissectors.registry import dissector_of, installed
+from kiebitz.dissectors.registry import ProtocolFile, dissector_of, installed
 from kiebitz.hooks import Message, Table
 from kiebitz.hooks import Stream as HookStream
 from kiebitz.services.alteration.hook_file import SIGNATURES
@@ -57,6 +57,7 @@ from kiebitz.services.alteration.hook_protocol import (
 from kiebitz.services.alteration.hook_results import InvalidReturn, outcomes, returned_messages
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import fault
+from kiebitz.services.protocol_files import add_received
 
 _MODULE = "kiebitz_hook"
 
@@ -78,6 +79,7 @@ def run_hook(
     source: str,
     is_forced: bool,
     decode_as: tuple[str, ...],
+    files: tuple[ProtocolFile, ...],
     channel: socket.socket,
     output: Connection,
 ) -> None:
@@ -89,6 +91,7 @@ def run_hook(
     most = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     try:
+        add_received(files)
         hook = _LoadedHook(path, source, is_forced, decode_as, channel)
         hook.run()
     except _Stopped as reason:

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.corpus.capture_search import captures
 from kiebitz.services.corpus.capture_task import Outcome, Task
@@ -42,8 +43,8 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
 
 
 def _tasks(corpus: Corpus, run: Run, wanted: Iterable[RequestedCapture]) -> Iterator[Task]:
-    folder, here = os.path.abspath(corpus.path), kiebitz_version()
-    return (Task(one.path, one.source, folder, corpus.id, run.name, here) for one in wanted)
+    folder, here, files = os.path.abspath(corpus.path), kiebitz_version(), protocol_files()
+    return (Task(one.path, one.source, folder, corpus.id, run.name, here, files) for one in wanted)
 
 
 def _note(run: Run, task: Task, outcome: Outcome, came: Counter[str]) -> None:

@@ -18,9 +18,11 @@ import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import encodable, json_text
+from kiebitz.dissectors.registry import ProtocolFile
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.services.faults import fault
+from kiebitz.services.protocol_files import add_received
 from kiebitz.services.sessions import session_of
 from kiebitz.storage.corpus.capture_writer import CaptureInfo, DiagnosticLocation, write_capture
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, open_corpus, sentence
@@ -48,6 +50,7 @@ class Task(msgspec.Struct, frozen=True):
     corpus: str
     run: str
     version: str
+    protocol_files: tuple[ProtocolFile, ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -76,6 +79,7 @@ class _Stopped(KiebitzError):
 def add(task: Task) -> Outcome:
     """Add a capture completely or not at all."""
     try:
+        add_received(task.protocol_files)
         return _add(_open_corpus(task), task)
     except (_Stopped, DiskNearlyFullError) as error:
         return Outcome(stops=str(error))

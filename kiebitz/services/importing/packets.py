@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Direction, Findings, Item, Transport
-from kiebitz.dissectors.registry import installed
+from kiebitz.dissectors.registry import file_of, installed
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.flows.capture_order import PacketReorderer, Sent
@@ -144,12 +144,14 @@ class PacketRecording:
 
 def _orient(transport: Transport, data: bytes, _source: str, _destination: str) -> Direction | None:
     """Return the direction of bytes that only one side of one protocol can have sent."""
-    certain = {
-        direction
-        for _, direction, likeness in recognise(installed().dissectors.values(), transport, data)
+    certain = [
+        (file_of(dissector.protocol) is None, direction)
+        for dissector, direction, likeness in recognise(installed().dissectors.values(), transport, data)
         if likeness == "certain"
-    }
-    return certain.pop() if len(certain) == 1 else None
+    ]
+    # A protocol file may be less precise than the others.
+    best = {direction for rank, direction in certain if rank == max(certain)[0]}
+    return best.pop() if len(best) == 1 else None
 
 
 @infrequent_gc()

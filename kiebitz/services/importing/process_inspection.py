@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import End, Findings, Ids, Item, Stream
-from kiebitz.dissectors.registry import installed
+from kiebitz.dissectors.registry import ProtocolFile, installed, protocol_files
 from kiebitz.proxy.journal.follower import start_fork
 from kiebitz.services.faults import reporting_faults
 from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.importing.ipc_encoding import decode_items, decode_rows, encode_items, encode_rows
+from kiebitz.services.protocol_files import add_received
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.rows import Columns, Rows, empty_rows
@@ -49,7 +50,7 @@ class ProcessInspection:
         # Loaded before the fork, for both.
         installed()
         self._connection, theirs = multiprocessing.Pipe()
-        self._process = start_fork(_inspect, theirs, self._connection)
+        self._process = start_fork(_inspect, theirs, self._connection, protocol_files())
         theirs.close()
         # Threads send items and receive rows while this one continues.
         self._speaker = ThreadPoolExecutor(1, "items")
@@ -129,13 +130,14 @@ def _process_died() -> StorageError:
 
 @reporting_faults
 @infrequent_gc()
-def _inspect(connection: Connection, theirs: Connection) -> None:
+def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFile, ...]) -> None:
     """Reply to each batch of items with rows, and to None with the last ones; run by `start_fork`.
 
     The first record describes the session.
     """
     # A fork inherits the other end, which would keep the pipe open after the parent's exit.
     theirs.close()
+    add_received(files)
     dissectors = installed().dissectors
     streams: dict[int, Stream] = {}
     # The importing process may be killed.

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import msgspec
 
+from kiebitz.dissectors.registry import ProtocolFile
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.supervision.journal_folder import write_note
 from kiebitz.storage.database.schema import StorageError
@@ -45,6 +46,7 @@ class Note(msgspec.Struct, frozen=True):
     decode_as: tuple[str, ...]
     is_anonymized: bool
     is_rest: bool = False
+    protocol_files: tuple[ProtocolFile, ...] = ()
 
     @property
     def databases(self) -> set[str]:

@@ -21,6 +21,7 @@ from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import reporting_faults
 from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.protocol_files import add_received
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.task import GAVE_UP, Task, note_of, sentence_reporter
@@ -51,6 +52,7 @@ def recover_journal(parent: Connection, task: Task) -> None:
     journal remains.
     """
     lower_priority()
+    add_received(task.protocol_files)
     folder = hold(task.journal.parent)
     tell = sentence_reporter(None)
     for database in {*task.databases}:

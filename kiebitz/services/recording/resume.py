@@ -8,8 +8,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
+from kiebitz.dissectors.registry import ProtocolClashError, protocol_files
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.progress import OnProgress, counting
+from kiebitz.services.protocol_files import add_received
 from kiebitz.services.recording.note import Note, decode_note
 from kiebitz.services.recording.recovery import recover_journal
 from kiebitz.services.recording.task import Backlog, Report, Task, sessions_of
@@ -130,8 +132,9 @@ def _task(
         assert database is not None
         note = Note(os.path.basename(database), "", "recovered", None, (), None, (), False, is_rest=True)
     try:
+        add_received(note.protocol_files)
         parse_decode_as(note.decode_as)
-    except DecodeAsError as error:
+    except (DecodeAsError, ProtocolClashError) as error:
         # A plug-in may have been uninstalled.
         raise StorageError(f"{folder}: it cannot be resumed: {error}") from error
     try:
@@ -158,4 +161,5 @@ def _task(
         is_anonymized=note.is_anonymized or is_anonymized,
         is_left=True,
         is_rest=note.is_rest or is_elsewhere,
+        protocol_files=note.protocol_files or protocol_files(),
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from kiebitz.dissectors.registry import protocol_files
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, Interrupted, check_signals
 from kiebitz.proxy.taps.tee_journal import TeeJournal
@@ -117,6 +118,7 @@ class RecorderSupervisor(Supervisor):
             view,
             max_size=max_size,
             is_anonymized=is_anonymized,
+            protocol_files=protocol_files(),
         )
         self._may_restart = not is_anonymized
         self._start()

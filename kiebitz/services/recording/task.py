@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from kiebitz.dissectors.model import Findings, TableInfo
+from kiebitz.dissectors.registry import ProtocolFile
 from kiebitz.services.recording.note import Note, Part
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.standard_streams import print_error_line
@@ -61,6 +62,7 @@ class Task(msgspec.Struct, frozen=True):
     is_anonymized: bool = False
     is_left: bool = False
     is_rest: bool = False
+    protocol_files: tuple[ProtocolFile, ...] = ()
 
     @property
     def databases(self) -> list[str]:
@@ -145,6 +147,7 @@ def note_of(task: Task) -> Note:
         task.decode_as,
         task.is_anonymized,
         task.is_rest,
+        task.protocol_files,
     )
 
 

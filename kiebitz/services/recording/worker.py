@@ -21,6 +21,7 @@ from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import reporting_faults
 from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.protocol_files import add_received
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
@@ -42,6 +43,7 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
     `tells_relay`, otherwise to stderr.
     """
     lower_priority()
+    add_received(task.protocol_files)
     # Held until this process ends, as the relay may end before it.
     folder = hold(task.journal.parent)
     tell = sentence_reporter(relay if tells_relay else None)

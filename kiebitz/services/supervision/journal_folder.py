@@ -35,7 +35,7 @@ _NEW_NOTE = "note.new"
 CONTROL_SOCKET = "hands"
 """Name of a relay's control socket (`kiebitz.services.alteration.control_server`)."""
 
-_MAX_NOTE_BYTES = 1 << 20
+_MAX_NOTE_BYTES = 16 << 20
 
 _ATTEMPTS = 10
 """Maximum number of attempts, as another program may remove a folder before it is locked."""
