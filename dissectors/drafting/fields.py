@@ -1,0 +1,403 @@
+"""Inference of the types of fields from their values, in the notation of protocol files."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.model import Direction
+
+MAX_FIELDS = 60
+"""Maximum number of fields of a message."""
+
+_MAX_CHOICE = 12
+_MAX_WORD = 24
+_MAX_DEPTH = 4
+_MAX_NAMED = 40
+"""Length of a type, in characters, from which it gets a name of its own."""
+
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
+_BARE = re.compile(r"[^\W\d][\w.-]*")
+_CELL = re.compile(r"(?:([A-Z])|([a-z]))\d{1,2}")
+_SEPARATORS = (",", ";", "|", "/", "+", " ")
+_PARTS = re.compile(r"[^:\s]{1,60}(:[^:\s]{1,60}){1,4}")
+_KEYS_OF_MAP = re.compile(r"-?\d+(,\s?-?\d+)*")
+
+Identify = Callable[[tuple[str, ...]], str | None]
+"""Function from the path of a value to the type of its identifier, None if it is none."""
+
+
+class Column(msgspec.Struct):
+    """A field of a row: its name in the file, its type, and whether it may be absent or is generated."""
+
+    name: str
+    type: str
+    optional: bool = False
+    generated: bool = False
+    key: str = ""
+
+
+class Row(msgspec.Struct):
+    """A row of `[messages]`: the messages of one name, direction and variant."""
+
+    name: str
+    direction: Direction
+    messages: list[Message]
+    columns: list[Column]
+    answers: list[str] = []
+    broadcast: bool = False
+    heartbeat: bool = False
+    notes: list[str] = []
+
+
+class TypeInference:
+    """Infers types; long ones get a name in `named`.
+
+    Args:
+        is_text: True if all values are text.
+        players: The names of players.
+        delimiter: The text between fields, which cannot be between the items of a list.
+        reserved: Names that types cannot have.
+    """
+
+    def __init__(
+        self, is_text: bool, players: Collection[str], delimiter: str, reserved: Collection[str]
+    ) -> None:
+        self.is_text = is_text
+        self.named: dict[str, str] = {}
+        self._players = players
+        self._delimiter = delimiter
+        self._reserved = reserved
+        self._words: dict[str, Counter[str]] = {}
+
+    def learn(self, key: str, values: Sequence[Any]) -> None:
+        """Note the words of a field, whose type then covers those of all messages with this field."""
+        counts = self._words.setdefault(key, Counter())
+        for value in values:
+            if isinstance(value, str) and len(counts) <= 200:
+                counts[value] += 1
+
+    def type_of(self, key: str, values: Sequence[Any], identify: Identify, path: tuple[str, ...] = ()) -> str:
+        """Return the type of the values of a field; a long one by its name."""
+        return self._name(key, self._infer(key, values, identify, (*path, key)))
+
+    def _infer(self, key: str, values: Sequence[Any], identify: Identify, path: tuple[str, ...]) -> str:
+        # An optional value may be null.
+        values = [value for value in values if value is not None]
+        kinds = {_kind(value) for value in values}
+        identifier = identify(path)
+        if identifier is not None and kinds <= {"text", "integer"} and len(kinds) == 1:
+            return identifier
+        if kinds == {"text"}:
+            return self._text_type(key, values, identify, path)
+        if kinds == {"bool"}:
+            return "bool"
+        if kinds == {"integer"}:
+            return _range(values)
+        if kinds and kinds <= {"integer", "number"}:
+            return "number"
+        if len(path) >= _MAX_DEPTH * 2:
+            return "any"
+        if kinds == {"list"}:
+            items = [item for value in values for item in value[:200]][:5000]
+            if not items:
+                return "list"
+            item = self.type_of(key, items, identify, (*path[:-1], f"{path[-1]}[]"))
+            return "list" if item == "any" else f"[{item}]"
+        if kinds == {"object"}:
+            return self._object(values, identify, path)
+        return "any"
+
+    def _object(self, values: Sequence[Mapping[str, Any]], identify: Identify, path: tuple[str, ...]) -> str:
+        keys = Counter(key for value in values for key in value)
+        rare = sum(number <= max(1, 0.05 * len(values)) for number in keys.values())
+        is_map = len(keys) > 40 or (len(keys) > 6 and rare > 0.6 * len(keys))
+        is_map |= bool(keys) and all(_KEYS_OF_MAP.fullmatch(key) for key in keys)
+        is_map |= len(keys) > 1 and all(key in self._players for key in keys)
+        if is_map or not keys or len(path) > _MAX_DEPTH:
+            return "object"
+        fields: list[str] = []
+        for key in keys:
+            name = quoted_name(key)
+            if name is None:
+                return "object"
+            found = [value[key] for value in values if value.get(key) is not None][:5000]
+            mark = "?" if len(found) < min(5000, len(values)) else ""
+            fields.append(f"{name}{mark}={self.type_of(key, found, identify, path)}")
+        return "{" + " ".join(fields) + "}"
+
+    # Text.
+
+    def _text_type(self, key: str, values: Sequence[str], identify: Identify, path: tuple[str, ...]) -> str:
+        counts = Counter(values)
+        if self._are_players(counts):
+            return "player"
+        if self.is_text:
+            found = self._number_in_text(counts) or self._list_in_text(key, counts, identify, path)
+            if found is not None:
+                return found
+        known = self._words.get(key, counts)
+        return _choice(known if known.keys() >= counts.keys() else counts, self.is_text) or "text"
+
+    def _are_players(self, counts: Counter[str]) -> bool:
+        known = sum(number for word, number in counts.items() if word in self._players)
+        several = sum(word in self._players for word in counts)
+        return known >= 0.8 * counts.total() and several >= min(2, len(self._players)) and several > 0
+
+    def _number_in_text(self, counts: Counter[str]) -> str | None:
+        if all(map(_INTEGER.fullmatch, counts)):
+            return _range([int(word) for word in counts.elements()])
+        if all(map(_NUMBER.fullmatch, counts)):
+            return "number"
+        if counts.keys() <= {"true", "false"}:
+            return "bool"
+        if len(counts) >= 3 and all(map(_CELL.fullmatch, counts)):
+            letters = "A-Z" if all(word[0].isupper() for word in counts) else "A-Za-z"
+            return f"/[{letters}][0-9]{{1,2}}/"
+        return None
+
+    def _list_in_text(
+        self, key: str, counts: Counter[str], identify: Identify, path: tuple[str, ...]
+    ) -> str | None:
+        words = [word for word in counts if word]
+        if len(words) < 2 or len(path) > _MAX_DEPTH or "" in counts:
+            return None
+        if all(map(_PARTS.fullmatch, words)) and ":" not in self._delimiter:
+            return self._parts_in_text(key, counts, identify, path)
+        for separator in _SEPARATORS:
+            if separator == self._delimiter or (
+                separator == " " and self._delimiter.strip() != self._delimiter
+            ):
+                continue
+            split = {word: word.split(separator) for word in words}
+            several = sum(len(items) > 1 for items in split.values())
+            if several < 0.5 * len(words):
+                continue
+            items = Counter(item for word in words for item in split[word] for _ in range(counts[word]))
+            if "" in items or any(" " in item or len(item) > 40 for item in items):
+                continue
+            are_numbers = all(map(_INTEGER.fullmatch, items))
+            if not (are_numbers or len(items) <= max(3, 0.5 * items.total()) or self._are_players(items)):
+                continue
+            item = self._infer(key, list(items.elements()), identify, (*path[:-1], f"{path[-1]}[]"))
+            return f"[{self._name(key, item)}{'' if separator == ',' else separator}]"
+        return None
+
+    def _parts_in_text(
+        self, key: str, counts: Counter[str], identify: Identify, path: tuple[str, ...]
+    ) -> str | None:
+        rows = [word.split(":") for word in counts.elements()]
+        if len({len(row) for row in rows}) > 1:
+            return None
+        columns = [[row[index] for row in rows] for index in range(len(rows[0]))]
+        types = [
+            self._infer(key, column, lambda _: None, (*path, str(index)))
+            for index, column in enumerate(columns)
+        ]
+        if any(kind.startswith(("[", "{")) for kind in types) or all(kind == "text" for kind in types):
+            return None
+        are_numbers = all(_INTEGER.fullmatch(word) for column in columns for word in column)
+        names = ("x", "y", "z")[: len(types)] if are_numbers and len(types) <= 3 else field_names(types)
+        return "{" + " ".join(f"{name}={kind}" for name, kind in zip(names, types, strict=False)) + "}"
+
+    # Names of types.
+
+    def _name(self, key: str, kind: str) -> str:
+        """Return the name of a long type, which is new or that of the same type."""
+        if len(kind) <= _MAX_NAMED:
+            return kind
+        for name, other in self.named.items():
+            if other == kind:
+                return name
+        if len(self.named) >= 300:
+            return "any" if kind[0] in "[{" else "text"
+        base = identifier_of(key) or "type"
+        base = f"{base}_value" if base in self._reserved else base
+        name, number = base, 2
+        while name in self.named:
+            name, number = f"{base}{number}", number + 1
+        self.named[name] = kind
+        return name
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case int():
+            return "integer" if abs(value) < 10**15 else "number"
+        case float():
+            return "number"
+        case str():
+            return "text"
+        case list():
+            return "list"
+        case dict():
+            return "object"
+    return "any"
+
+
+def _range(values: Sequence[int]) -> str:
+    """Return the type of whole numbers: a range if nearly all numbers in it occur."""
+    low, high = min(values), max(values)
+    distinct = len({*values})
+    if len(values) >= 20 and high - low <= 20 and distinct >= max(2, 0.7 * (high - low + 1)):
+        return f"{low}..{high}"
+    return "0.." if low >= 0 else "integer"
+
+
+def _choice(counts: Counter[str], is_text: bool) -> str | None:
+    """Return the choice of a few recurring words, or None."""
+    if not 2 <= len(counts) <= _MAX_CHOICE or counts.total() < max(6, 3 * len(counts)):
+        return None
+    if sum(number == 1 for number in counts.values()) > len(counts) / 3:
+        return None
+    words = [quoted_word(word) for word in sorted(counts)]
+    if any(word is None or len(word) > _MAX_WORD + 2 for word in words):
+        return None
+    if any(not any(character.isalpha() for character in word) for word in counts) and not is_text:
+        return None
+    return "|".join(word for word in words if word is not None)
+
+
+def quoted_word(word: str) -> str | None:
+    """Return a word of a choice, in quotes where needed; None if it cannot be written."""
+    if _BARE.fullmatch(word):
+        return word
+    return f"'{word}'" if word and "'" not in word and word.isprintable() else None
+
+
+def quoted_name(name: str) -> str | None:
+    """Return the name of a field, in quotes where needed; None if it cannot be written."""
+    if re.fullmatch(r"[\w.-]{1,60}", name):
+        return name
+    return f"'{name}'" if 0 < len(name) <= 60 and "'" not in name and name.isprintable() else None
+
+
+def identifier_of(key: str) -> str:
+    """Return a name of small letters, digits and `_` for a key."""
+    plain = unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
+    name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")[:30]
+    return f"n{name}" if name[:1].isdigit() else name
+
+
+_NAMES = (
+    ("player", "player"),
+    ("id:", ""),
+    ("id", "id"),
+    ("[", "list"),
+    ("{", "parts"),
+    ("bool", "flag"),
+    ("rest", "text"),
+    ("text", "text"),
+    ("/", "cell"),
+    ("bytes", "data"),
+)
+
+
+def field_names(types: Sequence[str]) -> list[str]:
+    """Return names for fields that have none, by their types."""
+    names: list[str] = []
+    for kind in types:
+        base = "value"
+        for start, name in _NAMES:
+            if kind.startswith(start):
+                base = name or kind.partition(":")[2].partition(" ")[0]
+                break
+        else:
+            if re.match(r"-?\d|\.\.|integer|number|[uif]\d|varint", kind):
+                base = "number"
+            elif "|" in kind:
+                base = "word"
+        name, number = base, 2
+        while name in names:
+            name, number = f"{base}{number}", number + 1
+        names.append(name)
+    return names
+
+
+# Variants of messages whose fields have positions.
+
+
+def variants(messages: Sequence[Message], is_words: bool) -> Iterator[tuple[list[Message], int, bool]]:
+    """Yield the variants of positional messages: messages, number of fields required, and if a tail follows.
+
+    Trailing fields are optional if the fields before them are alike.
+    """
+    groups: dict[int, list[Message]] = {}
+    for message in messages:
+        groups.setdefault(len(message.values), []).append(message)
+    usual = {
+        count: found
+        for count, found in sorted(groups.items())
+        if len(found) >= 3 or len(found) > 0.02 * len(messages)
+    } or groups
+    counts = sorted(usual)
+    if len(counts) > 3 or (len(counts) > 1 and is_words and _is_prose(usual)):
+        tail = _tail_start(usual)
+        yield [message for found in usual.values() for message in found], tail, True
+        return
+    while counts:
+        first = counts.pop(0)
+        alike = [first]
+        while counts and _are_alike(usual[alike[-1]], usual[counts[0]], alike[-1]):
+            alike.append(counts.pop(0))
+        yield [message for count in alike for message in usual[count]], first, False
+
+
+def _tail_start(groups: Mapping[int, Sequence[Message]]) -> int:
+    """Return the number of leading fields that all messages have, before those that vary in number."""
+    least = min(groups)
+    messages = [message for found in groups.values() for message in found]
+    # The tail begins where the last run of fields of one kind begins.
+    kinds = [_coarse([message.values[str(index)] for message in messages]) for index in range(1, least + 1)]
+    rest = [value for message in messages for key, value in message.values.items() if int(key) > least]
+    kind = _coarse(rest)
+    while least > 0 and kinds[least - 1] == kind:
+        least -= 1
+    return least
+
+
+def _is_prose(groups: Mapping[int, Sequence[Message]]) -> bool:
+    """Return True if the words after the shortest form are those of sentences."""
+    least = min(groups)
+    if len(groups) < 3:
+        return False
+    words = Counter(
+        value
+        for found in groups.values()
+        for message in found
+        for key, value in message.values.items()
+        if int(key) > least
+    )
+    return sum(not _INTEGER.fullmatch(word) for word in words) > 0.5 * len(words) and len(words) > 6
+
+
+def _are_alike(shorter: Sequence[Message], longer: Sequence[Message], count: int) -> bool:
+    """Return True if the first fields of two variants have values of the same kind."""
+    return all(
+        _coarse([message.values[str(index)] for message in shorter])
+        == _coarse([message.values[str(index)] for message in longer])
+        for index in range(1, count + 1)
+    )
+
+
+def _coarse(values: Sequence[Any]) -> str:
+    if values and all(isinstance(value, str) and _INTEGER.fullmatch(value) for value in values):
+        return "integer"
+    if values and all(
+        isinstance(value, str) and len(value) >= 16 and re.fullmatch(r"[0-9a-fA-F-]+", value)
+        for value in values
+    ):
+        return "token"
+    return "text"

@@ -1,0 +1,316 @@
+"""Inference of identifiers: names and numbers of players, tokens that clients repeat, numbers of games.
+
+A player's name is a text that a client sends early, that differs between connections, and that the server then
+repeats to all. A player's number is given to each connection by the server. A token is made up by the server, and
+a client's answer contains it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.model import Direction
+
+Place = tuple[Direction, str, tuple[str, ...]]
+"""Direction and name of a message, and the path of a value in it."""
+
+Scalar = str | int
+
+MAX_PLAYERS = 1000
+
+_EARLY = 6
+"""Number of messages of one side of a conversation among which a login is expected."""
+
+_MAX_PATHS = 60
+_MAX_VALUES = 20_000
+_NAME_HINT = re.compile(r"name|user|nick|player|spieler|login|who", re.IGNORECASE)
+_LOGIN_HINT = re.compile(
+    r"name|user|nick|login|logi|join|register|hello|connect|auth|enter|player", re.IGNORECASE
+)
+_GIVEN_HINT = re.compile(
+    r"id\b|id$|welcome|willkommen|you|seat|number|assign|joined|hello|start", re.IGNORECASE
+)
+_PLAYER_KEY = re.compile(
+    r"(player|client|user|seat|spieler|mitspieler|owner|from|to|target|sender|receiver|absender|winner|sieger"
+    r"|who|turn|ziel|next|current|.*(player|client|user)_?(id|number|nr)?|id)",
+    re.IGNORECASE,
+)
+_GAME_KEY = re.compile(
+    r"(game|lobby|room|table|match|group|session|round|trade|offer|handel)[ _-]?(id|number|nr|no|token)",
+    re.IGNORECASE,
+)
+_RANDOM = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{16,64}", re.IGNORECASE
+)
+_ITEMS = re.compile(r"[,;:|/\s]+")
+
+
+class Identifiers(msgspec.Struct):
+    """The identifiers of a protocol.
+
+    Attributes:
+        players: Names of players.
+        types: Type of each value that is an identifier.
+        generated: Values that the server makes up.
+        login: Places of the name in a client's login.
+        given: Places of the number that a connection is given.
+        owners: Name of the player of each conversation.
+        numbers: Number of the player of each conversation.
+    """
+
+    players: set[str]
+    types: dict[Place, str]
+    generated: set[Place]
+    login: list[Place]
+    given: list[Place]
+    owners: dict[int, str]
+    numbers: dict[int, Scalar]
+
+
+class _Values:
+    """The values at one place."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Scalar] = Counter()
+        self.first: dict[Scalar, int] = {}
+        self.by_conversation: dict[int, dict[Scalar, int]] = defaultdict(dict)
+        self.ranks: dict[int, int] = {}
+
+    def add(self, value: Scalar, message: Message, rank: int) -> None:
+        if len(self.counts) < _MAX_VALUES or value in self.counts:
+            self.counts[value] += 1
+            self.first.setdefault(value, message.order)
+        own = self.by_conversation[message.conversation]
+        if len(own) < 50:
+            own.setdefault(value, message.order)
+        self.ranks.setdefault(message.conversation, rank)
+
+    @property
+    def first_values(self) -> dict[int, Scalar]:
+        """The first value of each conversation."""
+        return {conversation: next(iter(values)) for conversation, values in self.by_conversation.items()}
+
+    @property
+    def is_stable(self) -> bool:
+        """True if conversations have hardly more than one value each."""
+        sizes = [len(values) for values in self.by_conversation.values()]
+        return sum(sizes) <= 1.5 * len(sizes)
+
+
+def find_identifiers(messages: Sequence[Message], has_keys: bool) -> Identifiers:
+    """Return the identifiers in messages; `has_keys` is True if fields have names."""
+    places = _collect(messages)
+    heard: set[Scalar] = set()
+    for (direction, _, _), values in places.items():
+        if direction == "s2c":
+            for value in values.counts:
+                heard.add(value)
+                if isinstance(value, str) and len(value) < 1000:
+                    heard.update(_ITEMS.split(value)[:50])
+    found = Identifiers(set(), {}, set(), [], [], {}, {})
+    _find_tokens(messages, places, found)
+    _find_players(places, heard, found)
+    _find_numbers(places, has_keys, found)
+    if has_keys:
+        for place, values in places.items():
+            if _GAME_KEY.fullmatch(_key(place)) and place not in found.types:
+                number = " integer" if all(isinstance(value, int) for value in values.counts) else ""
+                found.types[place] = f"id:game{number}"
+    return found
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Scalar]]:
+    """Yield the texts and whole numbers in a value with their paths."""
+    if isinstance(value, dict):
+        if len(path) < 6:
+            for key, part in value.items():
+                yield from leaves(part, (*path, key))
+    elif isinstance(value, list):
+        if path:
+            for part in value[:50]:
+                yield from leaves(part, (*path[:-1], f"{path[-1]}[]"))
+    elif isinstance(value, str | int) and not isinstance(value, bool):
+        yield path, value
+
+
+def _key(place: Place) -> str:
+    return place[2][-1].removesuffix("[]") if place[2] else ""
+
+
+def _collect(messages: Iterable[Message]) -> dict[Place, _Values]:
+    places: dict[Place, _Values] = {}
+    sizes: Counter[tuple[Direction, str]] = Counter()
+    ranks: Counter[tuple[int, Direction]] = Counter()
+    for message in messages:
+        side = message.conversation, message.direction
+        ranks[side] += 1
+        for path, value in leaves(message.values):
+            place = message.direction, message.name, path
+            values = places.get(place)
+            if values is None:
+                kind = message.direction, message.name
+                sizes[kind] += 1
+                if sizes[kind] > _MAX_PATHS:
+                    continue
+                values = places[place] = _Values()
+            if isinstance(value, int) or len(value) <= 200:
+                values.add(value, message, ranks[side])
+    return places
+
+
+# Tokens.
+
+
+def _find_tokens(messages: Iterable[Message], places: Mapping[Place, _Values], found: Identifiers) -> None:
+    """Find what a server makes up and a client repeats."""
+    said: dict[tuple[int, Scalar], tuple[str, ...]] = {}
+    origin: dict[tuple[int, Scalar], str] = {}
+    echoes: dict[Place, Counter[Place]] = defaultdict(Counter)
+    for message in messages:
+        for path, value in leaves(message.values):
+            if not _is_rare(value):
+                continue
+            key = message.conversation, value
+            if message.direction == "s2c":
+                if key not in said and len(said) < 500_000:
+                    said[key] = path
+                    origin[key] = message.name
+            elif key in said:
+                echoes["c2s", message.name, path]["s2c", origin[key], said[key]] += 1
+    for place, sources in echoes.items():
+        values = places.get(place)
+        total = values.counts.total() if values is not None else 0
+        if values is None or total < 3 or len(values.counts) < 0.5 * total or sources.total() < 0.8 * total:
+            continue
+        for source, number in sources.items():
+            of_source = places.get(source)
+            if of_source is None or number < 0.2 * sources.total():
+                continue
+            if len(of_source.counts) < 0.5 * of_source.counts.total():
+                continue
+            _mark_token(place, values, found)
+            _mark_token(source, of_source, found)
+    for place, values in places.items():
+        texts = [value for value in values.counts if isinstance(value, str)]
+        if len(texts) >= 2 and len(texts) == len(values.counts) and all(map(_RANDOM.fullmatch, texts)):
+            _mark_token(place, values, found)
+        elif place not in found.types and values.counts:
+            # A token that is repeated in another place.
+            tokens = sum(_RANDOM.fullmatch(text) is not None for text in texts)
+            if texts and tokens >= 0.8 * len(values.counts):
+                _mark_token(place, values, found)
+
+
+def _mark_token(place: Place, values: _Values, found: Identifiers) -> None:
+    number = " integer" if all(isinstance(value, int) for value in values.counts) else ""
+    found.types[place] = f"id:token{number}"
+    if len(values.counts) >= 0.5 * len(values.by_conversation):
+        found.generated.add(place)
+
+
+def _is_rare(value: Scalar) -> bool:
+    if isinstance(value, int):
+        return abs(value) >= 1000
+    return 4 <= len(value) <= 200 and any(character.isdigit() for character in value)
+
+
+# Players.
+
+
+def _find_players(places: Mapping[Place, _Values], heard: set[Scalar], found: Identifiers) -> None:
+    scored: list[tuple[float, Place]] = []
+    for place, values in places.items():
+        if place[0] != "c2s" or place in found.types:
+            continue
+        score = _login_score(place, values, heard)
+        if score > 0:
+            scored.append((score, place))
+    if not scored:
+        return
+    scored.sort(key=lambda item: (-item[0], item[1]))
+    best, best_place = scored[0]
+    names = {value for value in places[best_place].first_values.values() if isinstance(value, str)}
+    for score, place in scored:
+        own = {value for value in places[place].first_values.values() if isinstance(value, str)}
+        is_alike = _key(place) == _key(best_place) and not _key(place).isdigit()
+        if score >= 0.3 * best and (is_alike or len(own & names) >= 0.5 * len(own)) or place == best_place:
+            found.login.append(place)
+            for conversation, values in places[place].by_conversation.items():
+                named = [value for value in values if isinstance(value, str)]
+                found.players.update(named)
+                if named:
+                    found.owners.setdefault(conversation, named[-1])
+    found.players = {name for name in sorted(found.players)[:MAX_PLAYERS] if name}
+
+
+def _login_score(place: Place, values: _Values, heard: set[Scalar]) -> float:
+    """Return how likely a client's value is its player's name; 0 if it is not."""
+    first = values.first_values
+    texts = {value for value in first.values() if isinstance(value, str) and _is_name(value)}
+    if len(texts) < 0.6 * len(first) or not texts or len(place[2]) > 3:
+        return 0.0
+    early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
+    known = sum(text in heard for text in texts) / len(texts)
+    hint = bool(_NAME_HINT.search(_key(place))) + 0.5 * bool(_LOGIN_HINT.search(place[1]))
+    if early < 0.5 or known < 0.4 or not values.is_stable:
+        return 0.0
+    if len(first) < 3 and not hint:
+        return 0.0
+    return len(first) ** 0.5 * known * early * (1 + hint)
+
+
+def _is_name(value: str) -> bool:
+    return 0 < len(value) <= 40 and value.isprintable() and any(letter.isalpha() for letter in value)
+
+
+# Numbers of players.
+
+
+def _find_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Identifiers) -> None:
+    scored: list[tuple[float, Place]] = []
+    for place, values in places.items():
+        if place[0] != "s2c" or place in found.types or "[]" in "".join(place[2]):
+            continue
+        first = values.first_values
+        numbers = {value for value in first.values() if isinstance(value, int) or value.isdigit()}
+        if len(first) < 2 or len(numbers) < max(2, 0.8 * len(first)) or not values.is_stable:
+            continue
+        early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
+        hint = bool(_GIVEN_HINT.search(_key(place))) + bool(_GIVEN_HINT.search(place[1]))
+        if early < 0.5 or not hint or values.counts.total() > 2 * len(first):
+            continue
+        scored.append((len(first) * early * hint, place))
+    if not scored:
+        return
+    scored.sort(key=lambda item: (-item[0], item[1]))
+    given = scored[0][1]
+    found.given.append(given)
+    found.numbers = places[given].first_values
+    numbers = {*found.numbers.values()}
+    found.types[given] = "id"
+    for place, values in places.items():
+        if place in found.types or not values.counts:
+            continue
+        known = sum(number for value, number in values.counts.items() if value in numbers)
+        others = {value for value in values.counts if value not in numbers}
+        if known < 0.6 * values.counts.total() or any(
+            _is_positive(value) for value in others if len(others) > 2
+        ):
+            continue
+        if has_keys:
+            same = _key(place) == _key(given)
+            is_player = same or _PLAYER_KEY.fullmatch(_key(place)) is not None
+            if is_player and (same or len(values.counts) >= 2):
+                found.types[place] = "id"
+        elif len(numbers) >= 3 and not others and len(values.counts) >= 3:
+            found.types[place] = "id"
+
+
+def _is_positive(value: Scalar) -> bool:
+    return not isinstance(value, int) or value > 0

@@ -1,0 +1,117 @@
+"""Conversations as bytes with times, and the messages that are cut from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
+
+MAX_BYTES = 32 << 20
+"""Maximum number of bytes that a draft is made from; later ones are ignored."""
+
+MAX_MESSAGES = 200_000
+"""Maximum number of messages that a draft is made from."""
+
+_PAUSE_NS = 100_000_000
+"""Silence of a sender after which a message is probably complete."""
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """Bytes as they arrived: a datagram, or a piece of a byte stream at `offset` of its direction."""
+
+    direction: Direction
+    ts_ns: int
+    offset: int
+    data: bytes
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """The pieces between one client and the server, in order; client and server are written `ip:port`."""
+
+    client: str
+    server: str
+    transport: Transport
+    pieces: list[Piece]
+
+
+class Segment(msgspec.Struct):
+    """Bytes of one direction of a conversation without a gap in them.
+
+    Attributes:
+        conversation: Index of the conversation.
+        direction: The direction.
+        data: The bytes.
+        ends: Offset of the end of each piece.
+        times: Time of each piece, in nanoseconds.
+        turns: Offsets at which the sender paused or the other side spoke.
+    """
+
+    conversation: int
+    direction: Direction
+    data: bytes
+    ends: list[int]
+    times: list[int]
+    turns: list[int]
+
+
+class Message(msgspec.Struct, gc=False):
+    """A message: `values` has the fields by name, or by position in formats without names.
+
+    `order` is its position among all messages, by time.
+    """
+
+    conversation: int
+    direction: Direction
+    ts_ns: int
+    data: bytes
+    name: str = ""
+    values: dict[str, Any] = {}
+    order: int = 0
+
+
+def segments_of(conversations: Iterable[Conversation]) -> list[Segment]:
+    """Return the gapless segments of byte streams; datagrams are one segment each."""
+    found: list[Segment] = []
+    for index, conversation in enumerate(conversations):
+        if conversation.transport == "udp":
+            for piece in conversation.pieces:
+                size = len(piece.data)
+                found.append(Segment(index, piece.direction, piece.data, [size], [piece.ts_ns], [size]))
+            continue
+        for direction in DIRECTIONS:
+            found += _streams(index, direction, conversation.pieces)
+    return found
+
+
+def _streams(index: int, direction: Direction, pieces: list[Piece]) -> Iterable[Segment]:
+    """Yield the gapless segments of one direction."""
+    parts: list[bytes] = []
+    segment: Segment | None = None
+    size = 0
+    expected = 0
+    is_turn = True
+    for piece in pieces:
+        if piece.direction != direction:
+            is_turn = True
+            continue
+        if segment is None or piece.offset != expected:
+            if segment is not None:
+                segment.turns.append(size)
+                segment.data = b"".join(parts)
+                yield segment
+            segment, parts, size = Segment(index, direction, b"", [], [], []), [], 0
+        elif is_turn or piece.ts_ns - segment.times[-1] > _PAUSE_NS:
+            segment.turns.append(size)
+        is_turn = False
+        size += len(piece.data)
+        parts.append(piece.data)
+        expected = piece.offset + len(piece.data)
+        segment.ends.append(size)
+        segment.times.append(piece.ts_ns)
+    if segment is not None:
+        segment.turns.append(size)
+        segment.data = b"".join(parts)
+        yield segment

@@ -1,0 +1,186 @@
+"""The text of a drafted protocol file: TOML with the evidence as comments.
+
+All words from the network are quoted, without control characters, and bounded in length.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from kiebitz.dissectors.drafting.fields import Column, Row, quoted_name
+from kiebitz.dissectors.escaping import printable
+from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.protocol_file.specification import Format, Framing
+
+MAX_TEXT = 250_000
+"""Maximum size of a draft, in bytes."""
+
+_MAX_COMMENT = 160
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Contents(msgspec.Struct):
+    """The contents of a draft.
+
+    Attributes:
+        protocol: Name of the protocol.
+        source: Name of the capture.
+        transport: Transport of its servers.
+        ports: Ports of its servers.
+        framing: The framing, and the sentence with its evidence.
+        format: The format.
+        line_end: Line end of messages, empty for the default.
+        types: Types by name.
+        rows: Rows by message name.
+        codes: Numbers that stand for message names.
+        identity: Values of `[identity]`, with a comment each.
+        hints: Lines of comments at the end.
+    """
+
+    protocol: str
+    source: str
+    transport: Transport
+    ports: Sequence[int]
+    framing: Framing
+    evidence: str
+    format: Format
+    line_end: str
+    types: Mapping[str, str]
+    rows: Mapping[str, Sequence[Row]]
+    codes: Mapping[str, int]
+    identity: Mapping[str, tuple[Sequence[str], str]]
+    hints: Sequence[str]
+
+
+def text_of(contents: Contents) -> str:
+    """Return the text of a protocol file."""
+    lines = [*_head(contents)]
+    if contents.types:
+        lines += ["", "[types]"]
+        lines += [f"{name} = {quoted(kind)}" for name, kind in contents.types.items()]
+    lines += [
+        "",
+        "[messages]  # s: from the server, c: from a client, *: to each client, ~: heartbeat, <: answers",
+    ]
+    size = sum(len(line.encode()) for line in lines)
+    for name, rows in contents.rows.items():
+        added = list(_message(name, rows))
+        size += sum(len(line.encode()) + 1 for line in added)
+        if size > MAX_TEXT:
+            lines.append("# further messages are left out: the file would be too long")
+            break
+        lines += added
+    if contents.codes:
+        lines += ["", "[codes]"]
+        lines += [f"{_key(name)} = {code}" for name, code in contents.codes.items()]
+    if contents.identity:
+        lines += ["", "[identity]"]
+        for key, (names, why) in contents.identity.items():
+            value = quoted(names[0]) if len(names) == 1 else f"[{', '.join(map(quoted, names))}]"
+            lines.append(f"{key} = {value}{comment(why)}")
+    if contents.hints:
+        lines += ["", *(f"# {printable(hint)[:300]}" for hint in contents.hints)]
+    return "\n".join(lines) + "\n"
+
+
+def _head(contents: Contents) -> Iterator[str]:
+    framing, form = contents.framing, contents.format
+    yield f"# Drafted by kiebitz draft from {printable(contents.source)[:_MAX_COMMENT]}."
+    yield "# Check names and types, and add what only people know: see docs/protocol-files.md."
+    yield f"protocol = {quoted(contents.protocol)}"
+    if contents.transport == "udp":
+        yield 'transport = "udp"'
+    ports = list(contents.ports)[:16]
+    if ports:
+        yield f"port = {ports[0] if len(ports) == 1 else ports}"
+    yield f"framing = {quoted(framing.kind)}{comment(contents.evidence)}"
+    if framing.kind in ("delimiter", "block"):
+        yield f"end = {quoted(framing.end)}"
+    if framing.kind == "length":
+        yield f"prefix = {quoted(framing.prefix)}"
+        yield f"order = {quoted(framing.order)}"
+        if framing.inclusive:
+            yield "inclusive = true  # the length counts the prefix, too"
+    yield f"format = {quoted(form.kind)}"
+    match form.kind:
+        case "words" if form.quote:
+            yield f"quote = {quoted(form.quote)}"
+        case "delimited":
+            yield f"delimiter = {quoted(form.delimiter)}"
+        case "pairs":
+            yield f"delimiter = {quoted(form.delimiter)}"
+            yield f"assign = {quoted(form.assign)}"
+            yield f"name = {quoted(form.name)}"
+        case "json":
+            yield f"name = {quoted(form.name)}"
+            if form.fields:
+                yield f"fields = {quoted(form.fields)}"
+        case "xml":
+            yield f"name = {quoted(form.name)}"
+        case "struct":
+            yield f"name = {quoted(form.name)}"
+            if framing.kind != "length":
+                yield f"order = {quoted(form.order)}"
+    if form.encoding != "utf-8":
+        yield f"encoding = {quoted(form.encoding)}"
+    if contents.line_end:
+        yield f"line_end = {quoted(contents.line_end)}"
+
+
+def _message(name: str, rows: Sequence[Row]) -> Iterator[str]:
+    if len(rows) == 1:
+        yield f"{_key(name)} = {quoted(row_text(rows[0]))}{comment('; '.join(rows[0].notes))}"
+        return
+    yield f"{_key(name)} = ["
+    for row in rows:
+        yield f"    {quoted(row_text(row))},{comment('; '.join(row.notes))}"
+    yield "]"
+
+
+def row_text(row: Row) -> str:
+    """Return a row in the notation: direction, fields and answered messages."""
+    side = "s" if row.direction == "s2c" else "c"
+    text = f"{side}{'*' * row.broadcast}{'~' * row.heartbeat}:"
+    parts = [text, *map(_field, row.columns)]
+    if row.answers:
+        parts += ["<", *(word for name in row.answers if (word := _answered(name)) is not None)]
+    return " ".join(parts)
+
+
+def _field(column: Column) -> str:
+    return f"{quoted_name(column.name)}{'?' * column.optional}={column.type}{'!' * column.generated}"
+
+
+def _answered(name: str) -> str | None:
+    """Return a message's name after `<`, in quotes if it has blanks; None if it cannot be written."""
+    if re.fullmatch(r"[^\s'\"<]+", name):
+        return name
+    return f"'{name}'" if "'" not in name and name.isprintable() else None
+
+
+def quoted(text: str) -> str:
+    """Return a text as a basic string of TOML."""
+    encoded = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    return "".join(
+        character if character.isprintable() else "".join(_escape(ord(character))) for character in encoded
+    )
+
+
+def _escape(code: int) -> Iterable[str]:
+    yield f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else quoted(name)
+
+
+def comment(text: str) -> str:
+    """Return a comment at the end of a line, or an empty text."""
+    if not text:
+        return ""
+    shown = printable(text)
+    return f"  # {shown if len(shown) <= _MAX_COMMENT else f'{shown[:_MAX_COMMENT]}…'}"

@@ -1,0 +1,248 @@
+"""Conversations of captures and databases for drafting a protocol file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import count, islice
+
+import msgspec
+
+from kiebitz.dissectors.drafting.draft import Draft, draft
+from kiebitz.dissectors.drafting.traffic import MAX_BYTES, Conversation, Piece
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import OPPOSITE, Chunk, Item, Stream, Transport, port_of
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.flows.capture_order import PacketReorderer, Sent
+from kiebitz.proxy.flows.tcp import TcpFlows
+from kiebitz.proxy.flows.tcp_order import RESET_TIMEOUT_NS, SegmentReorderer
+from kiebitz.proxy.flows.udp import UdpFlows
+from kiebitz.services.importing.losses import losses
+from kiebitz.services.sessions import is_database, load, session_of, split_number
+from kiebitz.services.wording import counted
+from kiebitz.storage.read.recorded_items import RecordedItems
+
+_BATCH = 2000
+"""Number of packets between two progress updates."""
+
+_MAX_LISTED = 12
+"""Maximum number of servers in an error message."""
+
+_MAX_STREAMS = 20_000
+
+
+class DraftError(KiebitzError):
+    """No protocol file can be drafted from the given traffic."""
+
+
+class Server(msgspec.Struct, frozen=True, order=True):
+    """A server port with its traffic."""
+
+    transport: Transport
+    port: int
+
+
+class Traffic(msgspec.Struct):
+    """The conversations of captures by server port.
+
+    Attributes:
+        servers: Conversations by server port, in order of time.
+        losses: Clauses about packets that could not be read, each with its capture.
+        is_cut: True if there were more bytes than a draft is made from.
+    """
+
+    servers: dict[Server, list[Conversation]]
+    losses: list[tuple[str, str]]
+    is_cut: bool = False
+
+
+def read_traffic(
+    captures: Sequence[str],
+    ports: Collection[int],
+    progress: Callable[[str], Callable[[int, int | None], None]],
+) -> Traffic:
+    """Return the conversations of captures and databases.
+
+    Args:
+        captures: Capture files, databases, or `DB:N`.
+        ports: Ports of servers; empty if unknown.
+        progress: Function from a capture's name to the display of its progress.
+
+    Raises:
+        CaptureError: A capture cannot be read.
+        StorageError: A database cannot be read.
+    """
+    traffic = Traffic({}, [])
+    for name in captures:
+        collected = _Collected(frozenset(ports), MAX_BYTES)
+        path, number = split_number(name)
+        if is_database(path):
+            _read_database(path, number, collected)
+        else:
+            traffic.losses += ((name, loss) for loss in _read_capture(path, collected, progress(name)))
+        traffic.is_cut |= collected.is_full
+        for conversation in collected.conversations():
+            server = Server(conversation.transport, port_of(conversation.server))
+            traffic.servers.setdefault(server, []).append(conversation)
+    return traffic
+
+
+def draft_from(traffic: Traffic, ports: Collection[int], source: str) -> Draft:
+    """Return the draft of the protocol of the server.
+
+    Args:
+        traffic: The conversations.
+        ports: Ports of the servers that speak the protocol; empty if there is only one.
+        source: Name of the capture for the file's first line.
+
+    Raises:
+        DraftError: There is no traffic, or that of several servers, or it cannot be read.
+    """
+    wanted = {server: found for server, found in traffic.servers.items() if not ports or server.port in ports}
+    wanted = {
+        server: found
+        for server, found in wanted.items()
+        if any(piece.data for conversation in found for piece in conversation.pieces)
+    }
+    if not wanted:
+        if ports and traffic.servers:
+            raise DraftError(
+                f"{source}: no traffic of a server at port {', '.join(map(str, sorted(ports)))};"
+                f" there is {_listed(traffic.servers)}"
+            )
+        raise DraftError(f"{source}: no TCP or UDP traffic with content in it")
+    if len(wanted) > 1 and not ports:
+        raise DraftError(
+            f"{source}: traffic of {len(wanted)} server ports; select those of the protocol with --server:"
+            f" {_listed(wanted)}"
+        )
+    transports = {server.transport for server in wanted}
+    if len(transports) > 1:
+        raise DraftError(
+            f"{source}: the selected servers use TCP and UDP; a protocol file describes one of them"
+        )
+    conversations = [conversation for found in wanted.values() for conversation in found]
+    conversations.sort(key=lambda conversation: conversation.pieces[0].ts_ns if conversation.pieces else 0)
+    return draft(conversations, sorted({server.port for server in wanted}), source)
+
+
+def _listed(servers: dict[Server, list[Conversation]]) -> str:
+    """Return the servers with their counts, the busiest first."""
+    sizes = Counter(
+        {server: sum(len(one.pieces) for one in conversations) for server, conversations in servers.items()}
+    )
+    found = [
+        f"{server.port} ({server.transport}, {counted(len(servers[server]), 'connection')},"
+        f" {counted(pieces, 'packet')})"
+        for server, pieces in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    more = f", and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
+    return ", ".join(found[:_MAX_LISTED]) + more
+
+
+class _Collected:
+    """The chunks of one capture by stream."""
+
+    def __init__(self, ports: frozenset[int], room: int) -> None:
+        self.ports = ports
+        self._room = room
+        self._pieces: dict[Stream, list[Piece]] = defaultdict(list)
+
+    @property
+    def is_full(self) -> bool:
+        return self._room < 0 or len(self._pieces) >= _MAX_STREAMS
+
+    def take(self, items: Iterable[Item]) -> None:
+        for item in items:
+            if isinstance(item, Chunk) and not self.is_full and not item.missing:
+                if item.data or item.stream.transport == "udp":
+                    self._room -= len(item.data)
+                    self._pieces[item.stream].append(
+                        Piece(item.direction, item.ts_ns, item.offset, item.data)
+                    )
+
+    def conversations(self) -> Iterator[Conversation]:
+        """Yield the conversations; a side with several peers is their server."""
+        peers: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for stream in self._pieces:
+            peers[stream.transport, stream.client].add(stream.server)
+            peers[stream.transport, stream.server].add(stream.client)
+        for stream, pieces in self._pieces.items():
+            client, server = stream.client, stream.server
+            of_client, of_server = (len(peers[stream.transport, side]) for side in (client, server))
+            is_turned = of_client > max(1, of_server)
+            if (port_of(client) in self.ports) != (port_of(server) in self.ports):
+                is_turned = port_of(client) in self.ports
+            if is_turned:
+                client, server = server, client
+                pieces = [
+                    msgspec.structs.replace(piece, direction=OPPOSITE[piece.direction]) for piece in pieces
+                ]
+            yield Conversation(client, server, stream.transport, pieces)
+
+
+def _read_database(path: str, number: int | None, collected: _Collected) -> None:
+    connection, _ = load(path)
+    with closing(connection):
+        timeline, _ = session_of(connection, path, number)
+        collected.take(RecordedItems(timeline).items())
+
+
+def _read_capture(
+    path: str, collected: _Collected, on_progress: Callable[[int, int | None], None]
+) -> list[str]:
+    """Read a capture and return its losses."""
+    ids = count(1)
+    udp = UdpFlows(ids, _unknown, collected.ports)
+    tcp = SegmentReorderer(TcpFlows(ids, _unknown, collected.ports), RESET_TIMEOUT_NS)
+    decoder, order = PacketDecoder(), PacketReorderer()
+    items: list[Item] = []
+    latest_ns = 0
+
+    def feed(ready: Sequence[Sent]) -> None:
+        nonlocal latest_ns
+        for skew_ns in order.skews_ns:
+            udp.expect_copies(skew_ns)
+        for latest_ns, sent in ready:
+            if isinstance(sent, Segment):
+                tcp.feed(sent, latest_ns, items)
+            else:
+                udp.feed(sent, latest_ns, items)
+        collected.take(items)
+        items.clear()
+
+    with open_capture(path) as capture:
+        packets: Iterator[RawPacket] = iter(capture)
+        while batch := list(islice(packets, _BATCH)):
+            all_sent: list[Sent] = []
+            size = 0
+            for ts_ns, link_type, data, on_wire in batch:
+                sent = decoder.decode(link_type, data, on_wire, ts_ns)
+                if sent is not None:
+                    size += len(data)
+                    all_sent += ((ts_ns, one) for one in (sent, *decoder.rest))
+                    decoder.rest.clear()
+            feed(order.add(all_sent, size))
+            on_progress(capture.position, capture.size)
+            if collected.is_full:
+                break
+        decoder.close()
+        feed(order.close())
+        udp.close(latest_ns, items)
+        tcp.close(latest_ns, items)
+        collected.take(items)
+        return losses(decoder, capture, not collected.is_full, order.late)
+
+
+def _unknown(data: bytes, source: str, destination: str) -> None:
+    """Return no direction: the protocol is unknown."""
+
+
+def source_name(captures: Sequence[str]) -> str:
+    """Return the names of captures for the file's first line and messages."""
+    names = [os.path.basename(name) or name for name in captures]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -1,0 +1,214 @@
+"""Comparison of a drafted protocol file with the grammar of a built-in protocol."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.drafting.draft import Draft
+from kiebitz.dissectors.drafting.fields import Row
+from kiebitz.dissectors.drafting.traffic import Conversation, segments_of
+from kiebitz.dissectors.grammar.grammar import Field, MessageType
+from kiebitz.services.drafting import draft_from, read_traffic
+
+Kind = tuple[str, str]
+"""Direction and name of a message."""
+
+
+class Share(NamedTuple):
+    """A number of correct items; of those expected, and of those found."""
+
+    right: int
+    expected: int
+    found: int
+
+    @property
+    def recall(self) -> float:
+        """Share of the expected items that were found."""
+        return self.right / self.expected if self.expected else 1.0
+
+    @property
+    def precision(self) -> float:
+        """Share of the found items that are right."""
+        return self.right / self.found if self.found else 1.0
+
+    def __add__(self, other: Share) -> Share:  # type: ignore[override]
+        return Share(*(mine + its for mine, its in zip(self, other, strict=True)))
+
+    def __str__(self) -> str:
+        return f"{self.right}/{self.expected} {self.recall:4.0%} {self.precision:4.0%}"
+
+
+Measures = dict[str, Share]
+"""Shares by what is measured."""
+
+
+def draft_of(capture: str, ports: Sequence[int] = ()) -> tuple[Draft, list[Conversation]]:
+    """Return the draft of a capture and its conversations."""
+    traffic = read_traffic([capture], ports, lambda name: lambda done, total: None)
+    ports = ports or [server.port for server in traffic.servers]
+    conversations = [
+        one for server, found in traffic.servers.items() if server.port in ports for one in found
+    ]
+    return draft_from(traffic, ports, capture.rpartition("/")[2]), conversations
+
+
+def compare(draft: Draft, conversations: Sequence[Conversation], dissector: Dissector) -> Measures:
+    """Return how well a draft agrees with a grammar, for the messages that occur."""
+    truth = _valid_messages(conversations, dissector)
+    names = _names(draft, dissector)
+    rows: dict[Kind, list[Row]] = defaultdict(list)
+    for row in draft.rows:
+        if (row.direction, row.name) in names:
+            rows[row.direction, names[row.direction, row.name]].append(row)
+    types: dict[Kind, list[MessageType]] = defaultdict(list)
+    for each in dissector.grammar.rows:
+        types[each.direction, each.name].append(each)
+    found = {kind for kind in rows if kind in truth}
+    result: Measures = {
+        "names": Share(len(found), len(truth), len({(r.direction, r.name) for r in draft.rows}))
+    }
+    result["fields"] = _sum(_fields(truth[kind], rows[kind]) for kind in found)
+    result["identifiers"] = _sum(_identifiers(types[kind], truth[kind], rows[kind]) for kind in found)
+    pairs = {
+        (kind, asked)
+        for kind in truth
+        for each in types[kind]
+        for asked in each.answers
+        if any(other[1] == asked and other[0] != kind[0] for other in truth)
+    }
+    opposite = {"c2s": "s2c", "s2c": "c2s"}
+    drafted = {
+        (kind, names.get((opposite[kind[0]], asked), asked))
+        for kind, own in rows.items()
+        for row in own
+        for asked in row.answers
+    }
+    result["answers"] = Share(len(pairs & drafted), len(pairs), len(drafted))
+    for flag in ("broadcast", "heartbeat"):
+        expected = {kind for kind in found if any(getattr(each, flag) for each in types[kind])}
+        marked = {kind for kind in found if any(getattr(row, flag) for row in rows[kind])}
+        if flag == "broadcast" and len(conversations) < 2:
+            expected = set()
+        result[f"{flag}s"] = Share(len(expected & marked), len(expected), len(marked))
+    logins = {name for name in dissector.identity.login_messages if ("c2s", name) in found}
+    login = {
+        names[("c2s", name)]
+        for name in draft.contents.identity.get("login", ((), ""))[0]
+        if ("c2s", name) in names
+    }
+    result["logins"] = Share(len(logins & login), len(logins), len(login))
+    return result
+
+
+def details(draft: Draft, conversations: Sequence[Conversation], dissector: Dissector) -> list[str]:
+    """Return lines about what is missing and what is wrong."""
+    truth = _valid_messages(conversations, dissector)
+    names = _names(draft, dissector)
+    found = {(kind[0], name) for kind, name in names.items()}
+    lines = [f"names missing: {sorted({*truth} - found)}"]
+    extra = {(r.direction, r.name) for r in draft.rows} - names.keys()
+    lines.append(f"names extra: {sorted(extra)}")
+    opposite = {"c2s": "s2c", "s2c": "c2s"}
+    expected = {
+        (each.direction, each.name, asked)
+        for each in dissector.grammar.rows
+        if (each.direction, each.name) in truth
+        for asked in each.answers
+        if (opposite[each.direction], asked) in truth
+    }
+    drafted = {
+        (
+            row.direction,
+            names.get((row.direction, row.name), row.name),
+            names.get((opposite[row.direction], asked), asked),
+        )
+        for row in draft.rows
+        for asked in row.answers
+    }
+    lines.append(f"answers missing: {sorted(expected - drafted)}")
+    lines.append(f"answers extra: {sorted(drafted - expected)}")
+    for flag in ("broadcast", "heartbeat"):
+        want = {(e.direction, e.name) for e in dissector.grammar.rows if getattr(e, flag)} & truth.keys()
+        have = {
+            (r.direction, names.get((r.direction, r.name), r.name)) for r in draft.rows if getattr(r, flag)
+        }
+        lines.append(f"{flag} missing: {sorted(want - have)}; extra: {sorted(have - want)}")
+    for row in draft.rows:
+        kind = row.direction, names.get((row.direction, row.name), row.name)
+        if kind in truth:
+            share = _fields(
+                truth[kind],
+                [r for r in draft.rows if (r.direction, names.get((r.direction, r.name))) == kind],
+            )
+            if share.right < share.expected or share.found > share.expected:
+                lines.append(
+                    f"fields {kind}: {dict(truth[kind])} / {[(c.name, c.type) for c in row.columns]}"
+                )
+    return lines
+
+
+def _sum(shares: Iterable[Share]) -> Share:
+    total = Share(0, 0, 0)
+    for share in shares:
+        total += share
+    return total
+
+
+def _valid_messages(conversations: Sequence[Conversation], dissector: Dissector) -> dict[Kind, Counter[str]]:
+    """Return the fields of all valid messages, with their number, by direction and name."""
+    found: dict[Kind, Counter[str]] = defaultdict(Counter)
+    for segment in segments_of(conversations):
+        framer = dissector.framer(segment.direction)
+        for frame in framer.feed(0, segment.data):
+            decoded = dissector.codec.decode(frame.data, segment.direction) if frame.cut is None else None
+            if decoded is not None and decoded.valid and decoded.row is not None:
+                found[segment.direction, decoded.row.name].update(decoded.fields.keys())
+    return found
+
+
+def _names(draft: Draft, dissector: Dissector) -> dict[Kind, str]:
+    """Return the grammar's name for each name of the draft, as most of its messages are decoded."""
+    end = {"lines": b"\n", "block": b"\n" + draft.contents.framing.end.encode() + b"\n"}.get(
+        draft.contents.framing.kind, b""
+    )
+    votes: dict[Kind, Counter[str]] = defaultdict(Counter)
+    for row in draft.rows:
+        for message in row.messages[:200]:
+            decoded = dissector.codec.decode(message.data + end, message.direction)
+            if decoded.row is not None:
+                votes[row.direction, row.name][decoded.row.name] += 1
+    return {kind: counts.most_common(1)[0][0] for kind, counts in votes.items()}
+
+
+def _fields(truth: Counter[str], rows: Sequence[Row]) -> Share:
+    """Compare names of fields, or their number where they have no names."""
+    names = {column.name for row in rows for column in row.columns}
+    have_keys = not any(column.key.isdigit() for row in rows for column in row.columns)
+    if have_keys and names != {"value"}:
+        return Share(len(names & truth.keys()), len(truth), len(names))
+    number = max((len(row.columns) for row in rows), default=0)
+    return Share(min(number, len(truth)), len(truth), number)
+
+
+def _identifiers(types: Sequence[MessageType], truth: Counter[str], rows: Sequence[Row]) -> Share:
+    """Compare which fields are identifiers, by name, or by position from 1."""
+    expected: set[Any] = set()
+    for each in types:
+        for position, field in enumerate(each.fields, 1):
+            if field.name in truth and _is_identifier(field):
+                expected |= {field.name, str(position)}
+    found = {
+        column.key
+        for row in rows
+        for column in row.columns
+        if column.type.lstrip("[").partition(" ")[0].partition(":")[0].rstrip("]") in ("player", "id")
+    }
+    right = len(expected & found)
+    return Share(right, len(expected) // 2, len(found))
+
+
+def _is_identifier(field: Field) -> bool:
+    return any(True for _ in field.type.identifiers()) and not field.type.parts or field.generated
