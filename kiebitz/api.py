@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.sessions import load, session_of, split_number
+from kiebitz.services.protocol_files import add_protocol_files
+from kiebitz.services.sessions import apply_protocol_files, load, session_of, split_number
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.read.conditions import compile_optional_filter
@@ -20,15 +22,23 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.diff.result import Difference
 
 
-def open(session: str) -> Session:
+def open(session: str, protocols: Sequence[str | Path] = ()) -> Session:
     """Open a capture file, a database's latest session, or one of its sessions as in "game.db:2".
 
-    A capture is read into memory.
+    A capture is read into memory. Protocol files apply to all sessions of this process from then on; a later
+    file replaces an earlier one for the same protocol. A database contains the files with which it was
+    recorded; if others are given, its session is dissected again, in memory.
+
+    Args:
+        session: The capture, database or session.
+        protocols: Protocol files, as with -P: their paths, or their texts.
 
     Raises:
+        ProtocolFileError: A protocol file is invalid.
         StorageError: The database cannot be used.
         CaptureError: The capture cannot be read.
     """
+    add_protocol_files(protocols, replaces=True)
     path, number = split_number(session)
     connection, lacks = load(path)
     return _session(connection, path, number, lacks)
@@ -39,6 +49,7 @@ def import_capture(
     database: str | None = None,
     decode_as: Sequence[str] = (),
     on_progress: Callable[[int, int | None], None] = lambda done, of: None,
+    protocols: Sequence[str | Path] = (),
 ) -> Session:
     """Record a capture file as a new session of a database, or in memory, and open it.
 
@@ -47,8 +58,10 @@ def import_capture(
         database: The database, created if it does not exist; None to record in memory.
         decode_as: Protocols of ports, as with -d ("udp.port==4711,maexchen").
         on_progress: Called with the bytes read and, if known, the total.
+        protocols: Protocol files, as for `open`.
 
     Raises:
+        ProtocolFileError: A protocol file is invalid.
         StorageError: The database cannot be used.
         CaptureError: The capture cannot be read.
         KiebitzError: A value of `decode_as` is invalid.
@@ -56,6 +69,7 @@ def import_capture(
     # Most programs only open databases and need no capture reader.
     from kiebitz.services.importing.packets import import_capture as record
 
+    add_protocol_files(protocols, replaces=True)
     ports = parse_decode_as(decode_as)
     recording, lacks = record(capture, database or MEMORY, ports, on_progress)
     number = recording.recorder.session_id
@@ -89,8 +103,11 @@ def diff(a: Session | str, b: Session | str, wanted: str | None = None) -> Diffe
 def _session(connection: sqlite3.Connection, path: str, number: int | None, lacks: str | None) -> Session:
     try:
         timeline, _ = session_of(connection, path, number)
+        (_, _, file) = next(iter(connection.execute("PRAGMA database_list")))
+        if file and (applied := apply_protocol_files(timeline)) is not timeline:
+            connection.close()
+            timeline, file = applied, None
     except BaseException:
         connection.close()
         raise
-    (_, _, file) = next(iter(connection.execute("PRAGMA database_list")))
     return Session(timeline, file or None, lacks)

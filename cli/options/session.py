@@ -7,7 +7,7 @@ import sqlite3
 import click
 
 from kiebitz.cli.completion.session import SessionType
-from kiebitz.services.sessions import load, session_of, split_number
+from kiebitz.services.sessions import apply_protocol_files, is_database, load, session_of, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.timeline import Timeline
 
@@ -32,7 +32,15 @@ def open_session(given: str, warns: bool = True) -> Timeline:
     timeline, count = session_of(open_database(path), path, number)
     if number is None and count > 1 and warns:
         warn(f"{path} has {count} sessions; using the latest, {path}:{timeline.session.id}")
-    return timeline
+    applied = apply_protocol_files(timeline) if path != "-" and is_database(path) else timeline
+    if applied is not timeline:
+        _close_at_end(applied.connection)
+        if warns:
+            warn(
+                f"{path}:{timeline.session.id} is dissected again with the protocol files given;"
+                " kiebitz redissect stores that"
+            )
+    return applied
 
 
 def open_database(path: str) -> sqlite3.Connection:
@@ -45,10 +53,14 @@ def open_database(path: str) -> sqlite3.Connection:
     connection, truncated = load(path)
     if truncated is not None:
         warn(f"{path}: {truncated}")
+    _close_at_end(connection)
+    return connection
+
+
+def _close_at_end(connection: sqlite3.Connection) -> None:
     context = click.get_current_context(silent=True)
     if context is not None:
         context.call_on_close(connection.close)
-    return connection
 
 
 _REPORTED = f"{__name__}.reported"

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from difflib import get_close_matches
 
+from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.services.progress import counting
 from kiebitz.storage.database.integrity import find_damage
 from kiebitz.storage.database.opening import is_open, open_existing
 from kiebitz.storage.database.schema import TABLES, StorageError, sentence
@@ -68,6 +70,22 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
         raise StorageError(f"{path}: {_NO_SESSION}")
     row = found[-1] if number is None else _numbered(found, number, path)
     return Timeline(connection, row), len(found)
+
+
+def apply_protocol_files(timeline: Timeline) -> Timeline:
+    """Return a stored session as the protocol files that the user has named dissect it.
+
+    That is the session itself, or one in memory if they may change what is stored. Raises StorageError.
+    """
+    if not protocol_files():
+        return timeline
+    # Few sessions use a protocol file.
+    from kiebitz.storage.derived.derived_session import differs_from_files, dissect_again
+
+    if not differs_from_files(timeline):
+        return timeline
+    with counting(timeline.session.name, "chunks") as on_progress:
+        return dissect_again(timeline, on_progress)
 
 
 def load(path: str) -> tuple[sqlite3.Connection, str | None]:

@@ -12,7 +12,9 @@ from kiebitz.dissectors.editing.item_edits import Splice, apply_splices
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, Item, port_of
-from kiebitz.dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.dissectors.registry import dissector_of, file_of, installed, not_installed, protocol_files
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.database.protocol_files import stored_files
 from kiebitz.storage.database.schema import MEMORY, StorageError
 from kiebitz.storage.derived.revert_alterations import revert_alterations
 from kiebitz.storage.derived.selection import RowIds, Selection
@@ -84,18 +86,73 @@ def anonymize_session(
     return _in_memory(recorded, recorded.items(), on_progress, anonymizer)
 
 
+def differs_from_files(timeline: Timeline) -> bool:
+    """Return whether the protocol files that the user has named may change what is stored of a session.
+
+    A session that is being recorded, or began in another database, stays as it is stored.
+    """
+    session = timeline.session
+    named = [file for file in protocol_files() if file.source == "given"]
+    if not named or session.ended_ns is None or session.continues:
+        return False
+    stored = {file.protocol: file.text for file in stored_files(timeline.connection, "")}
+    transports = {
+        file.protocol: dissector.transport
+        for file in named
+        if stored.get(file.protocol) != file.text and (dissector := dissector_of(file.protocol)) is not None
+    }
+    query = "SELECT DISTINCT protocol, transport FROM streams WHERE session_id = ?"
+    return any(
+        transport in transports.values()
+        and (protocol is None or protocol in transports or protocol in stored)
+        for protocol, transport in timeline.connection.execute(query, (session.id,))
+    )
+
+
+def dissect_again(
+    timeline: Timeline, on_progress: Callable[[int, int], None], database: str = MEMORY
+) -> Timeline:
+    """Return the session dissected again by the current protocols, in memory or in a new database.
+
+    Servers whose protocol is a file's are recognised again; others speak their recorded one. `on_progress` as
+    for `derive_session`. Raises StorageError.
+    """
+    recorded = complete_items(timeline)
+    forced = {
+        (transport, port_of(server)): dissector
+        for transport, server, protocol in recorded.server_protocols
+        if file_of(protocol) is None and (dissector := dissector_of(protocol)) is not None
+    }
+    recorder = _recorder(recorded, database, forced)
+    if database != MEMORY:
+        recorded.renumber(recorder.stream_ids)
+    return _derived(recorder, recorded, recorded.items(), on_progress)
+
+
 def _in_memory(
     recorded: RecordedItems,
     items: Iterable[Item],
     on_progress: Callable[[int, int], None],
     anonymizer: Anonymizer | None = None,
 ) -> Timeline:
-    recorder = _recorder(recorded, MEMORY, {}, anonymizer)
+    recorder = _recorder(recorded, MEMORY, recorded_protocols(recorded), anonymizer)
+    return _derived(recorder, recorded, items, on_progress)
+
+
+def _derived(
+    recorder: Recorder,
+    recorded: RecordedItems,
+    items: Iterable[Item],
+    on_progress: Callable[[int, int], None],
+) -> Timeline:
     try:
         _record(recorder, items, recorded.chunks, on_progress)
     except BaseException:
+        recorder.release()
         recorder.connection.close()
         raise
+    if recorder.path != MEMORY:
+        return Timeline(connection := open_existing(recorder.path), sessions(connection)[-1])
     (session,) = sessions(recorder.connection)
     # Streams keep their numbers.
     before = {**recorded.timeline.numbers.before, "games": 0, "messages": 0, "events": 0}
@@ -117,11 +174,11 @@ def copy_session(
     session is anonymized. Raises StorageError.
     """
     recorded = complete_items(timeline)
+    forced = {**recorded_protocols(recorded), **decode_as}
     anonymizer = None
     if stand_ins is not None:
-        known = {**recorded_protocols(recorded), **decode_as}
-        anonymizer = Anonymizer(installed().dissectors.values(), known, stand_ins)
-    recorder = _recorder(recorded, database, decode_as, anonymizer)
+        anonymizer = Anonymizer(installed().dissectors.values(), forced, stand_ins)
+    recorder = _recorder(recorded, database, forced, anonymizer)
     try:
         recorded.renumber(recorder.stream_ids)
         _record(recorder, recorded.items(), recorded.chunks, on_progress, is_full)
@@ -132,7 +189,7 @@ def copy_session(
 
 
 def _recorder(
-    recorded: RecordedItems, database: str, decode_as: DecodeAs, anonymizer: Anonymizer | None = None
+    recorded: RecordedItems, database: str, forced: DecodeAs, anonymizer: Anonymizer | None = None
 ) -> Recorder:
     session = recorded.timeline.session
     return Recorder(
@@ -141,7 +198,7 @@ def _recorder(
         session.source,
         name=session.name,
         started_ns=session.started_ns,
-        decode_as={**recorded_protocols(recorded), **decode_as},
+        decode_as=forced,
         anonymizer=anonymizer,
     )
 
