@@ -141,7 +141,7 @@ def _parts(term: Term) -> Iterator[Term]:
 
 def _inner(term: Term) -> Iterator[Term]:
     if isinstance(term, Lookup):
-        yield from (cast(Term, step) for step in term.steps if not isinstance(step, str | int))
+        yield from (step for step in term.steps if not isinstance(step, str | int))
     elif isinstance(term, Sum):
         yield term.first
         yield from (other for _, other in term.others)
@@ -213,9 +213,7 @@ def _compile(term: Term, text: str) -> Evaluate:
 
 def _lookup(term: Lookup, text: str) -> Evaluate:
     first = cast(str, term.steps[0])
-    steps = [
-        step if isinstance(step, str | int) else _compile(cast(Term, step), text) for step in term.steps[1:]
-    ]
+    steps = [step if isinstance(step, str | int) else _compile(step, text) for step in term.steps[1:]]
     if not steps:
         return lambda scope: scope.find(first)
 
@@ -311,8 +309,9 @@ def _plus(left: Any, right: Any) -> Any:
 def _minus(left: Any, right: Any) -> Any:
     if left is None or right is None:
         return None
-    if _is_number(left) and _is_number(right):
-        return _limited(left - right)
+    numbers = _as_number(left), _as_number(right)
+    if None not in numbers:
+        return _limited(numbers[0] - numbers[1])
     if isinstance(left, list | tuple):
         rest = [*left]
         for item in right if isinstance(right, list | tuple) else [right]:
@@ -322,6 +321,11 @@ def _minus(left: Any, right: Any) -> Any:
             rest.remove(item)
         return rest
     return None
+
+
+def _as_number(value: Any) -> Any:
+    """Return a number, or a text that is a whole number as one; None for any other value."""
+    return value if _is_number(value) else index(value)
 
 
 def _limited(number: float) -> float | None:
@@ -529,6 +533,4 @@ def compile_path(text: str) -> tuple[Step | Evaluate, ...]:
     term = parse_expression(text)
     if not isinstance(term, Lookup):
         raise FilterError("this is no path of the state", text, 0, len(text))
-    return tuple(
-        step if isinstance(step, str | int) else _compile(cast(Term, step), text) for step in term.steps
-    )
+    return tuple(step if isinstance(step, str | int) else _compile(step, text) for step in term.steps)

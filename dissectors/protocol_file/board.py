@@ -1,0 +1,413 @@
+"""The picture of a table as `[board]` of a protocol file describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.game.view import (
+    Dice,
+    Element,
+    Fact,
+    Figure,
+    Grid,
+    Hand,
+    Line,
+    Name,
+    Pile,
+    Scene,
+    Seat,
+    Span,
+    Token,
+    View,
+    counted,
+)
+from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression, index
+from kiebitz.dissectors.protocol_file.plan import GAMES, KEPT
+from kiebitz.dissectors.protocol_file.specification import BoardSpec, GridSpec
+from kiebitz.dissectors.protocol_file.templates import Sentence, sentence_of, value_words
+
+_PLAYER = "player"
+"""Name of each player in the paths of the board."""
+
+_MAX_SEATS = 100
+_MAX_PIECES = 100
+_MAX_FIGURES = 8
+_MAX_LINES = 8
+_MAX_SIDE = 60
+"""Maximum number of rows and columns of a grid."""
+
+States = Sequence[Mapping[str, Any]]
+
+
+def states_of(state: State, number: str | None = None) -> States:
+    """Return the parts of a state in which paths are looked up: that of the game, and the whole.
+
+    Without a number, it is the newest game.
+    """
+    games = state.get(GAMES)
+    if not isinstance(games, dict):
+        return (state,)
+    known = [key for key, part in games.items() if key.isdecimal() and isinstance(part, dict)]
+    if number not in known:
+        number = max(known, key=int, default=None)
+    return (state,) if number is None else (games[number], state)
+
+
+class Board:
+    """The compiled paths of a board; without `[board]`, players with their values."""
+
+    def __init__(self, spec: BoardSpec | None) -> None:
+        self._spec = spec
+        about = spec or BoardSpec()
+        self.unit = about.unit
+        self._title = _sentence(about.title)
+        self._players = compile_expression(about.players)
+        self._turn = compile_expression(about.turn or "turn")
+        self._scores = _compiled(about.scores)
+        self._figures = [(words, compile_expression(path)) for words, path in about.figures.items()]
+        self._hand = _compiled(about.hand)
+        self._dice = _compiled(about.dice)
+        self._piles = [(label, compile_expression(path)) for label, path in about.piles.items()]
+        self._grid = _GridView(about.grid) if about.grid is not None else None
+        self._text = [sentence_of(text) for text in about.text]
+
+    # Scores.
+
+    def scores(self, state: State, states: States) -> dict[str, int]:
+        """Return the players' scores, as far as they are whole numbers."""
+        found = {}
+        for name in self._names(Scope({}, None, states)):
+            score = self._score(name, states)
+            if isinstance(score, int) and not isinstance(score, bool):
+                found[name] = score
+        return found
+
+    def _score(self, name: str, states: States) -> Any:
+        scope = Scope({_PLAYER: name}, name, states)
+        if self._scores is not None:
+            return self._scores.evaluate(scope)
+        if self._spec is None:
+            return next((score for path in _SCORES if (score := path.evaluate(scope)) is not None), None)
+        return None
+
+    def _names(self, scope: Scope) -> list[str]:
+        players = self._players.evaluate(scope)
+        names = players if isinstance(players, dict | list) else ()
+        return [name for name in islice(names, _MAX_SEATS) if isinstance(name, str)]
+
+    # View.
+
+    def view(self, scene: Scene) -> View:
+        """Return the picture of a scene."""
+        games = scene.state.get(GAMES)
+        latest = next(
+            (
+                str(event.game_id)
+                for event in reversed(scene.events)
+                if isinstance(games, dict) and str(event.game_id) in games
+            ),
+            None,
+        )
+        states = states_of(scene.state, latest)
+        scope = Scope({}, None, states)
+        names = self._names(scope)
+        turn = self._turn.evaluate(scope)
+        seats = tuple(self._seat(name, turn, states) for name in names)
+        grid = self._grid.grid(scope, names) if self._grid is not None else None
+        dice = self._drawn_dice(scope)
+        piles = tuple(self._drawn_piles(scope))
+        story = tuple(self._story(scope, names, turn))
+        has_more = grid is not None or dice is not None or any(pile.is_known for pile in piles) or story
+        return View(
+            names=scene.names,
+            title=(_plain(self._title, scope),) if self._title is not None else (),
+            idle="" if names or has_more else "nothing is known yet",
+            seats=seats,
+            story=story,
+            dice=dice,
+            piles=piles,
+            grid=grid,
+            facts=_hands(seats) if grid is not None else (),
+            unknown="the board is not known" if self._grid is not None and grid is None else "",
+        )
+
+    def _seat(self, name: str, turn: Any, states: States) -> Seat:
+        scope = Scope({_PLAYER: name}, name, states)
+        figures = [*self._drawn_figures(name, scope, states)]
+        return Seat(
+            name=name,
+            state="turn" if turn == name else "",
+            figures=tuple(figures[:_MAX_FIGURES]),
+            hand=self._drawn_hand(scope),
+        )
+
+    def _drawn_figures(self, name: str, scope: Scope, states: States) -> Iterator[Figure]:
+        score = self._score(name, states)
+        if self._scores is not None:
+            yield _figure(score, _counted(score, self.unit))
+        for words, path in self._figures:
+            value = path.evaluate(scope)
+            yield _figure(value, f"{words} {value_words(value)}")
+        if self._spec is None:
+            values = self._players.evaluate(scope)
+            values = values.get(name) if isinstance(values, dict) else None
+            for key, value in values.items() if isinstance(values, dict) else ():
+                yield _figure(value, f"{key} {value_words(value)}")
+
+    def _drawn_hand(self, scope: Scope) -> Hand | None:
+        if self._hand is not None:
+            return _hand(self._hand.evaluate(scope))
+        if self._spec is None:
+            own = _PRIVATE.evaluate(scope)
+            lists = (
+                (value for value in own.values() if isinstance(value, list)) if isinstance(own, dict) else ()
+            )
+            held = next(iter(lists), None)
+            return None if held is None else _hand(held)
+        return None
+
+    def _drawn_dice(self, scope: Scope) -> Dice | None:
+        if self._dice is None:
+            return None
+        value = self._dice.evaluate(scope)
+        faces = value if isinstance(value, list) else [] if value is None else [value]
+        shown = tuple(
+            face if isinstance(face, int) and not isinstance(face, bool) else value_words(face)
+            for face in faces[:_MAX_PIECES]
+        )
+        return Dice(shown, "open" if shown else "none")
+
+    def _drawn_piles(self, scope: Scope) -> Iterator[Pile]:
+        for label, path in self._piles:
+            value = path.evaluate(scope)
+            if _is_count(value):
+                yield Pile((label,), hidden=value)
+            elif isinstance(value, list):
+                yield Pile((label,), _tokens(value))
+            elif value is None:
+                yield Pile((label,), hidden=None, is_known=False)
+            else:
+                yield Pile((label,), _tokens([value]))
+
+    def _story(self, scope: Scope, names: Sequence[str], turn: Any) -> Iterator[Line]:
+        for text in self._text:
+            yield _line(text, scope, names)
+        if self._spec is None:
+            yield from self._other_values(scope)
+        if isinstance(turn, str) and turn in names:
+            yield (Name(turn), " is to move")
+
+    def _other_values(self, scope: Scope) -> Iterator[Line]:
+        """Yield the single values of the state that belong to no player."""
+        shown = (
+            (f"{key} {value_words(value)}",)
+            for state in scope.states
+            for key, value in state.items()
+            if key not in (*KEPT, GAMES, "turn") and not isinstance(value, dict | list)
+        )
+        yield from islice(shown, _MAX_LINES)
+
+
+_SCORES = [compile_expression(f"players.{{player}}.{key}") for key in ("points", "score")]
+_PRIVATE = compile_expression("private.{player}")
+
+
+def _compiled(text: str | None) -> Compiled | None:
+    return None if text is None else compile_expression(text)
+
+
+def _sentence(text: str | None) -> Sentence | None:
+    return None if text is None else sentence_of(text)
+
+
+def _counted(value: Any, unit: str) -> str:
+    words = value_words(value)
+    return counted(words, unit.removesuffix("s")) if unit.endswith("s") else f"{words} {unit}"
+
+
+def _figure(value: Any, words: str) -> Figure:
+    return Figure(words, value_words(value))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _hand(value: Any) -> Hand:
+    if _is_count(value):
+        return Hand(hidden=value)
+    if isinstance(value, list):
+        return Hand(_tokens(value))
+    return Hand(hidden=None)
+
+
+def _tokens(values: Sequence[Any]) -> tuple[Token, ...]:
+    return tuple(Token(value_words(value)) for value in values[:_MAX_PIECES])
+
+
+def _hands(seats: Sequence[Seat]) -> tuple[Fact, ...]:
+    """Return the known hands as facts, as a table with a grid does not show hands."""
+    return tuple(
+        Fact((Name(seat.name), " holds"), (tuple(piece for piece in seat.hand.pieces if piece is not None),))
+        for seat in seats
+        if seat.hand is not None and seat.hand.pieces
+    )
+
+
+def _plain(sentence: Sentence, scope: Scope) -> str:
+    values = sentence.evaluate(scope)
+    return sentence.fill(lambda word: value_words(values[word]))
+
+
+def _line(sentence: Sentence, scope: Scope, names: Sequence[str]) -> Line:
+    """Return a sentence in which players have their colours and unknown values are faint."""
+    values = sentence.evaluate(scope)
+    elements: list[Element] = []
+    for is_place, text in sentence.parts:
+        value = values[text] if is_place else None
+        if not is_place:
+            elements.append(text)
+        elif isinstance(value, str) and value in names:
+            elements.append(Name(value))
+        else:
+            elements.append(Span(value_words(value), "faint" if value is None else ""))
+    return tuple(elements)
+
+
+class _GridView:
+    """A rectangular board."""
+
+    def __init__(self, spec: GridSpec) -> None:
+        self._spec = spec
+        self._cells = _compiled(spec.cells)
+        self._cell = compile_expression(f"cell.{spec.cell}") if spec.cell else None
+        self._tokens = _compiled(spec.tokens)
+
+    def grid(self, scope: Scope, names: Sequence[str]) -> Grid | None:
+        """Return the grid, None if neither its cells nor its size are known."""
+        rows = self._rows(self._cells.evaluate(scope) if self._cells is not None else None, names)
+        if not rows:
+            return None
+        self._put_tokens(rows, scope)
+        return Grid(tuple(tuple(row) for row in rows))
+
+    def _rows(self, cells: Any, names: Sequence[str]) -> list[list[Token | None]]:
+        spec = self._spec
+        count = spec.width * spec.height if spec.width and spec.height else None
+        if isinstance(cells, dict):
+            return self._of_object(cells, names)
+        given: list[list[Any]] = []
+        if isinstance(cells, list) and cells:
+            if any(isinstance(row, list) for row in cells) and len(cells) != count:
+                given = [row if isinstance(row, list) else [row] for row in cells[:_MAX_SIDE]]
+            else:
+                width = spec.width or _square_side(len(cells))
+                given = [cells[start : start + width] for start in range(0, len(cells), width)][:_MAX_SIDE]
+        if spec.columns:
+            given = _transposed(given)
+        if not given and not (spec.width and spec.height):
+            return []
+        height, width = self._size(len(given), max(map(len, given), default=0))
+        return [
+            [
+                self._token(given[y][x], names) if y < len(given) and x < len(given[y]) else None
+                for x in range(width)
+            ]
+            for y in range(height)
+        ]
+
+    def _of_object(self, cells: Mapping[str, Any], names: Sequence[str]) -> list[list[Token | None]]:
+        places: dict[tuple[int, int], Any] = {}
+        for key, value in islice(cells.items(), _MAX_SIDE * _MAX_SIDE):
+            x, _, y = key.partition(",")
+            column, row = _number(x), _number(y)
+            if column is not None and row is not None:
+                column, row = column - self._spec.first, row - self._spec.first
+                if 0 <= column < _MAX_SIDE and 0 <= row < _MAX_SIDE:
+                    places[column, row] = value
+        height, width = self._size(
+            max((row + 1 for _, row in places), default=0),
+            max((column + 1 for column, _ in places), default=0),
+        )
+        return [
+            [self._token(places[x, y], names) if (x, y) in places else None for x in range(width)]
+            for y in range(height)
+        ]
+
+    def _size(self, height: int, width: int) -> tuple[int, int]:
+        return min(self._spec.height or height, _MAX_SIDE), min(self._spec.width or width, _MAX_SIDE)
+
+    def _token(self, cell: Any, names: Sequence[str]) -> Token | None:
+        """Return the token for a cell; of several words, the last one that has a sign."""
+        if self._cell is not None:
+            cell = self._cell.evaluate(Scope({"cell": cell}))
+        words = cell if isinstance(cell, list) else [cell]
+        for word in reversed(words):
+            if word is None or isinstance(word, dict | list):
+                continue
+            text = value_words(word)
+            sign = self._spec.symbols.get(text, "" if word in ("", False) else text)
+            if sign:
+                return Token(sign, text if text in names else "")
+        return None
+
+    def _put_tokens(self, rows: list[list[Token | None]], scope: Scope) -> None:
+        tokens = self._tokens.evaluate(scope) if self._tokens is not None else None
+        if not isinstance(tokens, dict):
+            return
+        placed = [
+            (name, place)
+            for name, token in islice(tokens.items(), _MAX_SEATS)
+            if (place := self._place(token)) is not None
+        ]
+        signs = _signs([name for name, _ in placed])
+        for name, (x, y) in placed:
+            if y < len(rows) and x < len(rows[y]):
+                rows[y][x] = Token(self._spec.symbols.get(name, signs[name]), name)
+
+    def _place(self, token: Any) -> tuple[int, int] | None:
+        """Return the column and row of a token, from 0."""
+        if not isinstance(token, dict):
+            return None
+        x, y = _number(token.get(self._spec.x)), _number(token.get(self._spec.y))
+        if x is None or y is None:
+            return None
+        x, y = x - self._spec.first, y - self._spec.first
+        return (x, y) if x >= 0 and y >= 0 else None
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str) and value[:1] == "-":
+        found = index(value[1:].strip())
+        return None if found is None else -found
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return index(value.strip()) if isinstance(value, str) else None
+
+
+def _square_side(count: int) -> int:
+    side = 1
+    while side * side < count:
+        side += 1
+    return side
+
+
+def _transposed(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return the rows of a board that is written column by column."""
+    height = min(max(map(len, columns), default=0), _MAX_SIDE)
+    return [[column[y] if y < len(column) else None for column in columns] for y in range(height)]
+
+
+def _signs(names: Sequence[str]) -> dict[str, str]:
+    """Return a short sign for each name: its first letter, or its first letter and a number."""
+    signs: dict[str, str] = {}
+    for name in names:
+        letter = name[:1].upper() or "?"
+        same = sum(other[:1].upper() == letter for other in names)
+        signs[name] = (
+            letter if same == 1 else f"{letter}{sum(sign[:1] == letter for sign in signs.values()) + 1}"
+        )
+    return signs

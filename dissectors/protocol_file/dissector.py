@@ -1,0 +1,41 @@
+"""The dissector of a protocol that is described by a file."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kiebitz.dissectors.protocol_file.codecs import codec_of
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.identity import Identity
+from kiebitz.dissectors.protocol_file.framers import framer_of
+from kiebitz.dissectors.protocol_file.grammar import grammar_of
+from kiebitz.dissectors.protocol_file.plan import Plan
+from kiebitz.dissectors.protocol_file.presentation import FilePresentation
+from kiebitz.dissectors.protocol_file.specification import Specification
+from kiebitz.dissectors.protocol_file.table import FileTable
+
+
+class FileDissector(Dissector):
+    """A protocol as a file describes it; `specification` is the file's content."""
+
+    def __init__(self, specification: Specification) -> None:
+        self.specification = specification
+        plan = Plan(specification)
+        grammar = grammar_of(specification, plan)
+        identity = specification.identity
+        super().__init__(
+            grammar=grammar,
+            transport=specification.transport,
+            codec=codec_of(specification, grammar),
+            framer=framer_of(specification.framing, specification.transport),
+            table=partial(FileTable, plan, grammar),
+            default_ports=specification.ports,
+            presentation=FilePresentation(specification, plan, grammar),
+            identity=Identity(grammar, login_messages=identity.login if identity is not None else ()),
+        )
+
+
+def dissector_from(specification: Specification) -> FileDissector:
+    """Return the dissector for a protocol file."""
+    return FileDissector(specification)

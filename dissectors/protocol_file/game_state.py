@@ -1,0 +1,234 @@
+"""The state of a protocol file's table: paths and their values, the running game, and their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kiebitz.dissectors.game.context import GameContext, label
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.model import Game
+from kiebitz.dissectors.protocol_file.expressions import Scope, index, step_text
+from kiebitz.dissectors.protocol_file.plan import GAMES, KEPT, PutPlan
+
+MAX_STATE = 1 << 20
+"""Maximum size of a table's state as JSON, in bytes; a larger one is forgotten."""
+
+MAX_VALUE = 256 << 10
+"""Maximum size of a single value of the state as JSON, in bytes."""
+
+MAX_KEYS = 1000
+"""Maximum number of keys of an object of the state to which events add keys."""
+
+
+class GameState:
+    """The state of a table with at most one running game, whose part is at `games` and its number.
+
+    Paths lead into the part of the running game, and into the table's state if no game is on, or if they
+    begin with `players` or `private`.
+    """
+
+    def __init__(self, context: GameContext) -> None:
+        self._context = context
+        self.game: Game | None = None
+        self._grown = 0
+        """Bytes that were put since the size of the state was measured."""
+
+    @property
+    def states(self) -> Sequence[Mapping[str, Any]]:
+        """The parts in which a path is looked up, in this order."""
+        if self.game is None:
+            return (self._context.state,)
+        return self._part(), self._context.state
+
+    def _part(self) -> State:
+        games = self._context.state.get(GAMES)
+        part = games.get(str(self.game.id)) if isinstance(games, dict) and self.game is not None else None
+        return part if isinstance(part, dict) else {}
+
+    def _above(self, first: str) -> tuple[str, ...]:
+        """Return the path of the part to which a path with this first step belongs."""
+        return () if self.game is None or first in KEPT else (GAMES, str(self.game.id))
+
+    def put_all(self, plans: Sequence[PutPlan], scope: Scope) -> None:
+        """Make changes of the state, all by the values before them; a path with an unknown step is none."""
+        changes = [
+            (
+                [step(scope) if callable(step) else step for step in plan.steps],
+                plan.value if plan.expression is None else plan.expression.evaluate(scope),
+            )
+            for plan in plans
+        ]
+        for steps, value in changes:
+            if not any(step is None or isinstance(step, dict | list | tuple) for step in steps):
+                self.set(value, steps)
+
+    def set(self, value: Any, steps: Sequence[Any]) -> None:
+        """Set a value at a path, or remove it if it is None."""
+        keys = [label(step_text(step)) for step in steps]
+        if keys[0] == GAMES:
+            # The key of the running games.
+            keys[0] += "_"
+        above = self._above(keys[0])
+        value = self._limited(value)
+        place: Any = self._context.state
+        for step in above:
+            place = place.get(step, {})
+        for number, key in enumerate(keys):
+            if isinstance(place, list):
+                # A list is replaced as a whole, as changes have no indexes.
+                changed = _replaced(place, steps[number:], value)
+                if changed is not None:
+                    self._context.set_state(changed, *above, *keys[:number])
+                return
+            if not isinstance(place, dict):
+                break
+            if value is not None and key not in place and len(place) >= MAX_KEYS:
+                return
+            place = place.get(key)
+        self._set(value, (*above, *keys))
+
+    def _set(self, value: Any, path: tuple[str, ...]) -> None:
+        if not isinstance(value, dict) or not any(isinstance(part, dict) for part in value.values()):
+            self._context.set_state(value, *path)
+            return
+        if len(path) > _MAX_DEPTH:
+            return
+        # Each object belongs to the state alone, so that later changes do not alter this one.
+        self._context.set_state({}, *path)
+        for key, part in value.items():
+            self._set(part, (*path, key))
+
+    def _limited(self, value: Any) -> Any:
+        """Return a value that fits into the state, None if it is too large."""
+        if isinstance(value, str):
+            return label(value)
+        if not isinstance(value, dict | list | tuple):
+            self._grown += 100
+            return value
+        size = len(to_json(value))
+        self._grown += size + 100
+        return value if size <= MAX_VALUE else None
+
+    def measure(self) -> None:
+        """Forget the state if it has become too large."""
+        if self._grown > MAX_STATE:
+            self._grown = 0
+            if len(to_json(self._context.state)) > MAX_STATE:
+                self.forget()
+                for key in [*self._context.state]:
+                    if key != GAMES:
+                        self._context.set_state(None, key)
+
+    def open(self, label: str, ts_ns: int) -> Game:
+        """Begin a game; what was put since the last one belongs to it."""
+        context = self._context
+        self.game = context.open_game(label, ts_ns)
+        before = {key: value for key, value in context.state.items() if key not in (*KEPT, GAMES)}
+        for key in before:
+            context.set_state(None, key)
+        above = (GAMES, str(self.game.id))
+        context.set_state({}, *above)
+        for key, value in before.items():
+            self._set(value, (*above, key))
+        return self.game
+
+    def close(self, result: dict[str, Any], ts_ns: int) -> None:
+        """End the game, if one is on, and remove its state."""
+        game = self.game
+        if game is not None:
+            game.ended_ns, game.result = ts_ns, result
+            self._context.changed_game(game)
+            self._context.set_state(None, GAMES, str(game.id))
+        self.game = None
+        for key in [key for key in self._context.state if key not in (*KEPT, GAMES)]:
+            self._context.set_state(None, key)
+
+    def forget(self) -> None:
+        """Forget all values: messages that change them may be missing. The names of the players stay."""
+        context = self._context
+        for name in [*self._entries("players")]:
+            context.set_state({}, "players", name)
+        for key in [key for key in context.state if key not in ("players", GAMES)]:
+            context.set_state(None, key)
+        if self.game is not None:
+            context.set_state({}, GAMES, str(self.game.id))
+
+    def rename(self, old: str, new: str) -> None:
+        """Replace a player's id by the name wherever the state has it."""
+        state = self._context.state
+        for key in [*state]:
+            if key != GAMES:
+                self._rename_in((key,), state.get(key), old, new)
+        if self.game is not None:
+            above = (GAMES, str(self.game.id))
+            for key, value in [*self._part().items()]:
+                self._rename_in((*above, key), value, old, new)
+
+    def _rename_in(self, path: tuple[str, ...], value: Any, old: str, new: str) -> None:
+        renamed = _renamed(value, old, new, 0)
+        if renamed is not value:
+            self._context.set_state(None, *path)
+            self._set(renamed, path)
+
+    def _entries(self, key: str) -> Mapping[str, Any]:
+        found = self._context.state.get(key)
+        return found if isinstance(found, dict) else {}
+
+
+_MAX_DEPTH = 40
+"""Maximum number of steps of a path; what is nested deeper is not kept."""
+
+_MAX_RENAMED_DEPTH = 3
+"""Maximum depth at which ids are replaced by names."""
+
+
+def _renamed(value: Any, old: str, new: str, depth: int) -> Any:
+    """Return a value with a name in place of an id, or the same object if it does not have it."""
+    if isinstance(value, str):
+        return new if value == old else value
+    if depth >= _MAX_RENAMED_DEPTH or not isinstance(value, dict | list):
+        return value
+    if isinstance(value, list):
+        parts = [_renamed(part, old, new, depth + 1) for part in value]
+        return parts if any(a is not b for a, b in zip(parts, value, strict=True)) else value
+    renamed = {
+        new if key == old and new not in value else key: _renamed(part, old, new, depth + 1)
+        for key, part in value.items()
+    }
+    same = all(a is b for a, b in zip(renamed.values(), value.values(), strict=True))
+    return value if same and [*renamed] == [*value] else renamed
+
+
+def _replaced(whole: list[Any], steps: Sequence[Any], value: Any) -> list[Any] | None:
+    """Return a list with another value at a path within it, None if there is no such place.
+
+    The place after the last element is one, too.
+    """
+    place = index(step_text(steps[0]))
+    if place is None or place > len(whole) or (place == len(whole) and value is None):
+        return None
+    if len(steps) > 1:
+        inner = whole[place] if place < len(whole) else None
+        if isinstance(inner, list):
+            value = _replaced(inner, steps[1:], value)
+            if value is None:
+                return None
+        else:
+            value = _with(inner if isinstance(inner, dict) else {}, [*map(step_text, steps[1:])], value)
+    elif value is None:
+        return [*whole[:place], *whole[place + 1 :]]
+    return [*whole[:place], value, *whole[place + 1 :]]
+
+
+def _with(whole: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """Return an object with another value at a path of keys."""
+    key, *rest = keys
+    if rest:
+        inner = whole.get(key)
+        value = _with(inner if isinstance(inner, dict) else {}, rest, value)
+    changed = {**whole, key: value}
+    if value is None:
+        del changed[key]
+    return changed

@@ -1,0 +1,194 @@
+"""The grammar of a protocol file: rows, kinds of events, rules, and kinds of identifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, cast
+
+from kiebitz.dissectors.filters.parser import parse_expression
+from kiebitz.dissectors.filters.syntax import Lookup
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import (
+    OWN_CLAUSE,
+    EventKind,
+    Field,
+    Grammar,
+    MessageType,
+    Rule,
+)
+from kiebitz.dissectors.protocol_file.expressions import WHO
+from kiebitz.dissectors.protocol_file.field_types import field_type
+from kiebitz.dissectors.protocol_file.plan import EventPlan, Plan, RowPlan
+from kiebitz.dissectors.protocol_file.roles import ID, PLAYER, kinds_in
+from kiebitz.dissectors.protocol_file.specification import (
+    EventSpec,
+    MessageSpec,
+    RuleSpec,
+    Specification,
+)
+from kiebitz.dissectors.protocol_file.templates import word_of
+from kiebitz.dissectors.protocol_file.text_types import identifier_kind
+
+_PLAYER = identifier_kind(PLAYER)
+_UNCLAUSED = "messages"
+"""Clause of messages without one: the section of the protocol file."""
+
+
+def grammar_of(specification: Specification, plan: Plan | None = None) -> Grammar:
+    """Return the grammar of a protocol file, whose plan may be ready."""
+    plan = plan or Plan(specification)
+    kinds = {"actor": _PLAYER, WHO: _PLAYER, **_field_kinds(specification)}
+    return Grammar(
+        specification.protocol,
+        specification.title,
+        rows=[_row(row, specification) for row in specification.messages],
+        events=_event_kinds(plan),
+        rules=[_rule(rule, plan) for rule in specification.rules],
+        data_identifiers=kinds,
+        state_identifiers=dict(_state_kinds(specification, kinds))
+        | dict.fromkeys(("players", "private", "turn"), _PLAYER),
+    )
+
+
+def _row(row: MessageSpec, specification: Specification) -> MessageType:
+    return MessageType(
+        row.name,
+        row.direction,
+        tuple(
+            Field(
+                field.name,
+                field_type(field.type, specification.format),
+                field.title,
+                generated=field.generated,
+                optional=field.optional,
+            )
+            for field in row.fields
+        ),
+        row.description or row.name,
+        clause=row.clause or _UNCLAUSED,
+        answers=row.answers,
+        broadcast=row.broadcast,
+        heartbeat=row.heartbeat,
+    )
+
+
+# Events.
+
+
+def _event_kinds(plan: Plan) -> Iterator[EventKind]:
+    specs = {spec.kind: spec for spec in plan.specification.events}
+    for event in plan.events:
+        yield _event_kind(plan, event, specs.get(event.kind))
+    if plan.ties_connections:
+        own = tuple(
+            dict.fromkeys(
+                row.name for row in plan.specification.messages if not row.broadcast and not row.heartbeat
+            )
+        )
+        yield EventKind(plan.connected, (WHO,), "{who} connects", reported_by=own, identifies=True)
+
+
+def _event_kind(plan: Plan, event: EventPlan, spec: EventSpec | None) -> EventKind:
+    about = [
+        (row, each)
+        for row, each in zip(plan.specification.messages, plan.rows, strict=True)
+        if event in each.events
+    ]
+    fields = dict.fromkeys(word_of(field.name) for row, _ in about for field in row.fields)
+    sentence = event.say.template if event.say is not None else plain_sentence(event.kind, fields)
+    if event.say is not None:
+        fields |= dict.fromkeys(event.say.values)
+    reported_by = dict.fromkeys(
+        row.name for row, each in about if not row.broadcast and event.actor is None and _is_own(each, spec)
+    )
+    tying = [
+        row.name for row, each in about if row.name in reported_by and plan.ties(each.role, row.broadcast)
+    ]
+    return EventKind(
+        event.kind,
+        tuple(fields),
+        sentence,
+        secret=spec is not None and spec.secret,
+        reported_by=tuple(reported_by),
+        identifies=bool(tying),
+        implied_by="before" if _follows(plan, event, spec) else None,
+    )
+
+
+def plain_sentence(kind: str, fields: Mapping[str, None]) -> str:
+    """Return the sentence of a message that is an event by itself."""
+    return " ".join([f"{{{WHO}}}: {_escaped(kind)}", *(f"{_escaped(key)} {{{key}}}" for key in fields)])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _is_own(row: RowPlan, spec: EventSpec | None) -> bool:
+    """Return True if the player of the message is that of its connection."""
+    if row.direction == "c2s":
+        return True
+    role = row.role
+    return role.who is None or role.gives or role.accepts or (spec is not None and spec.secret)
+
+
+def _follows(plan: Plan, event: EventPlan, spec: EventSpec | None) -> bool:
+    """Return True if another event of the same message to all may come before it."""
+    if spec is None or spec.secret:
+        return False
+    places = [(row.broadcast, row.events.index(event)) for row in plan.rows if event in row.events]
+    return any(place for _, place in places) and all(broadcast for broadcast, place in places if place)
+
+
+# Rules.
+
+
+def _rule(rule: RuleSpec, plan: Plan) -> Rule:
+    compiled = next(each for each in plan.rules if each.key == rule.key)
+    return Rule(
+        rule.key,
+        rule.on[0] if len(rule.on) == 1 else None,
+        compiled.say.template,
+        expected=compiled.expected.template if compiled.expected is not None else None,
+        severity=rule.severity,
+        clause=_escaped(rule.clause) if rule.clause is not None else OWN_CLAUSE,
+    )
+
+
+# Identifiers.
+
+
+def _field_kinds(specification: Specification) -> dict[str, IdentifierKind]:
+    """Return the kinds of identifiers in the data of events, where players are named, by key."""
+    found: dict[str, IdentifierKind] = {}
+    for row in specification.messages:
+        for field in row.fields:
+            for name, kind in kinds_in(field):
+                key = word_of(name) if name == field.name else name
+                found.setdefault(key, _PLAYER if kind == ID else identifier_kind(kind))
+    return found
+
+
+def _state_kinds(
+    specification: Specification, kinds: Mapping[str, IdentifierKind]
+) -> Iterator[tuple[str, IdentifierKind]]:
+    """Yield the keys of the state at which, or below which, events put identifiers."""
+    for event in specification.events:
+        for put in event.puts:
+            steps = cast(Lookup, parse_expression(put.path)).steps
+            for step, below in pairwise(steps):
+                if isinstance(step, str) and (kind := _kind(below, kinds)) is not None:
+                    yield step, kind
+            if isinstance(put.value, str) and put.value.strip():
+                kind = _kind(parse_expression(put.value), kinds)
+                keys = [step for step in steps if isinstance(step, str)]
+                if kind is not None:
+                    yield keys[-1], kind
+
+
+def _kind(term: Any, kinds: Mapping[str, IdentifierKind]) -> IdentifierKind | None:
+    """Return the kind of a field that is an identifier, None for any other term."""
+    if isinstance(term, Lookup) and len(term.steps) == 1:
+        return kinds.get(str(term.steps[0]))
+    return None

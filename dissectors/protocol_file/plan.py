@@ -1,0 +1,242 @@
+"""A protocol file compiled for its tables: what each row of the grammar means, with ready expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.filters.syntax import Step
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.expressions import (
+    WHO,
+    Compiled,
+    Evaluate,
+    compile_expression,
+    compile_path,
+)
+from kiebitz.dissectors.protocol_file.roles import Convert, Role, conversion, roles_of
+from kiebitz.dissectors.protocol_file.specification import (
+    EventSpec,
+    MessageSpec,
+    RuleSpec,
+    Specification,
+)
+from kiebitz.dissectors.protocol_file.templates import RESERVED_IN_RULES, Sentence, sentence_of, word_of
+
+CONNECTED = "connected"
+"""Usual kind of the event that ties a connection to its player."""
+
+GAMES = "games"
+"""Key of the parts of the running games in the state."""
+
+KEPT = frozenset({"players", "private"})
+"""Keys of the state that stay when a game ends."""
+
+
+class PutPlan(msgspec.Struct, frozen=True):
+    """A change of the state: steps of the path, and the new value, or its expression."""
+
+    steps: tuple[Step | Evaluate, ...]
+    value: Any
+    expression: Compiled | None
+
+
+class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of event, ready to be emitted."""
+
+    kind: str
+    direction: Direction | None = None
+    when: Compiled | None = None
+    say: Sentence | None = None
+    actor: Compiled | None = None
+    puts: tuple[PutPlan, ...] = ()
+    opens: bool = False
+    ends: bool = False
+    label: Sentence | None = None
+    result: tuple[tuple[str, Any, Compiled | None], ...] = ()
+    turn: bool = False
+
+
+class RulePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule, ready to be checked."""
+
+    key: str
+    direction: Direction | None
+    when: Compiled | None
+    unless: Compiled | None
+    say: Sentence
+    expected: Sentence | None
+    of_game: bool
+    """True if it depends on the state of a game."""
+
+
+class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The meaning of a row: its role, its events and its rules.
+
+    `conversions` replace ids in fields by names. `keys` are fields that have another key in an event's data.
+    `absent` are the optional fields. It `is_quiet` if nothing depends on its messages.
+    """
+
+    role: Role
+    broadcast: bool
+    direction: Direction
+    conversions: tuple[tuple[str, Convert], ...]
+    keys: Mapping[str, str]
+    absent: Mapping[str, None]
+    heartbeat: bool
+    events: tuple[EventPlan, ...]
+    rules: tuple[RulePlan, ...]
+
+    @cached_property
+    def is_quiet(self) -> bool:
+        return self.role.is_silent and not self.events and not self.rules
+
+
+class Plan:
+    """The meaning of a protocol file; `rows` are in the order of its messages."""
+
+    def __init__(self, specification: Specification) -> None:
+        self.specification = specification
+        self.roles = roles_of(specification)
+        self.has_events = bool(specification.events)
+        self.events = (
+            [_event_plan(event) for event in specification.events]
+            if self.has_events
+            else [_plain_event(name) for name in _eventful(specification)]
+        )
+        self.rules = [_rule_plan(rule, self._fields(rule)) for rule in specification.rules]
+        self.rows = [
+            self._row_plan(row, role) for row, role in zip(specification.messages, self.roles, strict=True)
+        ]
+        self.hidden = frozenset(name for row in self.rows for name in row.keys)
+        """Fields that have another key in an event's data."""
+        kinds = {event.kind for event in self.events}
+        self.connected = CONNECTED if CONNECTED not in kinds else f"{CONNECTED}_2"
+        """Kind of the event that ties a connection to its player, if the file has none for that."""
+        self.opens_games = any(event.opens for event in self.events)
+        self.result_keys = tuple(dict.fromkeys(key for event in self.events for key, _, _ in event.result))
+        self.waits = any(
+            role.gives or (role.accepts and not row.broadcast)
+            for row, role in zip(specification.messages, self.roles, strict=True)
+        )
+        self.ties_connections = specification.identity is not None and self._lacks_evidence()
+        self.leaving = tuple(
+            event
+            for row, role, plan in zip(specification.messages, self.roles, self.rows, strict=True)
+            if role.leaves and row.direction == "c2s"
+            for event in plan.events
+        )
+        """Events that the end of a player's connection means, too."""
+        self.needs_client = any(
+            row.direction == "c2s" and plan.events and self.has_events
+            for row, plan in zip(specification.messages, self.rows, strict=True)
+        )
+        """True if clients' messages change the state."""
+
+    def by_row(self, rows: Sequence[MessageType]) -> Mapping[int, RowPlan]:
+        """Return the plans by the identity of the rows of the grammar."""
+        return {id(row): plan for row, plan in zip(rows, self.rows, strict=True)}
+
+    def _row_plan(self, row: MessageSpec, role: Role) -> RowPlan:
+        specs = self.specification.events or (None,) * len(self.events)
+        events = [plan for plan, spec in zip(self.events, specs, strict=True) if _is_about(row, plan, spec)]
+        rules = [
+            plan
+            for plan, spec in zip(self.rules, self.specification.rules, strict=True)
+            if row.name in spec.on and spec.direction in (None, row.direction)
+        ]
+        return RowPlan(
+            role=role,
+            broadcast=row.broadcast,
+            direction=row.direction,
+            conversions=tuple(
+                (field.name, convert)
+                for field in row.fields
+                if (convert := conversion(field.type)) is not None
+            ),
+            keys={field.name: key for field in row.fields if (key := word_of(field.name)) != field.name},
+            heartbeat=row.heartbeat,
+            absent={field.name: None for field in row.fields if field.optional},
+            events=tuple(events),
+            rules=tuple(rules),
+        )
+
+    def _fields(self, rule: RuleSpec) -> frozenset[str]:
+        return frozenset(
+            word
+            for row in self.specification.messages
+            if row.name in rule.on and rule.direction in (None, row.direction)
+            for field in row.fields
+            for word in (field.name, word_of(field.name))
+        )
+
+    def _lacks_evidence(self) -> bool:
+        """Return True if no event of the file ties a connection to its player."""
+        return self.has_events and not any(
+            event.events and self.ties(role, event.broadcast)
+            for role, event in zip(self.roles, self.rows, strict=True)
+        )
+
+    def ties(self, role: Role, broadcast: bool) -> bool:
+        """Return True if a message of this role ties its connection to a player by itself."""
+        return not broadcast and (role.logs_in or role.gives or role.accepts)
+
+
+def _eventful(specification: Specification) -> list[str]:
+    """Return the messages that are events if the file has no events."""
+    return list(dict.fromkeys(row.name for row in specification.messages if not row.heartbeat))
+
+
+def _is_about(row: MessageSpec, plan: EventPlan, spec: EventSpec | None) -> bool:
+    if spec is None:
+        return row.name == plan.kind and not row.heartbeat
+    return row.name in spec.on and spec.direction in (None, row.direction)
+
+
+def _plain_event(name: str) -> EventPlan:
+    return EventPlan(kind=name)
+
+
+def _event_plan(event: EventSpec) -> EventPlan:
+    return EventPlan(
+        kind=event.kind,
+        direction=event.direction,
+        when=_optional(event.when),
+        say=sentence_of(event.say) if event.say else None,
+        actor=None if event.actor.strip() == WHO else compile_expression(event.actor),
+        puts=tuple(PutPlan(compile_path(put.path), *_value(put.value)) for put in event.puts),
+        opens=event.opens,
+        ends=event.ends,
+        label=sentence_of(event.label) if event.label is not None else None,
+        result=tuple((key, *_value(value)) for key, value in event.result.items()),
+        turn=event.turn,
+    )
+
+
+def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:
+    when, unless = _optional(rule.when), _optional(rule.unless)
+    names = [name for part in (when, unless) if part is not None for name, _, _ in part.names]
+    return RulePlan(
+        key=rule.key,
+        direction=rule.direction,
+        when=when,
+        unless=unless,
+        say=sentence_of(rule.say, RESERVED_IN_RULES),
+        expected=sentence_of(rule.expected, RESERVED_IN_RULES) if rule.expected is not None else None,
+        of_game=any(name[0] not in fields | KEPT | {WHO} for name in names),
+    )
+
+
+def _optional(text: str | None) -> Compiled | None:
+    return None if text is None else compile_expression(text)
+
+
+def _value(value: Any) -> tuple[Any, Compiled | None]:
+    """Return a value that is itself, or an expression; an empty text removes, as None does."""
+    if isinstance(value, str):
+        return None, compile_expression(value) if value.strip() else None
+    return value, None

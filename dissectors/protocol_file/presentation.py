@@ -1,0 +1,88 @@
+"""Presentation of a protocol file: sentences of its events, scores, statistics, and the board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.game.view import Scene, View
+from kiebitz.dissectors.grammar.grammar import Grammar, shortened
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.protocol_file.board import Board, states_of
+from kiebitz.dissectors.protocol_file.expressions import WHO
+from kiebitz.dissectors.protocol_file.plan import Plan
+from kiebitz.dissectors.protocol_file.specification import Specification
+from kiebitz.dissectors.protocol_file.templates import value_words
+from kiebitz.dissectors.statistics import Counts, Sample, Statistic, of_each
+
+_MAX_PLAIN_VALUE = 60
+"""Maximum length of a field's value in the sentence of a message, in characters."""
+
+
+class FilePresentation(Presentation):
+    """Words and figures of a protocol that is described by a file."""
+
+    def __init__(self, specification: Specification, plan: Plan, grammar: Grammar) -> None:
+        super().__init__(grammar)
+        self._plan = plan
+        self._board = Board(specification.board)
+        self._sentences = {event.kind: event.say for event in plan.events if event.say is not None}
+        self._received = _received(plan)
+        self.counts = self._board.unit
+        turns = [event.kind for event in plan.events if event.turn]
+        self.turn = turns[0] if turns else ""
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The number of events of each kind, by player."""
+        kinds = [event.kind for event in self._plan.events]
+        reads = of_each(*kinds, give=_actions)
+        return (Counts(key="events", title="Events", reads=reads, columns=tuple(kinds)),) if kinds else ()
+
+    def scores(self, state: State) -> dict[str, int]:
+        return self._board.scores(state, states_of(state))
+
+    def view(self, scene: Scene) -> View | None:
+        return self._board.view(scene)
+
+    def words(self, value: Any) -> str:
+        return value_words(value)
+
+    def describe(self, event: Event) -> str:
+        if event.kind in self._sentences or event.kind == self._plan.connected:
+            if WHO not in event.data:
+                event = msgspec.structs.replace(event, data={**event.data, WHO: event.actor})
+            return super().describe(event)
+        return self._plain(event)
+
+    def _plain(self, event: Event) -> str:
+        """Return the sentence of an event that has none in the file."""
+        parts = [event.kind]
+        for key, value in event.data.items():
+            if value != event.actor or key == event.kind:
+                parts.append(f"{key} {shortened(value_words(value), _MAX_PLAIN_VALUE)}")
+        sentence = " ".join(parts)
+        if event.actor is None:
+            return sentence
+        return (
+            f"to {event.actor}: {sentence}" if event.kind in self._received else f"{event.actor}: {sentence}"
+        )
+
+
+def _received(plan: Plan) -> frozenset[str]:
+    """Return the kinds of events that a server only reports to the player that they are about."""
+    ways: dict[str, list[bool]] = {}
+    for row in plan.rows:
+        for event in row.events:
+            is_told = row.direction == "s2c" and not row.broadcast and row.role.who is None
+            ways.setdefault(event.kind, []).append(is_told)
+    return frozenset(kind for kind, told in ways.items() if all(told))
+
+
+def _actions(event: Event) -> Iterable[Sample]:
+    if event.actor is not None:
+        yield Sample(event.actor, event.kind)

@@ -1,0 +1,209 @@
+"""The table of a protocol file: events, rules, players and state, as the file describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, BroadcastLog, text_key
+from kiebitz.dissectors.game.context import GameContext, label
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
+from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocol_file.expressions import WHO, Scope, step_text
+from kiebitz.dissectors.protocol_file.game_state import GameState
+from kiebitz.dissectors.protocol_file.plan import EventPlan, Plan, RowPlan, RulePlan
+from kiebitz.dissectors.protocol_file.roles import NO_ONE, Connection, Players
+from kiebitz.dissectors.protocol_file.templates import value_words
+
+
+class _Broadcast(msgspec.Struct, eq=False):
+    """A message to all clients, with its event and its game."""
+
+    ts_ns: int
+    event_id: int | None
+    game_id: int | None
+
+
+class FileTable(GameTable):
+    """The table of one server, with at most one game at a time."""
+
+    def __init__(self, plan: Plan, grammar: Grammar, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(GameContext(info, ids, findings, grammar.rules))
+        self._plan = plan
+        self._rows: Mapping[int, RowPlan] = plan.by_row(grammar.rows)
+        self._players = Players(plan.waits)
+        self._state = GameState(self.context)
+        self._log: BroadcastLog[_Broadcast] | None = None
+
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
+        connections = self._players.connections
+        stream_id = message.stream.id
+        connection = connections.get(stream_id) or self._players.connection(stream_id)
+        plan = self._rows[id(row)]
+        if not valid or (plan.is_quiet and (plan.broadcast or not self._plan.ties_connections)):
+            return
+        if not plan.broadcast:
+            self._handle(message, plan, connection)
+            return
+        log = self._log
+        if log is None:
+            # A network may double and reorder datagrams.
+            is_udp = message.stream.transport == "udp"
+            log = self._log = BroadcastLog(doubled=is_udp, overtaken_ns=REORDERED_NS if is_udp else 0)
+        key = (row.name, text_key(message.fields_json))
+        known = log.match_copy(stream_id, key, message.ts_ns)
+        if known is not None:
+            message.event_id, message.game_id = known.event_id, known.game_id
+            if plan.role.accepts:
+                self._players.learn(plan.role, connection, self._fields(message, plan))
+            return
+        self._handle(message, plan, connection)
+        log.add(stream_id, key, _Broadcast(message.ts_ns, message.event_id, message.game_id))
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        # A stream that is new here only began before the capture: nothing that it brought is in the state.
+        if stream.id in self._players.connections and (direction == "s2c" or self._plan.needs_client):
+            self._state.forget()
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        if self._log is not None:
+            self._log.forget(stream.id)
+        connection = self._players.connections.get(stream.id)
+        who = self._players.player_of(connection) if connection is not None else None
+        if who is not None and connection is not None and connection.asked is None:
+            scope = Scope({}, who, self._state.states)
+            for event in self._plan.leaving:
+                if event.when is None or event.when.holds(scope):
+                    self._emit(event, scope, who, ts_ns)
+        self._players.connections.pop(stream.id, None)
+
+    def _fields(self, message: Message, plan: RowPlan) -> dict[str, Any]:
+        """Return the fields with names in place of ids."""
+        fields = {**plan.absent, **message.fields}
+        resolve = self._players.resolve
+        for name, convert in plan.conversions:
+            if name in fields:
+                fields[name] = convert(fields[name], resolve)
+        for name, key in plan.keys.items():
+            if name in fields:
+                fields[key] = fields[name]
+        return fields
+
+    def _handle(self, message: Message, plan: RowPlan, connection: Connection) -> None:
+        players = self._players
+        if not plan.role.is_silent:
+            renamed = players.learn(plan.role, connection, message.fields)
+            if renamed is not None:
+                self._state.rename(renamed, players.resolve(renamed))
+        if plan.direction == "c2s" and not plan.role.logs_in:
+            connection.is_accepted = True
+        fields = self._fields(message, plan)
+        who = self._who(plan, connection, message.fields)
+        scope = Scope(fields, who, self._state.states)
+        for rule in plan.rules:
+            self._check(rule, scope, message, plan)
+        for event in plan.events:
+            if event.when is None or event.when.holds(scope):
+                self._emit(event, scope, who, message.ts_ns, message)
+                scope.states = self._state.states
+        if plan.role.leaves:
+            players.leave(who)
+        self._tie(message, plan, connection)
+        self._state.measure()
+
+    def _who(self, plan: RowPlan, connection: Connection, fields: Mapping[str, Any]) -> str | None:
+        """Return the player of a message."""
+        role = plan.role
+        if role.is_own and (player := self._players.player_of(connection)) is not None:
+            return player
+        if role.who is not None:
+            value = fields.get(role.who)
+            if not isinstance(value, dict | list | bool) and value not in NO_ONE:
+                if role.who == role.id or role.who != role.name:
+                    return self._players.resolve(value)
+                return label(step_text(value))
+        return None if plan.broadcast else self._players.player_of(connection)
+
+    def _tie(self, message: Message, plan: RowPlan, connection: Connection) -> None:
+        """Report the player of a connection once it is known, if the file has no event for that."""
+        if connection.is_proven or plan.broadcast or plan.heartbeat or not self._plan.ties_connections:
+            return
+        name = connection.name
+        if name is None or message.event_id is not None or connection.is_over:
+            return
+        connection.is_proven = True
+        self.context.emit_of(message, self._plan.connected, name, {WHO: name}, self._state.game)
+
+    # Events.
+
+    def _emit(
+        self, plan: EventPlan, scope: Scope, who: str | None, ts_ns: int, message: Message | None = None
+    ) -> None:
+        """Report an event, with its changes of the state and of the game."""
+        state = self._state
+        actor = who if plan.actor is None else _name(plan.actor.evaluate(scope))
+        hidden = self._plan.hidden
+        data = {key: value for key, value in scope.fields.items() if value is not None and key not in hidden}
+        if plan.opens:
+            if state.game is not None:
+                state.close(dict.fromkeys(self._plan.result_keys), ts_ns)
+            state.open(self._label(plan, scope), ts_ns)
+            scope.states = state.states
+        state.put_all(plan.puts, scope)
+        if plan.turn:
+            state.set(actor, ("turn",))
+        if plan.say is not None:
+            for word, value in plan.say.evaluate(scope).items():
+                if word not in data and value is not None and (word != WHO or value != actor):
+                    data[word] = _shortened(value)
+        game = state.game
+        if plan.ends:
+            result = {
+                key: value if expression is None else _shortened(expression.evaluate(scope))
+                for key, value, expression in plan.result
+            }
+            state.close({**dict.fromkeys(self._plan.result_keys), **result}, ts_ns)
+        event = self.context.emit(plan.kind, ts_ns, actor, data, game)
+        if message is not None and message.event_id is None:
+            message.event_id, message.game_id = event.id, event.game_id
+
+    def _label(self, plan: EventPlan, scope: Scope) -> str:
+        if plan.label is not None:
+            values = plan.label.evaluate(scope)
+            return label(plan.label.fill(lambda word: value_words(values[word])))
+        players = self.context.state.get("players")
+        if isinstance(players, dict) and 1 < len(players) < 9:
+            return label(" – ".join(players))
+        return self._plan.specification.title
+
+    # Rules.
+
+    def _check(self, rule: RulePlan, scope: Scope, message: Message, plan: RowPlan) -> None:
+        """Report a violation if the condition is true and the demand false; unknown values are neither."""
+        if rule.of_game and self._plan.opens_games and self._state.game is None:
+            # A game that is on began before the capture.
+            return
+        if rule.when is not None and rule.when.holds(scope) is not True:
+            return
+        if rule.unless is not None and rule.unless.holds(scope) is not False:
+            return
+        compared = rule.unless or rule.when
+        known = compared.known(scope) if compared is not None else None
+        inner = Scope({**scope.fields, "known": known}, scope.who, scope.states)
+        values = {**rule.say.evaluate(inner), **(rule.expected.evaluate(inner) if rule.expected else {})}
+        words: dict[str, Any] = {word: value_words(value) for word, value in values.items()}
+        row = self._plan.specification.messages
+        clause = next((one.clause for one in row if one.name == message.name and one.clause), "rules")
+        self.context.report_violation(message, rule.key, clause=clause, **words)
+
+
+def _name(value: Any) -> str | None:
+    """Return a value as the name of a player."""
+    return None if value is None or isinstance(value, dict | list | bool) else label(step_text(value))
+
+
+def _shortened(value: Any) -> Any:
+    return label(value) if isinstance(value, str) else value

@@ -1,0 +1,100 @@
+"""Sentences of protocol files, whose places are filled with the values of expressions.
+
+In a template of the grammar, each place is a single word in braces, so that nothing but the word is looked up
+when it is filled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.grammar.sentences import UNKNOWN
+from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_template
+
+MAX_WORDS = 200
+"""Maximum length of a value in a sentence, in characters."""
+
+_MAX_ITEMS = 30
+"""Maximum number of elements of a list or object in a sentence."""
+
+_MAX_DEPTH = 4
+
+RESERVED = frozenset({"known_to", "others_see", "called", "before"})
+"""Keys with a meaning of their own in an event's data; a field of such a name gets an underscore."""
+
+RESERVED_IN_RULES = RESERVED | {"at", "part", "blame", "clause"}
+"""The same for the sentences of rules; see `GameContext.report_violation`."""
+
+_NO_WORD = re.compile(r"\W+")
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """A sentence: `template` has a word in braces for each expression in `values`."""
+
+    template: str
+    values: Mapping[str, Compiled]
+    parts: tuple[tuple[bool, str], ...]
+    """Texts, and words (True) that stand for values."""
+
+    def evaluate(self, scope: Scope) -> dict[str, Any]:
+        """Return the values of all places."""
+        return {word: value.evaluate(scope) for word, value in self.values.items()}
+
+    def fill(self, words: Callable[[str], str]) -> str:
+        """Return the sentence with what `words` returns for each place."""
+        return "".join(words(text) if is_place else text for is_place, text in self.parts)
+
+
+def sentence_of(text: str, reserved: Collection[str] = RESERVED) -> Sentence:
+    """Return the sentence for a text with expressions in braces; no place is one of the `reserved` words.
+
+    Raises FilterError.
+    """
+    values: dict[str, Compiled] = {}
+    parts: list[tuple[bool, str]] = []
+    for part in compile_template(text).parts:
+        if isinstance(part, str):
+            parts.append((False, part))
+        else:
+            parts.append((True, word := word_of(part.text, reserved)))
+            values[word] = part
+    template = "".join(
+        f"{{{text}}}" if is_place else text.replace("{", "{{").replace("}", "}}") for is_place, text in parts
+    )
+    return Sentence(template, values, tuple(parts))
+
+
+def word_of(text: str, reserved: Collection[str] = RESERVED) -> str:
+    """Return an expression, or the name of a field, as one word: `players.{who}.x` is `players_who_x`."""
+    word = text if text.isidentifier() else _NO_WORD.sub("_", text).strip("_") or "value"
+    return f"{word}_" if word in reserved else word
+
+
+def value_words(value: Any, depth: int = 0) -> str:
+    """Return the words for a value in a sentence."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, str):
+        # An empty name must be visible.
+        return value or '""'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, dict | list | tuple):
+        return str(value)
+    if depth >= _MAX_DEPTH:
+        return "…"
+    parts = [
+        f"{part} {value_words(value[part], depth + 1)}"
+        if isinstance(value, dict)
+        else value_words(part, depth + 1)
+        for part in islice(value, _MAX_ITEMS)
+    ]
+    if len(value) > _MAX_ITEMS:
+        parts.append("…")
+    return shortened(", ".join(parts), MAX_WORDS) or "nothing"
