@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.model import Direction
@@ -28,6 +28,7 @@ from kiebitz.dissectors.protocol_file.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
     BoardSpec,
     EventSpec,
+    FieldTypeSpec,
     GridSpec,
     MessageSpec,
     Put,
@@ -40,17 +41,24 @@ _DIRECTIONS: Mapping[str | None, Direction | None] = {"server": "s2c", "client":
 class GameSections:
     """Reads events, rules and board; mistakes are added to the source."""
 
-    def __init__(self, source: Source, document: Mapping[str, Any], messages: Sequence[MessageSpec]) -> None:
+    def __init__(
+        self, source: Source, document: Mapping[str, Any], messages: Sequence[MessageSpec], *, has_code: bool
+    ) -> None:
         self._source = source
         self._document = document
         self._messages = messages
         self._known = {message.name for message in messages} | {*_table(document, "messages")}
-        self._state = (*KEPT, *self._put_paths())
+        # Python code may put anything anywhere.
+        self._state = (*KEPT, *self._put_paths(), *([(None,)] if has_code else []))
 
     def _put_paths(self) -> Iterator[Pattern]:
         """Yield the paths of the state that events change."""
         for event in _table(self._document, "events").values():
-            put = event.get("put") if isinstance(event, dict) else None
+            if not isinstance(event, dict):
+                continue
+            if event.get("turn") is True:
+                yield ("turn",)
+            put = event.get("put")
             if isinstance(put, dict):
                 for path in put:
                     if (found := state_path(path)) is not None:
@@ -80,6 +88,9 @@ class GameSections:
         for key, result in table.result.items():
             if isinstance(result, str):
                 check_expression(self._source, (*path, "result", key), result, names)
+        for key, needs in {"label": "opens", "result": "ends"}.items():
+            if getattr(table, key) and not getattr(table, needs):
+                self._source.remark((*path, key), f"{key} means nothing without {needs} = true")
         puts = tuple(self._put((*path, "put", key), key, new, names) for key, new in table.put.items())
         if not (table.say or table.put or table.opens or table.ends or table.turn):
             self._source.remark(path, f"event {kind} neither says nor puts anything")
@@ -116,15 +127,17 @@ class GameSections:
             for message in self._messages
             if message.name in on and direction in (None, message.direction)
         ]
-        fields: Collection[str] | None = {field.name for message in chosen for field in message.fields}
-        if not {*on} <= {message.name for message in chosen}:
-            fields = None
+        types: dict[str, list[FieldTypeSpec]] = {}
+        for field in (field for message in chosen for field in message.fields):
+            types.setdefault(field.name, []).append(field.type)
+        is_known = {*on} <= {message.name for message in chosen}
+        if not is_known:
             if {*on} <= self._known and direction is not None:
                 sent = {message.name for message in self._messages if message.direction == direction}
                 for name in on:
                     if name not in sent:
                         self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
-        names = Names(fields, (WHO,), self._state)
+        names = Names(types if is_known else None, (WHO,), self._state)
         if table.when:
             check_expression(self._source, (*path, "when"), table.when, names)
         return on, direction, names
@@ -169,8 +182,8 @@ class GameSections:
         table = self._source.table(path, self._document["board"], BoardTable)
         if table is None:
             return None
-        of_table = Names((), (), self._state)
-        of_player = Names((), ("player",), self._state)
+        of_table = Names({}, (), self._state)
+        of_player = Names({}, ("player",), self._state)
         check_sentence(self._source, (*path, "title"), table.title, of_table)
         texts = [table.text] if isinstance(table.text, str) else table.text
         for number, text in enumerate(texts):
@@ -178,7 +191,6 @@ class GameSections:
             check_sentence(self._source, at, text, of_table)
         paths = {
             "players": of_table,
-            "turn": of_table,
             "dice": of_table,
             "scores": of_player,
             "hand": of_player,
@@ -186,6 +198,10 @@ class GameSections:
         for key, names in paths.items():
             if value := getattr(table, key):
                 check_path(self._source, (*path, key), value, names)
+        if table.turn and state_path(table.turn) is not None and of_table.problem(table.turn.split(".")):
+            self._source.remark((*path, "turn"), f"no event puts anything at {table.turn}")
+        elif table.turn:
+            check_path(self._source, (*path, "turn"), table.turn, of_table)
         for key, names in {"figures": of_player, "piles": of_table}.items():
             for label, value in getattr(table, key).items():
                 check_path(self._source, (*path, key, label), value, names)

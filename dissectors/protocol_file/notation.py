@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -29,6 +29,12 @@ from kiebitz.dissectors.suggestions import did_you_mean
 
 MAX_NESTING = 10
 """Maximum depth of lists and objects in one another."""
+
+MAX_PARTS = 1_000
+"""Maximum number of types in a row, those inside of named types included."""
+
+MAX_MISTAKES = 20
+"""Maximum number of mistakes that are reported of a row."""
 
 INTEGERS = ("u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint")
 """Binary whole numbers."""
@@ -94,21 +100,29 @@ class Row(msgspec.Struct):
     answers: int | None
 
 
-class NamedTypes:
-    """The types of `[types]`, resolved on demand: one may refer to another below it."""
+class ParsedType(NamedTuple):
+    """A type, the depth of lists and objects in it, and the number of its parts."""
 
-    def __init__(self, names: Collection[str] = (), resolve: Callable[[str], FieldTypeSpec] | None = None):
-        self.names = names
-        self._resolve = resolve
+    type: FieldTypeSpec
+    depth: int
+    parts: int
 
-    def get(self, name: str) -> FieldTypeSpec | None:
-        """Return the type of this name, or None."""
-        return self._resolve(name) if name in self.names and self._resolve is not None else None
+
+class NamedTypes(NamedTuple):
+    """The names of `[types]`, and a function for their types, which are parsed on first use.
+
+    That function raises Mistake for a type that contains itself.
+    """
+
+    names: Collection[str] = ()
+    parse: Callable[[str], ParsedType] | None = None
 
 
 def near(word: str, known: Collection[str]) -> str:
     """Return ": did you mean …?" for a word that resembles a known one, or an empty text."""
-    close = get_close_matches(word, known, n=1) if len(word) <= 100 else []
+    close = (
+        get_close_matches(word, [name for name in known if len(name) <= 100], n=1) if len(word) <= 100 else []
+    )
     return f": {did_you_mean(*close)}" if close else ""
 
 
@@ -123,6 +137,9 @@ class Parser:
         self._types = types
         self._has_numbers = has_numbers
         self._at = 0
+        self._deepest = 0
+        self.parts = 0
+        """Number of types, those inside of types included."""
         self.mistakes: list[Mistake] = []
 
     # Rows.
@@ -151,7 +168,7 @@ class Parser:
         answers = self._at + 1 if self._text.startswith("<", self._at) else None
         return Row(direction, "*" in flags, "~" in flags, fields, answers)
 
-    def fields(self, end: str = "<", depth: int = 0) -> tuple[FieldSpec, ...]:
+    def fields(self, end: str = "<") -> tuple[FieldSpec, ...]:
         """Parse fields up to the end of the text or one of the characters `end`."""
         fields: dict[str, FieldSpec] = {}
         while True:
@@ -160,18 +177,18 @@ class Parser:
                 return tuple(fields.values())
             start = self._at
             try:
-                field = self._field(depth)
+                field = self._field(0)
                 if field.name in fields:
                     raise Mistake(f"a second field {field.name}", start, start + len(field.name))
                 fields[field.name] = field
             except Mistake as mistake:
-                if depth:
-                    raise
                 self.mistakes.append(mistake)
+                if len(self.mistakes) >= MAX_MISTAKES:
+                    self._at = len(self._text)
                 self._at = max(self._at, mistake.end)
                 self._at = self._end_of_field()
             else:
-                if depth == 0 and not re.match(r"\s|<|$", self._text[self._at :][:1]):
+                if self._text[self._at : self._at + 1].strip(f"{end} \t\n"):
                     self.mistakes.append(self._unexpected())
                     self._at = self._end_of_field()
 
@@ -204,19 +221,18 @@ class Parser:
 
     # Types.
 
-    def whole_type(self) -> FieldTypeSpec:
+    def whole_type(self) -> ParsedType:
         """Parse a text that is one type. Raises Mistake."""
         self._skip_blanks()
         kind = self.type()
         self._skip_blanks()
         if self._at < len(self._text):
             raise self._unexpected("the end of the type")
-        return kind
+        return ParsedType(kind, self._deepest, self.parts)
 
     def type(self, depth: int = 0) -> FieldTypeSpec:
         """Parse a type at the current position. Raises Mistake."""
-        if depth > MAX_NESTING:
-            raise Mistake(f"more than {MAX_NESTING} lists and objects in one another", self._at, self._at + 1)
+        self._count(depth, 1, self._at, self._at + 1)
         match self._text[self._at : self._at + 1]:
             case "[":
                 return self._list(depth)
@@ -228,6 +244,15 @@ class Parser:
         if found is not None and (found[1] or found[2]):
             return self._range(found)
         return self._word(depth)
+
+    def _count(self, depth: int, parts: int, start: int, end: int) -> None:
+        """Count a type and its parts; raise Mistake if there are too many."""
+        self._deepest = max(self._deepest, depth)
+        self.parts += parts
+        if depth > MAX_NESTING:
+            raise Mistake(f"more than {MAX_NESTING} lists and objects in one another", start, end)
+        if self.parts > MAX_PARTS:
+            raise Mistake(f"more than {MAX_PARTS} types in one row", start, end)
 
     def _list(self, depth: int) -> FieldTypeSpec:
         start = self._at
@@ -302,13 +327,17 @@ class Parser:
         if word in ("text", "bytes") and (size := _SIZE.match(self._text, end)):
             self._at = size.end()
             return BinaryType(cast("IntegerKind", word), int(size[1]))
-        named = self._types.get(word)
-        kind = named if named is not None else BUILT_IN.get(word)
+        if self._types.parse is not None and word in self._types.names:
+            try:
+                named = self._types.parse(word)
+            except Mistake as mistake:
+                raise Mistake(mistake.message, start, end) from None
+            self._count(depth + named.depth, named.parts - 1, start, end)
+            return named.type
+        kind = BUILT_IN.get(word)
         if kind is None:
             raise Mistake(f"no type {word}{near(word, [*BUILT_IN, *self._types.names])}", start, end)
-        if named is None and isinstance(kind, IdentifierType):
-            return self._identifier(kind)
-        return kind
+        return self._identifier(kind) if isinstance(kind, IdentifierType) else kind
 
     def _choice_word(self) -> str | int:
         found = _WORD.match(self._text, self._at)

@@ -21,6 +21,14 @@ _OTHER_VALUE = re.compile(r"[^,\]}#\n]*[^,\]}#\n\s]")
 _VOID = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 _ESCAPE = re.compile(r"\\(?:x..|u.{4}|U.{8}|[ \t]*\n[ \t\n]*|.)", re.DOTALL)
 
+_LONG_KEY = re.compile(r"""\.(?:[ \t]*(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.){30}""")
+"""A key of so many parts that tomllib, which takes the square of their number, would not end."""
+
+_EXISTS = re.compile(r"Cannot (?:overwrite a value|declare .* twice)$")
+"""tomllib's messages for a key or a table that the text has twice."""
+
+_WRITTEN_KEY = re.compile(r"[^\s\[=](?:[^=\]]*[^\s=\]])?")
+
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 """Location at the end of tomllib's messages; its errors have attributes since Python 3.14."""
 
@@ -44,6 +52,8 @@ class InvalidTomlError(ValueError):
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse a text with LF as line end. Raises InvalidTomlError."""
+    if found := _LONG_KEY.search(text):
+        raise InvalidTomlError("a key has more than 30 parts", place_in(text, *found.span()))
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -57,7 +67,19 @@ def parse_toml(text: str) -> dict[str, Any]:
             number = int(found[1] or len(lines))
             line = lines[number - 1]
             place = Place(number, line, int(found[2]) - 1 if found[2] else len(line), 1)
+            if _EXISTS.match(problem) and (key := _WRITTEN_KEY.search(line[: place.position])):
+                problem = f"{key[0]} exists already"
+                place = Place(number, line, key.start(), len(key[0]))
         raise InvalidTomlError(f"invalid TOML: {problem[:1].lower()}{problem[1:]}", place) from None
+
+
+def place_in(text: str, start: int, end: int) -> Place:
+    """Return the location of a range of a text; of several lines, that in the first one."""
+    number = text.count("\n", 0, start) + 1
+    begin = text.rfind("\n", 0, start) + 1
+    line = text[begin:].partition("\n")[0]
+    length = min(end - start, len(line) - (start - begin))
+    return Place(number, line, start - begin, max(length, 1))
 
 
 class _Node:
@@ -90,17 +112,17 @@ class TomlPlaces:
 
     def key(self, path: Sequence[Step]) -> Place:
         """Return the location of the last key of a path; of an item of an array, that of its value."""
-        return self._place(*self._node(path).key)
+        return place_in(self._text, *self._node(path).key)
 
     def value(self, path: Sequence[Step], start: int = 0, end: int | None = None) -> Place:
         """Return the location of a value, or of its first line; of a text, that of characters of it."""
         node = self._node(path)
         begin, stop = node.value
         if end is not None and self._text.startswith(('"', "'"), begin):
-            offsets = _offsets(self._text[begin:stop])
-            last = len(offsets) - 1
-            begin, stop = begin + offsets[min(start, last)], begin + offsets[min(max(end, start + 1), last)]
-        return self._place(begin, stop)
+            end = max(end, start + 1)
+            offsets = _offsets(self._text[begin:stop], end)
+            begin, stop = begin + offsets[min(start, len(offsets) - 1)], begin + offsets[-1]
+        return place_in(self._text, begin, stop)
 
     def _node(self, path: Sequence[Step]) -> _Node:
         node = self._root
@@ -109,13 +131,6 @@ class TomlPlaces:
                 break
             node = node.children[step]
         return node
-
-    def _place(self, start: int, end: int) -> Place:
-        number = self._text.count("\n", 0, start) + 1
-        begin = self._text.rfind("\n", 0, start) + 1
-        line = self._text[begin:].partition("\n")[0]
-        length = min(end - start, len(line) - (start - begin))
-        return Place(number, line, start - begin, max(length, 1))
 
     # The parser: tomllib has accepted the text, so that it need not check anything.
 
@@ -203,16 +218,16 @@ class TomlPlaces:
             self._at = found.end()
 
 
-def _offsets(token: str) -> list[int]:
-    """Return the position in a string's token of each of its characters, and of its end."""
+def _offsets(token: str, count: int) -> list[int]:
+    """Return the positions in a string's token of its first characters, and of what follows them."""
     quotes = 3 if token.startswith(('"""', "'''")) and len(token) >= 6 else 1
     at, end = quotes, len(token) - quotes
     if quotes == 3 and token.startswith("\n", at):
         at += 1
-    offsets = []
-    while at < end:
+    offsets: list[int] = []
+    while at < end and len(offsets) < count:
         escape = _ESCAPE.match(token, at, end) if token[0] == '"' else None
         if escape is None or not escape[0][1:].isspace():
             offsets.append(at)
         at = at + 1 if escape is None else escape.end()
-    return [*offsets, end]
+    return [*offsets, at]

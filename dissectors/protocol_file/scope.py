@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -16,21 +16,36 @@ from kiebitz.dissectors.protocol_file.expressions import (
 )
 from kiebitz.dissectors.protocol_file.notation import near
 from kiebitz.dissectors.protocol_file.source import Path, Source
+from kiebitz.dissectors.protocol_file.specification import (
+    BinaryType,
+    BooleanType,
+    ChoiceType,
+    FieldTypeSpec,
+    IdentifierType,
+    NumberType,
+    ObjectType,
+    TextType,
+)
+
+MAX_SENTENCE = 2_000
+"""Maximum length of a sentence in characters."""
+
+_SINGLE = TextType | NumberType | BooleanType | ChoiceType | IdentifierType | BinaryType
 
 Pattern = tuple[str | None, ...]
 """A path of the state; None is any name."""
 
-KEPT: tuple[Pattern, ...] = (("players", None), ("private", None), ("turn",))
-"""The paths that the table maintains by itself."""
+KEPT: tuple[Pattern, ...] = (("players", None), ("private", None))
+"""Paths that the table maintains by itself."""
 
 
 class Names(msgspec.Struct, frozen=True):
     """The known names: fields of messages, `who` and others, and paths of the state.
 
-    If `fields` is None, the messages are unknown, and every name is accepted.
+    `fields` has the types of each; if it is None, the messages are unknown, and every name is accepted.
     """
 
-    fields: Collection[str] | None
+    fields: Mapping[str, Sequence[FieldTypeSpec]] | None
     others: Collection[str]
     state: Collection[Pattern]
 
@@ -40,8 +55,10 @@ class Names(msgspec.Struct, frozen=True):
             return None
         if steps[0] == STATE and len(steps) > 1 and STATE not in self.fields:
             steps = steps[1:]
-        elif steps[0] in self.fields or steps[0] in self.others:
+        elif steps[0] in self.others:
             return None
+        elif steps[0] in self.fields:
+            return _problem_inside(steps, self.fields[steps[0]])
         path = tuple(steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps)
         if any(_is_within(path, known) for known in self.state):
             return None
@@ -49,8 +66,19 @@ class Names(msgspec.Struct, frozen=True):
         if any(first == known[0] for known in self.state):
             return f"no event puts anything at {'.'.join(path)}"
         names = {*self.fields, *self.others, *(str(known[0]) for known in self.state)}
-        kind = "neither a field nor put by an event" if self.fields else "not put by any event"
-        return f"{first} is {kind}{near(first, names)}"
+        kind = "is neither a field nor put by an event" if self.fields else "is not put by any event"
+        return f"{first} {kind}{near(first, names)}"
+
+
+def _problem_inside(steps: Sequence[str], types: Sequence[FieldTypeSpec]) -> str | None:
+    """Return why there is nothing at the second step of a path in a field of one of these types."""
+    if len(steps) == 1 or any(not isinstance(kind, _SINGLE | ObjectType) for kind in types):
+        return None
+    known = {field.name for kind in types if isinstance(kind, ObjectType) for field in kind.fields}
+    objects = [kind for kind in types if isinstance(kind, ObjectType)]
+    if steps[1] in known or steps[1] == COUNT or any(not kind.fields for kind in objects):
+        return None
+    return f"{steps[0]} has no part {steps[1]}{near(steps[1], known)}"
 
 
 def _is_within(path: Sequence[str], known: Pattern) -> bool:
@@ -60,6 +88,7 @@ def _is_within(path: Sequence[str], known: Pattern) -> bool:
 
 def check_expression(source: Source, path: Path, text: str, names: Names, offset: int = 0) -> None:
     """Report a syntax error or unknown names in an expression, which begins at `offset` of the value."""
+    source.count_expression(path)
     try:
         found = compile_expression(text).names
     except FilterError as error:
@@ -74,6 +103,9 @@ def check_expression(source: Source, path: Path, text: str, names: Names, offset
 
 def check_sentence(source: Source, path: Path, text: str, names: Names) -> None:
     """Report a syntax error or unknown names in a sentence."""
+    if len(text) > MAX_SENTENCE:
+        source.wrong(path, f"a sentence has at most {MAX_SENTENCE:,} characters", MAX_SENTENCE)
+        return
     try:
         expressions = compile_template(text).expressions
     except FilterError as error:

@@ -15,12 +15,22 @@ from kiebitz.dissectors.protocol_file.positions import Place, Step, TomlPlaces
 
 Path = tuple[Step, ...]
 
-_MAX_MISTAKES = 100
-"""Number of mistakes that are reported."""
+MAX_MISTAKES = 100
+"""Maximum number of mistakes that are reported of a file."""
+
+MAX_EXPRESSIONS = 5_000
+"""Maximum number of conditions, values, and names in sentences."""
+
+MAX_NESTING = 20
+"""Maximum depth of lists and tables in a value."""
 
 _INDEX = re.compile(r"at `\$\[(\d+)\]")
 
 Kind = TypeVar("Kind", bound=msgspec.Struct)
+
+
+class TooManyMistakes(Exception):
+    """Ends the reading of a file."""
 
 
 class Source:
@@ -34,6 +44,7 @@ class Source:
     def __init__(self, text: str) -> None:
         self._places = TomlPlaces(text)
         self._mistakes: dict[Mistake, None] = {}
+        self._expressions = 0
         self.remarks: list[Mistake] = []
 
     @property
@@ -50,12 +61,20 @@ class Source:
         self._report(self._places.value(path, start, end), message)
 
     def _report(self, place: Place, message: str) -> None:
-        if len(self._mistakes) < _MAX_MISTAKES:
-            self._mistakes[Mistake(message, place)] = None
+        self._mistakes[Mistake(message, place)] = None
+        if len(self._mistakes) >= MAX_MISTAKES:
+            raise TooManyMistakes
 
     def remark(self, path: Path, message: str) -> None:
         """Report something about a key that is probably a mistake."""
         self.remarks.append(Mistake(message, self._places.key(path)))
+
+    def count_expression(self, path: Path) -> None:
+        """Count an expression. Raises TooManyMistakes."""
+        self._expressions += 1
+        if self._expressions > MAX_EXPRESSIONS:
+            self.wrong(path, f"more than {MAX_EXPRESSIONS:,} expressions")
+            raise TooManyMistakes
 
     def names(self, path: Path, value: str | list[str], known: Collection[str]) -> tuple[str, ...]:
         """Return the names of messages; unknown ones are reported."""
@@ -117,12 +136,15 @@ class Source:
             self.wrong(at, _must_be(path[-1], value, plain, words))
             return msgspec.UNSET
 
-    def _json(self, path: Path, value: Any) -> Any:
+    def _json(self, path: Path, value: Any, depth: int = 0) -> Any:
         """Return a value that is valid JSON; else UNSET."""
+        if depth > MAX_NESTING:
+            self.wrong(path, "nested too deeply")
+            return msgspec.UNSET
         if isinstance(value, dict | list):
             items = value.items() if isinstance(value, dict) else enumerate(value)
             for step, item in items:
-                if self._json((*path, step), item) is msgspec.UNSET:
+                if self._json((*path, step), item, depth + 1) is msgspec.UNSET:
                     return msgspec.UNSET
             return value
         if isinstance(value, bool | str):
