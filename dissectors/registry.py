@@ -205,8 +205,7 @@ def dissector_of_text(text: str, name: str) -> Dissector:
     """Return the dissector of a protocol file's text; `name` is the file. Raises ProtocolFileError."""
     # Few sessions use a protocol file.
     from kiebitz.dissectors.protocol_file.dissector import dissector_from
-
-    from kiebitz.dissectors.protocol_file.reader import read_specification
+    from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 
     return dissector_from(read_specification(text, name))
 

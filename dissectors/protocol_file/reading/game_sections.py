@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.document import (
+from kiebitz.dissectors.protocol_file.expressions import WHO
+from kiebitz.dissectors.protocol_file.reading.document import (
     BoardTable,
     EventTable,
     GridTable,
     RuleTable,
     Selection,
 )
-from kiebitz.dissectors.protocol_file.expressions import WHO
-from kiebitz.dissectors.protocol_file.scope import (
+from kiebitz.dissectors.protocol_file.reading.scope import (
     KEPT,
     Names,
     Pattern,
@@ -24,7 +24,7 @@ from kiebitz.dissectors.protocol_file.scope import (
     check_sentence,
     state_path,
 )
-from kiebitz.dissectors.protocol_file.source import Path, Source
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
     BoardSpec,
     EventSpec,
@@ -131,12 +131,11 @@ class GameSections:
         for field in (field for message in chosen for field in message.fields):
             types.setdefault(field.name, []).append(field.type)
         is_known = {*on} <= {message.name for message in chosen}
-        if not is_known:
-            if {*on} <= self._known and direction is not None:
-                sent = {message.name for message in self._messages if message.direction == direction}
-                for name in on:
-                    if name not in sent:
-                        self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
+        if not is_known and {*on} <= self._known and direction is not None:
+            sent = {message.name for message in self._messages if message.direction == direction}
+            for name in on:
+                if name not in sent:
+                    self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
         names = Names(types if is_known else None, (WHO,), self._state)
         if table.when:
             check_expression(self._source, (*path, "when"), table.when, names)

@@ -14,8 +14,8 @@ from kiebitz.dissectors.protocol_file.expressions import (
     compile_path,
     compile_template,
 )
-from kiebitz.dissectors.protocol_file.notation import near
-from kiebitz.dissectors.protocol_file.source import Path, Source
+from kiebitz.dissectors.protocol_file.reading.notation import near
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
     BinaryType,
     BooleanType,

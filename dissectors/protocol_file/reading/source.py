@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from kiebitz.dissectors.protocol_file.errors import Mistake
-from kiebitz.dissectors.protocol_file.notation import near
-from kiebitz.dissectors.protocol_file.positions import Place, Step, TomlPlaces
+from kiebitz.dissectors.protocol_file.reading.errors import Mistake
+from kiebitz.dissectors.protocol_file.reading.notation import near
+from kiebitz.dissectors.protocol_file.reading.positions import Place, Step, TomlPlaces
 
 Path = tuple[Step, ...]
 

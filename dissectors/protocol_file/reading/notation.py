@@ -1,0 +1,379 @@
+"""The notation of rows and of types: `s*: name=player pips=1..6 < JOIN`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from typing import NamedTuple, cast
+
+import msgspec
+
+from kiebitz.dissectors.filters.expressions import searching
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.specification import (
+    AnyType,
+    BinaryType,
+    BooleanType,
+    ChoiceType,
+    FieldSpec,
+    FieldTypeSpec,
+    IdentifierType,
+    IntegerKind,
+    ListType,
+    NumberType,
+    ObjectType,
+    TextType,
+)
+from kiebitz.dissectors.suggestions import did_you_mean
+
+MAX_NESTING = 10
+"""Maximum depth of lists and objects in one another."""
+
+MAX_PARTS = 1_000
+"""Maximum number of types in a row, those inside of named types included."""
+
+MAX_MISTAKES = 20
+"""Maximum number of mistakes that are reported of a row."""
+
+INTEGERS = ("u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint")
+"""Binary whole numbers."""
+
+BINARY: dict[str, FieldTypeSpec] = {
+    **{kind: BinaryType(cast(IntegerKind, kind)) for kind in INTEGERS},
+    "f32": BinaryType("f32"),
+    "f64": BinaryType("f64"),
+    "bool8": BinaryType("bool8"),
+    "bytes": BinaryType("bytes"),
+    **{f"text{size}": BinaryType("text", cast(IntegerKind, f"u{size}")) for size in (8, 16, 32)},
+    **{f"bytes{size}": BinaryType("bytes", cast(IntegerKind, f"u{size}")) for size in (8, 16, 32)},
+}
+"""The types of the format `struct`; `text:4` and `bytes:4` have a number."""
+
+BUILT_IN: dict[str, FieldTypeSpec] = {
+    "text": TextType(),
+    "rest": TextType(rest=True),
+    "number": NumberType(whole=False),
+    "integer": NumberType(),
+    "bool": BooleanType(),
+    "player": IdentifierType("player"),
+    "id": IdentifierType("id"),
+    "list": ListType(AnyType()),
+    "object": ObjectType(()),
+    "any": AnyType(),
+    **BINARY,
+}
+"""The types that every protocol file has."""
+
+_BLANKS = re.compile(r"\s*")
+_DIRECTION = re.compile(r"\s*([^\s:*~]*)([*~]*)\s*:")
+_FIELD_NAME = re.compile(r"'([^']*)'|([^\s=?!<>{}\[\]|'\"]+)")
+_LIMIT = r"-?\d{1,15}(?:\.\d{1,15})?"
+_RANGE = re.compile(rf"({_LIMIT})?\.\.({_LIMIT})?(?![\w.])")
+_PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
+_WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
+_BASE = re.compile(
+    r"\s+(?!\S+=)(text|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
+)
+_SIZE = re.compile(r":(\d{1,6})(?!\w)")
+_KIND = re.compile(r":([^\W\d]\w*)")
+
+
+class Mistake(Exception):
+    """A mistake in a row or a type; characters `start` to `end` are wrong."""
+
+    def __init__(self, message: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.start = start
+        self.end = max(end, start + 1)
+
+
+class Row(msgspec.Struct):
+    """The parts of a row; `answers` has the position of its words after `<`, None without them."""
+
+    direction: Direction
+    broadcast: bool
+    heartbeat: bool
+    fields: tuple[FieldSpec, ...]
+    answers: int | None
+
+
+class ParsedType(NamedTuple):
+    """A type, the depth of lists and objects in it, and the number of its parts."""
+
+    type: FieldTypeSpec
+    depth: int
+    parts: int
+
+
+class NamedTypes(NamedTuple):
+    """The names of `[types]`, and a function for their types, which are parsed on first use.
+
+    That function raises Mistake for a type that contains itself.
+    """
+
+    names: Collection[str] = ()
+    parse: Callable[[str], ParsedType] | None = None
+
+
+def near(word: str, known: Collection[str]) -> str:
+    """Return ": did you mean …?" for a word that resembles a known one, or an empty text."""
+    close = (
+        get_close_matches(word, [name for name in known if len(name) <= 100], n=1) if len(word) <= 100 else []
+    )
+    return f": {did_you_mean(*close)}" if close else ""
+
+
+class Parser:
+    """Parser of a row or type. `mistakes` has those after which it went on.
+
+    In JSON, a choice of unquoted integers is one of numbers.
+    """
+
+    def __init__(self, text: str, types: NamedTypes, has_numbers: bool = True) -> None:
+        self._text = text
+        self._types = types
+        self._has_numbers = has_numbers
+        self._at = 0
+        self._deepest = 0
+        self.parts = 0
+        """Number of types, those inside of types included."""
+        self.mistakes: list[Mistake] = []
+
+    # Rows.
+
+    def row(self) -> Row | None:
+        """Parse a row; None if its direction is wrong."""
+        found = _DIRECTION.match(self._text)
+        if found is None or found[1] not in ("s", "c"):
+            end = found.end(1) if found is not None else len(self._text)
+            start = found.start(1) if found is not None else 0
+            text = 'a row begins with "s:" (from the server) or "c:" (from a client)'
+            self.mistakes.append(Mistake(text, start, end))
+            return None
+        self._at = found.end()
+        direction: Direction = "s2c" if found[1] == "s" else "c2s"
+        flags = found[2]
+        for flag in "*~":
+            if flags.count(flag) > 1:
+                self.mistakes.append(Mistake(f'"{flag}" is written once', found.start(2), found.end(2)))
+        if direction == "c2s" and "*" in flags:
+            at = found.start(2) + flags.index("*")
+            self.mistakes.append(
+                Mistake('"*" marks copies that the server sends to each client: "s*:"', at, at + 1)
+            )
+        fields = self.fields()
+        answers = self._at + 1 if self._text.startswith("<", self._at) else None
+        return Row(direction, "*" in flags, "~" in flags, fields, answers)
+
+    def fields(self, end: str = "<") -> tuple[FieldSpec, ...]:
+        """Parse fields up to the end of the text or one of the characters `end`."""
+        fields: dict[str, FieldSpec] = {}
+        while True:
+            self._skip_blanks()
+            if self._at == len(self._text) or self._text[self._at] in end:
+                return tuple(fields.values())
+            start = self._at
+            try:
+                field = self._field(0)
+                if field.name in fields:
+                    raise Mistake(f"a second field {field.name}", start, start + len(field.name))
+                fields[field.name] = field
+            except Mistake as mistake:
+                self.mistakes.append(mistake)
+                if len(self.mistakes) >= MAX_MISTAKES:
+                    self._at = len(self._text)
+                self._at = max(self._at, mistake.end)
+                self._at = self._end_of_field()
+            else:
+                if self._text[self._at : self._at + 1].strip(f"{end} \t\n"):
+                    self.mistakes.append(self._unexpected())
+                    self._at = self._end_of_field()
+
+    def _end_of_field(self) -> int:
+        found = re.compile(r"\s").search(self._text, self._at)
+        return len(self._text) if found is None else found.start()
+
+    def _field(self, depth: int) -> FieldSpec:
+        found = _FIELD_NAME.match(self._text, self._at)
+        if found is None:
+            raise self._unexpected("a field, such as name=text")
+        name = found[1] if found[1] is not None else found[2]
+        if not name:
+            raise Mistake("a field without a name", found.start(), found.end())
+        self._at = found.end()
+        optional = self._text.startswith("?=", self._at)
+        if not optional and not self._text.startswith("=", self._at):
+            if self._text.startswith("?", self._at):
+                raise Mistake('an optional field is written "name?=type"', found.start(), self._at + 1)
+            raise Mistake(
+                f"field {name} has no type: {did_you_mean(f'{name}=text')}", found.start(), self._at
+            )
+        self._at += 1 + optional
+        start = self._at
+        kind = self.type(depth)
+        title = self._text[start : self._at].strip()
+        generated = self._text.startswith("!", self._at)
+        self._at += generated
+        return FieldSpec(name, kind, title, optional, generated)
+
+    # Types.
+
+    def whole_type(self) -> ParsedType:
+        """Parse a text that is one type. Raises Mistake."""
+        self._skip_blanks()
+        kind = self.type()
+        self._skip_blanks()
+        if self._at < len(self._text):
+            raise self._unexpected("the end of the type")
+        return ParsedType(kind, self._deepest, self.parts)
+
+    def type(self, depth: int = 0) -> FieldTypeSpec:
+        """Parse a type at the current position. Raises Mistake."""
+        self._count(depth, 1, self._at, self._at + 1)
+        match self._text[self._at : self._at + 1]:
+            case "[":
+                return self._list(depth)
+            case "{":
+                return self._object(depth)
+            case "/":
+                return self._pattern()
+        found = _RANGE.match(self._text, self._at)
+        if found is not None and (found[1] or found[2]):
+            return self._range(found)
+        return self._word(depth)
+
+    def _count(self, depth: int, parts: int, start: int, end: int) -> None:
+        """Count a type and its parts; raise Mistake if there are too many."""
+        self._deepest = max(self._deepest, depth)
+        self.parts += parts
+        if depth > MAX_NESTING:
+            raise Mistake(f"more than {MAX_NESTING} lists and objects in one another", start, end)
+        if self.parts > MAX_PARTS:
+            raise Mistake(f"more than {MAX_PARTS} types in one row", start, end)
+
+    def _list(self, depth: int) -> FieldTypeSpec:
+        start = self._at
+        self._at += 1
+        self._skip_blanks()
+        item = self.type(depth + 1)
+        return ListType(item, self._separator("]", start) or ",")
+
+    def _object(self, depth: int) -> FieldTypeSpec:
+        start = self._at
+        self._at += 1
+        fields: dict[str, FieldSpec] = {}
+        while True:
+            self._skip_blanks()
+            at = self._at
+            if not (fields and not _FIELD_NAME.match(self._text, at)) and not self._text.startswith("}", at):
+                field = self._field(depth + 1)
+                if field.name in fields:
+                    raise Mistake(f"a second field {field.name}", at, at + len(field.name))
+                fields[field.name] = field
+            else:
+                return ObjectType(tuple(fields.values()), self._separator("}", start).strip() or ":")
+
+    def _separator(self, bracket: str, start: int) -> str:
+        """Return the text before a closing bracket."""
+        end = self._text.find(bracket, self._at)
+        separator = self._text[self._at : end]
+        if end < 0:
+            opening = self._text[start]
+            raise Mistake(f'"{opening}" has no "{bracket}"', start, start + 1)
+        if len(separator) > 3 or re.search(r"\w", separator):
+            raise self._unexpected(f'"{bracket}"')
+        self._at = end + 1
+        return separator
+
+    def _pattern(self) -> FieldTypeSpec:
+        found = _PATTERN.match(self._text, self._at)
+        if found is None:
+            raise Mistake('a regular expression ends with "/"', self._at, len(self._text))
+        pattern = found[1].replace("\\/", "/")
+        try:
+            searching(rf"\A(?:{pattern})\Z")
+        except (ValueError, RecursionError) as error:
+            raise Mistake(str(error) or "nested too deeply", found.start(), found.end()) from None
+        self._at = found.end()
+        return TextType(pattern)
+
+    def _range(self, found: re.Match[str]) -> FieldTypeSpec:
+        low, high = (
+            None if limit is None else float(limit) if "." in limit else int(limit)
+            for limit in (found[1], found[2])
+        )
+        if low is not None and high is not None and low > high:
+            raise Mistake(f"{found[1]} is greater than {found[2]}", found.start(), found.end())
+        self._at = found.end()
+        return NumberType(low, high, whole="." not in f"{found[1]}{found[2]}")
+
+    def _word(self, depth: int) -> FieldTypeSpec:
+        start = self._at
+        values = [self._choice_word()]
+        quoted = self._text[start] == "'"
+        while self._text.startswith("|", self._at) and _WORD.match(self._text, self._at + 1):
+            self._at += 1
+            values.append(self._choice_word())
+        if len(values) > 1 or quoted:
+            if len({*values}) < len(values):
+                twice = next(value for value in values if values.count(value) > 1)
+                raise Mistake(f"{twice} occurs twice", start, self._at)
+            return ChoiceType(tuple(values))
+        word = str(values[0])
+        end = self._at
+        if word in ("text", "bytes") and (size := _SIZE.match(self._text, end)):
+            self._at = size.end()
+            return BinaryType(cast("IntegerKind", word), int(size[1]))
+        if self._types.parse is not None and word in self._types.names:
+            try:
+                named = self._types.parse(word)
+            except Mistake as mistake:
+                raise Mistake(mistake.message, start, end) from None
+            self._count(depth + named.depth, named.parts - 1, start, end)
+            return named.type
+        kind = BUILT_IN.get(word)
+        if kind is None:
+            raise Mistake(f"no type {word}{near(word, [*BUILT_IN, *self._types.names])}", start, end)
+        return self._identifier(kind) if isinstance(kind, IdentifierType) else kind
+
+    def _choice_word(self) -> str | int:
+        found = _WORD.match(self._text, self._at)
+        if found is None:
+            raise self._unexpected("a type")
+        self._at = found.end()
+        if found[1] is not None:
+            return found[1]
+        word = found[2]
+        if (
+            self._text.startswith("]", self._at)
+            and len(word) > 1
+            and not (word[-1].isalnum() or word[-1] == "_")
+        ):
+            # In `[card-]`, it is the list's separator.
+            word = word[:-1]
+            self._at -= 1
+        return int(word) if self._has_numbers and _INTEGER.fullmatch(word) else word
+
+    def _identifier(self, kind: IdentifierType) -> IdentifierType:
+        name = kind.kind
+        if name == "id" and (found := _KIND.match(self._text, self._at)):
+            name = found[1]
+            self._at = found.end()
+        if found := _BASE.match(self._text, self._at):
+            self._at = found.end()
+            word, _, size = found[1].partition(":")
+            base = BinaryType(cast("IntegerKind", word), int(size)) if size else BUILT_IN[word]
+            return IdentifierType(name, cast("TextType | NumberType | BinaryType", base))
+        return IdentifierType(name)
+
+    def _skip_blanks(self) -> None:
+        found = _BLANKS.match(self._text, self._at)
+        self._at = found.end() if found is not None else self._at
+
+    def _unexpected(self, expected: str = "a blank") -> Mistake:
+        if self._at >= len(self._text):
+            return Mistake(f"it ends too early: expected {expected}", self._at, self._at + 1)
+        return Mistake(f"expected {expected}", self._at, self._at + 1)

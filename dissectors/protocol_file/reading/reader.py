@@ -1,0 +1,449 @@
+"""The reader of protocol files: from the text to a `Specification`, or to all of its mistakes."""
+
+from __future__ import annotations
+
+import itertools
+import pkgutil
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors import protocols
+from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, STATE, TRANSPORTS
+from kiebitz.dissectors.filters.syntax import WORDS
+from kiebitz.dissectors.grammar.grammar import sender_of
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.reading import notation
+from kiebitz.dissectors.protocol_file.reading.document import Document, IdentityTable, RowTable
+from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections
+from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
+from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, parse_toml
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes, listed
+from kiebitz.dissectors.protocol_file.specification import (
+    AnyType,
+    BinaryType,
+    FieldSpec,
+    FieldTypeSpec,
+    Format,
+    Framing,
+    IdentifierType,
+    IdentitySpec,
+    ListType,
+    MessageSpec,
+    Specification,
+    TextType,
+)
+from kiebitz.dissectors.protocol_file.text_types import integer_limits
+
+MAX_SIZE = 256 * 1024
+"""Maximum length of a file in characters."""
+
+MAX_MESSAGES = 1_000
+"""Maximum number of rows."""
+
+MAX_PARTS = 20_000
+"""Maximum number of types in all rows."""
+
+MAX_NAME = 100
+"""Maximum length of a name."""
+
+_RESERVED = {STATE, *WORDS, *TRANSPORTS, *(name.partition(".")[0] for name in (*COLUMNS, *ALIASES))}
+"""Names that have another meaning in filters."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A valid protocol file; `remarks` are probably mistakes."""
+
+    specification: Specification
+    remarks: tuple[Mistake, ...]
+
+
+def read_specification(text: str, name: str = "protocol file") -> Specification:
+    """Return the content of a protocol file. Raises ProtocolFileError."""
+    return read(text, name).specification
+
+
+def read(text: str, name: str = "protocol file") -> Reading:
+    """Return the content of a protocol file and remarks on it. Raises ProtocolFileError with all mistakes."""
+    if len(text) > MAX_SIZE:
+        problem = f"a protocol file has at most {MAX_SIZE // 1024} KB"
+        raise ProtocolFileError(name, [Mistake(problem, Place(1, text[:MAX_NAME].partition("\n")[0], 0, 1))])
+    normal = text.replace("\r\n", "\n")
+    try:
+        document = parse_toml(normal)
+        source = Source(normal)
+    except InvalidTomlError as error:
+        place = error.place or Place(1, normal.partition("\n")[0], 0, 1)
+        raise ProtocolFileError(name, [Mistake(str(error), place)]) from None
+    except RecursionError:
+        raise ProtocolFileError(name, [Mistake("nested too deeply", Place(1, "", 0, 1))]) from None
+    with suppress(TooManyMistakes):
+        specification = _Reader(source, document, text).specification()
+    if source.mistakes:
+        raise ProtocolFileError(name, source.mistakes)
+    return Reading(specification, tuple(source.remarks))
+
+
+def parse_type(text: str) -> FieldTypeSpec:
+    """Return the type of this notation. Raises ValueError."""
+    try:
+        return Parser(text, NamedTypes()).whole_type().type
+    except notation.Mistake as mistake:
+        raise ValueError(f"{text}: {mistake.message}") from None
+
+
+def parse_fields(text: str) -> tuple[FieldSpec, ...]:
+    """Return the fields of this notation. Raises ValueError."""
+    parser = Parser(text, NamedTypes())
+    fields = parser.fields("")
+    if parser.mistakes:
+        raise ValueError(f"{text}: {parser.mistakes[0].message}")
+    return fields
+
+
+class _Reader:
+    """Reads a document once; mistakes are added to the source."""
+
+    def __init__(self, source: Source, document: Mapping[str, Any], text: str) -> None:
+        self._source = source
+        self._document = document
+        self._text = text
+        self._has_numbers = False
+        self._types = NamedTypes()
+        self._parsed: dict[str, ParsedType] = {}
+        self._parsing: list[str] = []
+        self._used: set[str] = set()
+
+    def specification(self) -> Specification:
+        head = self._source.table((), self._document, Document)
+        assert head is not None, "a document is a table"
+        if head.protocol:
+            self._check_protocol(head.protocol)
+        transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
+        self._has_numbers = head.format == "json"
+        self._check_types(head.types)
+        format = self._format(head)
+        messages = self._messages(head, format)
+        self._check_codes(head, format, messages)
+        identity = self._identity(messages)
+        game = GameSections(self._source, self._document, messages, has_code=bool(head.python))
+        events, rules = game.events(), game.rules()
+        for name in head.types:
+            if name not in self._used:
+                self._source.remark(("types", name), f"no row uses the type {name}")
+        if re.search(r"[/\\\\]", head.python):
+            self._source.wrong(("python",), "python must be the name of a module beside the file")
+        return Specification(
+            text=self._text,
+            protocol=head.protocol,
+            title=head.title or head.protocol,
+            transport=transport,
+            ports=tuple(head.port) if isinstance(head.port, list) else (head.port,),
+            framing=self._framing(head),
+            format=format,
+            messages=messages,
+            identity=identity,
+            events=events,
+            rules=rules,
+            board=game.board(),
+            extension=head.python or None,
+        )
+
+    def _check_protocol(self, protocol: str) -> None:
+        if protocol in {module.name for module in pkgutil.iter_modules(protocols.__path__)}:
+            self._source.wrong(
+                ("protocol",), f"{protocol} is a protocol of Kiebitz itself: choose another name"
+            )
+        elif protocol in _RESERVED:
+            self._source.wrong(
+                ("protocol",), f"{protocol} has another meaning in filters: choose another name"
+            )
+
+    # Framing and format.
+
+    def _framing(self, head: Document) -> Framing:
+        is_udp = head.transport == "udp" or head.framing == "datagrams"
+        kind = head.framing or ("datagrams" if is_udp else "lines")
+        if kind == "datagrams" and head.transport == "tcp":
+            self._source.wrong(("framing",), "there are no datagrams over TCP")
+        if kind != "datagrams" and head.transport == "udp":
+            self._source.wrong(("framing",), "over UDP, each datagram is a message: remove this")
+        self._only_with(
+            "framing", kind, {"end": ("delimiter", "block"), "prefix": ("length",), "inclusive": ("length",)}
+        )
+        if kind == "delimiter" and not head.end:
+            self._source.wrong_key(("framing",), 'a delimiter needs end, such as end = "\\u0000"')
+        end = head.end if kind in ("delimiter", "block") else "\n"
+        return Framing(kind=kind, end=end, prefix=head.prefix, order=head.order, inclusive=head.inclusive)
+
+    def _format(self, head: Document) -> Format:
+        kind = head.format or "words"
+        self._only_with(
+            "format",
+            kind,
+            {
+                "quote": ("words", "delimited"),
+                "delimiter": ("delimited", "pairs"),
+                "assign": ("pairs",),
+                "name": ("pairs", "json", "xml", "struct"),
+                "fields": ("json",),
+            },
+        )
+        if kind == "json" and not head.name:
+            self._source.wrong_key(("format",), 'json needs name, the key of the name, such as name = "type"')
+        if kind == "delimited" and not head.delimiter:
+            self._source.wrong_key(("format",), 'delimited needs delimiter, such as delimiter = ";"')
+        if kind == "struct" and head.name and head.name not in notation.INTEGERS:
+            self._source.wrong(("name",), f"in struct, name must be {listed(notation.INTEGERS)}")
+        if kind == "xml" and head.name not in ("", "tag") and not head.name.startswith("@"):
+            self._source.wrong(("name",), 'in XML, name must be "tag" or "@attribute"')
+        if kind in ("words", "delimited") and len(head.quote) > 1:
+            self._source.wrong(("quote",), "quote must be one character")
+        for key in ("assign", "delimiter"):
+            if self._document.get(key) == "":
+                self._source.wrong((key,), f"{key} is empty")
+        if kind == "pairs" and head.assign == (head.delimiter or " "):
+            self._source.wrong(("assign",), "assign and delimiter are the same")
+        self._check_encoding(head)
+        is_text = head.framing not in ("datagrams", "delimiter", "length") and head.transport != "udp"
+        return Format(
+            kind=kind,
+            name=head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),
+            fields=head.fields,
+            delimiter=head.delimiter or " ",
+            assign=head.assign,
+            quote=head.quote,
+            line_end=head.line_end if is_text or "line_end" in self._document else "",
+            order=head.order,
+            encoding=head.encoding,
+        )
+
+    def _only_with(self, what: str, kind: str, kinds: Mapping[str, Collection[str]]) -> None:
+        """Report keys that mean nothing with the chosen framing or format."""
+        for key, of in kinds.items():
+            if key in self._document and kind not in of:
+                self._source.wrong_key((key,), f"{key} belongs to {what} = {listed(of)}, not to {kind}")
+
+    def _check_encoding(self, head: Document) -> None:
+        """Report texts that the encoding lacks."""
+        for key in ("end", "line_end", "quote", "delimiter", "assign"):
+            try:
+                getattr(head, key).encode(head.encoding)
+            except UnicodeEncodeError:
+                self._source.wrong((key,), f"{key} has a character that {head.encoding} lacks")
+
+    # Types and messages.
+
+    def _check_types(self, types: Mapping[str, str]) -> None:
+        self._types = NamedTypes(types, self._use)
+        for name in types:
+            if name in notation.BUILT_IN:
+                self._source.wrong_key(("types", name), f"{name} is a type already: choose another name")
+            elif not re.fullmatch(r"[^\W\d]\w*", name):
+                self._source.wrong_key(
+                    ("types", name), f"{name} is no name of a type: use letters, digits and _"
+                )
+            self._type(name)
+
+    def _use(self, name: str) -> ParsedType:
+        self._used.add(name)
+        return self._type(name)
+
+    def _type(self, name: str) -> ParsedType:
+        """Return a named type, which is parsed on first use. Raises Mistake if it contains itself."""
+        if name in self._parsing:
+            raise notation.Mistake(f"the type {name} contains itself", 0, 1)
+        if len(self._parsing) > notation.MAX_NESTING:
+            raise notation.Mistake(f"more than {notation.MAX_NESTING} types in one another", 0, 1)
+        if name not in self._parsed:
+            self._parsing.append(name)
+            parser = Parser(self._document["types"][name], self._types, self._has_numbers)
+            try:
+                self._parsed[name] = parser.whole_type()
+            except notation.Mistake as mistake:
+                self._source.wrong(("types", name), mistake.message, mistake.start, mistake.end)
+                self._parsed[name] = ParsedType(AnyType(), 0, 1)
+            self._parsing.pop()
+        return self._parsed[name]
+
+    def _messages(self, head: Document, format: Format) -> tuple[MessageSpec, ...]:
+        written = self._document.get("messages")
+        if not isinstance(written, dict):
+            return ()
+        if not written:
+            self._source.wrong_key(("messages",), 'a protocol has messages, such as JOIN = "c: name=player"')
+        messages: list[MessageSpec] = []
+        parts = count = 0
+        for name, value in written.items():
+            self._check_name(name, format)
+            rows = value if isinstance(value, list) else [value]
+            variants: list[MessageSpec] = []
+            for number, row in enumerate(rows):
+                path: Path = ("messages", name, number) if isinstance(value, list) else ("messages", name)
+                message, size = self._message(path, name, row, head, format)
+                parts += size
+                count += 1
+                if message is None:
+                    continue
+                if any(
+                    (message.direction, message.fields) == (each.direction, each.fields) for each in variants
+                ):
+                    self._source.wrong(path, f"two rows of {name} are the same")
+                variants.append(message)
+            messages += variants
+            if count > MAX_MESSAGES or parts > MAX_PARTS:
+                self._source.wrong_key(
+                    ("messages", name), f"more than {MAX_MESSAGES:,} rows, or {MAX_PARTS:,} fields in them"
+                )
+                break
+        return tuple(messages)
+
+    def _check_name(self, name: str, format: Format) -> None:
+        problem = None
+        if not name.strip() or name != name.strip() or not name.isprintable():
+            problem = "the name of a message has visible characters, with no blanks around them"
+        elif len(name) > MAX_NAME:
+            problem = f"the name of a message has at most {MAX_NAME} characters"
+        elif format.kind in ("delimited", "pairs") and format.name == "first" and format.delimiter in name:
+            problem = f'{name} has the delimiter "{format.delimiter}" in it'
+        if problem is not None:
+            self._source.wrong_key(("messages", name), problem)
+
+    def _message(
+        self, path: Path, name: str, row: Any, head: Document, format: Format
+    ) -> tuple[MessageSpec | None, int]:
+        """Return the message of a row, and the number of its types."""
+        table = RowTable(row="")
+        if isinstance(row, dict):
+            table = self._source.table(path, row, RowTable) or table
+            path, row = (*path, "is"), table.row
+        if not isinstance(row, str):
+            self._source.wrong(path, 'a row is a text, such as "s*: name=player"')
+            return None, 0
+        if not row and table.row == "" and isinstance(path[-1], str) and path[-1] == "is":
+            return None, 0
+        parser = Parser(row, self._types, self._has_numbers)
+        read = parser.row()
+        for mistake in parser.mistakes:
+            self._source.wrong(path, mistake.message, mistake.start, mistake.end)
+        if read is None:
+            return None, parser.parts
+        self._check_order(path, row, read.fields, format)
+        answers = () if read.answers is None else self._answers(path, row, read.answers)
+        message = MessageSpec(
+            name=name,
+            direction=read.direction,
+            fields=read.fields,
+            code=head.codes.get(name),
+            answers=answers,
+            broadcast=read.broadcast,
+            heartbeat=read.heartbeat,
+            description=table.about,
+            clause=table.clause or None,
+        )
+        return message, parser.parts
+
+    def _check_order(self, path: Path, row: str, fields: Sequence[FieldSpec], format: Format) -> None:
+        """Report fields that cannot be told apart where only their order says which is which."""
+        if format.kind not in ("words", "delimited", "struct"):
+            return
+        for field, following in itertools.pairwise(fields):
+            if _takes_all(field.type, format):
+                problem = f"{field.name} takes all that remains: it must be the last field"
+            elif format.kind == "struct" and field.optional and not following.optional:
+                problem = f"{field.name} may be absent: so must be {following.name} after it"
+            else:
+                continue
+            found = re.search(rf"(?<!\S){re.escape(field.name)}\??=", row)
+            start = found.start() if found is not None else 0
+            self._source.wrong(path, problem, start, start + len(field.name))
+
+    def _check_codes(self, head: Document, format: Format, messages: Sequence[MessageSpec]) -> None:
+        names = {message.name for message in messages}
+        limits = (0, 2**63 - 1)
+        if format.kind == "struct" and format.name in notation.INTEGERS:
+            limits = integer_limits(format.name)
+        first: dict[tuple[Direction, int], str] = {}
+        for name, code in head.codes.items():
+            if name not in names and name not in self._document.get("messages", ()):
+                self._source.wrong_key(("codes", name), f"no message {name}{near(name, names)}")
+            elif not limits[0] <= code <= limits[1]:
+                self._source.wrong(("codes", name), f"a code is from {limits[0]} to {limits[1]}")
+            for direction in dict.fromkeys(message.direction for message in messages if message.name == name):
+                other = first.setdefault((direction, code), name)
+                if other != name:
+                    self._source.wrong(("codes", name), f"{other} has the code {code}, too")
+        if format.kind == "struct":
+            for name in names - {*head.codes}:
+                self._source.wrong_key(("messages", name), f"{name} has no number in [codes]")
+
+    def _answers(self, path: Path, row: str, start: int) -> tuple[str, ...]:
+        """Return the messages after `<`; a name may have several words."""
+        known = self._document["messages"]
+        words = [(start + found.start(), start + found.end()) for found in re.finditer(r"\S+", row[start:])]
+        longest = max((name.count(" ") for name in known), default=0) + 1
+        answers: dict[str, None] = {}
+        at = 0
+        while at < len(words):
+            for count in range(min(longest, len(words) - at, MAX_NAME), 0, -1):
+                begin, end = words[at][0], words[at + count - 1][1]
+                if row[begin:end] in known:
+                    answers[row[begin:end]] = None
+                    break
+            else:
+                word = row[begin:end]
+                self._source.wrong(path, f"no message {word}{near(word, known)}", begin, end)
+            at += count
+        return tuple(answers)
+
+    def _identity(self, messages: Collection[MessageSpec]) -> IdentitySpec | None:
+        if "identity" not in self._document:
+            return None
+        table = self._source.table(("identity",), self._document["identity"], IdentityTable)
+        if table is None:
+            return None
+        known = {*self._document.get("messages", ())}
+        found = {
+            key: self._source.names(("identity", key), getattr(table, key), known)
+            for key in ("login", "introduces", "given", "named", "left")
+        }
+        senders: Mapping[str, Direction] = {"login": "c2s", "introduces": "c2s", "given": "s2c"}
+        for key, direction in senders.items():
+            names = getattr(table, key)
+            for number, name in enumerate(found[key]):
+                if all(message.direction != direction for message in messages if message.name == name):
+                    path: Path = ("identity", key) if isinstance(names, str) else ("identity", key, number)
+                    self._source.wrong(path, f"{sender_of(direction)} does not send {name}")
+        fields = {field.name for message in messages for field in message.fields}
+        for key in ("id", "name"):
+            field = getattr(table, key)
+            if field and field not in fields:
+                self._source.wrong(("identity", key), f"no message has a field {field}{near(field, fields)}")
+        return IdentitySpec(
+            login=(*found["login"], *found["introduces"]),
+            given=found["given"],
+            named=found["named"],
+            left=found["left"],
+            id=table.id or None,
+            name=table.name or None,
+        )
+
+
+def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:
+    """Return whether a value extends to the end of the message."""
+    match kind:
+        case TextType(_, rest):
+            return rest
+        case ListType(_, separator):
+            return format.kind == "struct" or separator == format.delimiter
+        case BinaryType(("text" | "bytes"), None):
+            return format.kind == "struct"
+        case AnyType():
+            return format.kind == "struct"
+        case IdentifierType(_, of):
+            return _takes_all(of, format)
+    return False
