@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kiebitz.dissectors.caret_line import with_carets
 from kiebitz.dissectors.errors import KiebitzError
-
-
-class Place(NamedTuple):
-    """A range in a line: line `number` from 1, `position` from 0 and `length` in characters."""
-
-    number: int
-    line: str
-    position: int
-    length: int
+from kiebitz.dissectors.protocol_file.reading.positions import Place
 
 
 class ConfigurationError(KiebitzError):

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from ipaddress import ip_address
 from typing import Any, cast, get_args
 
-from kiebitz.cli.configuration.errors import ConfigurationError, Place
-from kiebitz.cli.configuration.places import place_of_key, place_of_value
+from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.settings import Colour, Configuration
+from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, TomlPlaces, parse_toml
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.relay.modes import endpoint, parse_endpoint
 
 LONGEST_NAME = 40
 """Maximum length of a name (characters)."""
-
-_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-"""Location at the end of tomllib's messages; its errors have attributes since Python 3.14."""
 
 
 def parse_configuration(path: str, data: bytes) -> Configuration:
@@ -31,24 +26,10 @@ def parse_configuration(path: str, data: bytes) -> Configuration:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(path, f"line {line} is not UTF-8") from error
     try:
-        document = tomllib.loads(text)
-    except RecursionError as error:
-        raise ConfigurationError(path, "nested too deeply") from error
-    except ValueError as error:
-        raise _no_toml(path, text, str(error)) from error
+        document = parse_toml(text)
+    except InvalidTomlError as error:
+        raise ConfigurationError(path, str(error), error.place) from error
     return _Check(path, text).document(document)
-
-
-def _no_toml(path: str, text: str, problem: str) -> ConfigurationError:
-    """Return the error for invalid TOML, with tomllib's message."""
-    place = None
-    if found := _AT.search(problem):
-        problem = problem[: found.start()]
-        lines = text.split("\n") if found[1] else text.rstrip("\n").split("\n")
-        number = int(found[1] or len(lines))
-        line = lines[number - 1]
-        place = Place(number, line, int(found[2]) - 1 if found[2] else len(line), 1)
-    return ConfigurationError(path, f"invalid TOML: {problem[:1].lower()}{problem[1:]}", place)
 
 
 class _Check:
@@ -122,7 +103,7 @@ class _Check:
         raise self._wrong(["names", key], f"the name of {key} {problem}")
 
     def _wrong_key(self, keys: Sequence[str], problem: str) -> ConfigurationError:
-        return ConfigurationError(self._path, problem, place_of_key(self._text, keys))
+        return ConfigurationError(self._path, problem, TomlPlaces(self._text).key(keys))
 
     def _wrong(self, keys: Sequence[str], problem: str) -> ConfigurationError:
-        return ConfigurationError(self._path, problem, place_of_value(self._text, keys))
+        return ConfigurationError(self._path, problem, TomlPlaces(self._text).value(keys))

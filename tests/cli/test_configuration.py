@@ -123,8 +123,8 @@ MISTAKES = {
     "no end": ("colour = [\n", "line 1: invalid TOML: invalid value", ["colour = [", "          ^"]),
     "a key twice": (
         "colour = 'auto'\ncolour = 'auto'",
-        "line 2: invalid TOML: cannot overwrite a value",
-        None,
+        "line 2: invalid TOML: colour exists already",
+        ["colour = 'auto'", "^^^^^^"],
     ),
     "nested": (f"colour = {'[' * 5000}", ": nested too deeply", None),
 }

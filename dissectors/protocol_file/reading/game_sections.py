@@ -229,6 +229,7 @@ class GameSections:
                 check_path(self._source, (*path, key), value, names)
         return GridSpec(
             cells=table.cells or None,
+            columns=table.columns,
             cell=table.cell or None,
             symbols=table.symbols,
             tokens=table.tokens or None,
