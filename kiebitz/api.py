@@ -103,11 +103,11 @@ def diff(a: Session | str, b: Session | str, wanted: str | None = None) -> Diffe
 def _session(connection: sqlite3.Connection, path: str, number: int | None, lacks: str | None) -> Session:
     try:
         timeline, _ = session_of(connection, path, number)
-        (_, _, file) = next(iter(connection.execute("PRAGMA database_list")))
-        if file and (applied := apply_protocol_files(timeline)) is not timeline:
-            connection.close()
-            timeline, file = applied, None
+        applied = apply_protocol_files(timeline)
     except BaseException:
         connection.close()
         raise
-    return Session(timeline, file or None, lacks)
+    if applied is not timeline:
+        connection.close()
+    (_, _, file) = next(iter(applied.connection.execute("PRAGMA database_list")))
+    return Session(applied, file or None, lacks)

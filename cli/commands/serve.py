@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.companions import HOST, PORT
-from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.session import open_session, sessions_argument
-from kiebitz.services.sessions import is_database, split_number
+from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option, reload_option
+from kiebitz.cli.options.session import open_stored_session, sessions_argument
+from kiebitz.services.sessions import is_changed_by_files, is_database, split_number
 from kiebitz.services.standard_streams import warn
 
 if TYPE_CHECKING:
@@ -44,8 +44,15 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Show messages held by relay --hold, but allow no actions on them.",
 )
+@reload_option
 def serve(
-    sessions: tuple[str, ...], host: str, port: int, opens: bool, player_links: bool, is_read_only: bool
+    sessions: tuple[str, ...],
+    host: str,
+    port: int,
+    opens: bool,
+    player_links: bool,
+    is_read_only: bool,
+    reloads: bool,
 ) -> None:
     """Serve the table as a web page: for a class, on a projector or on tablets.
 
@@ -56,7 +63,9 @@ def serve(
     Example:
       kiebitz serve game.db --open
       kiebitz serve game.db --host 0.0.0.0 --player-links
+      kiebitz serve lesson.pcap -P uno.toml --reload
     """
+    files = files_to_reload(reloads, sessions)
     # Slow to import.
     from kiebitz.cli.web.run import open_listener, run
 
@@ -74,6 +83,8 @@ def serve(
             opens=opens,
             player_links=player_links,
             is_read_only=is_read_only,
+            files=files,
+            sources=sessions,
         )
     # Only a signal ends the server.
     raise click.Abort
@@ -81,20 +92,32 @@ def serve(
 
 @contextmanager
 def _served(number: int, session: str) -> Iterator[ServedSession]:
-    """Open a session of a database; import a capture into a temporary one."""
+    """Open a session of a database; import a capture into a temporary one.
+
+    A session that the protocol files given may change is dissected into a temporary database, too.
+    """
     from kiebitz.cli.web.reader import ServedSession
 
     path, _ = split_number(session)
-    if path != "-" and is_database(path):
-        timeline = open_session(session)
-        name = f"{os.path.basename(path)}:{timeline.session.id}"
-        yield ServedSession(number, path, timeline.session.id, name)
-        return
-    from kiebitz.cli.terminal.screen import loading
-    from kiebitz.services.importing.packets import import_capture
-
     with tempfile.TemporaryDirectory(prefix="kiebitz-") as folder:
         database = os.path.join(folder, "capture.db")
+        if path != "-" and is_database(path):
+            timeline = open_stored_session(session)
+            name = f"{os.path.basename(path)}:{timeline.session.id}"
+            if is_changed_by_files(timeline):
+                from kiebitz.services.reloading import dissect_into
+
+                path, session_id = (
+                    database,
+                    dissect_into(f"{path}:{timeline.session.id}", database).session_id,
+                )
+                yield ServedSession(number, path, session_id, name)
+            else:
+                yield ServedSession(number, path, timeline.session.id, name)
+            return
+        from kiebitz.cli.terminal.screen import loading
+        from kiebitz.services.importing.packets import import_capture
+
         with loading(path) as on_progress:
             recording, lacks = import_capture(path, database, {}, on_progress)
         if lacks is not None:

@@ -8,7 +8,7 @@ import click
 
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, player_option
-from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option, reload_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.tui.playback_speed import MAX_GAP_S, PlaybackSpeed
@@ -45,6 +45,7 @@ pace_option = click.option(
 @protocol_option
 @max_gap_option
 @pace_option
+@reload_option
 def watch(
     session: str,
     number: int | None,
@@ -52,6 +53,7 @@ def watch(
     wanted: Filter | None,
     max_gap: float,
     every: float | None,
+    reloads: bool,
 ) -> int:
     """Watch a table: picture, timeline and messages.
 
@@ -63,7 +65,9 @@ def watch(
       kiebitz watch game.db
       kiebitz watch game.db --game 3 --as alice
       kiebitz watch lesson.pcapng --pace 1
+      kiebitz watch lesson.pcapng -P uno.toml --reload
     """
+    files = files_to_reload(reloads, (session,))
     check_terminal("kiebitz events lists the events, kiebitz replay writes to a pipe")
     path, _ = split_number(session)
     timeline = open_session(session)
@@ -72,4 +76,5 @@ def watch(
         check_player(timeline, player)
     if number is not None:
         find_game(timeline, number)
-    return run(create_navigator(timeline, path, player, wanted, number, PlaybackSpeed(1.0, max_gap, every)))
+    pace = PlaybackSpeed(1.0, max_gap, every)
+    return run(create_navigator(timeline, path, player, wanted, number, pace), files, session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import click
@@ -37,11 +38,16 @@ def _register(context: click.Context, parameter: click.Parameter, paths: tuple[s
             raise
 
 
-def given_protocol_files() -> tuple[str, ...]:
-    """Return the paths given with -P to the current command."""
-    context = click.get_current_context(silent=True)
-    paths: tuple[str, ...] = () if context is None else context.meta.get(_NAMES, ())
-    return paths
+def files_to_reload(reloads: bool, sessions: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths given with -P if --reload is given, else none. Raises UsageError."""
+    if not reloads:
+        return ()
+    files: tuple[str, ...] = click.get_current_context().meta.get(_NAMES, ())
+    if not files:
+        raise click.UsageError("--reload requires a protocol file: give it with -P")
+    if "-" in sessions:
+        raise click.UsageError("--reload reads the session again, and standard input cannot be: name a file")
+    return files
 
 
 protocol_option = click.option(
@@ -59,3 +65,11 @@ protocol_option = click.option(
     help="Add the protocol that this file describes.",
 )
 """Registers protocol files for the command; passes nothing to it."""
+
+reload_option = click.option(
+    "--reload",
+    "reloads",
+    is_flag=True,
+    help="Dissect the session again whenever a file given with -P is saved.",
+)
+"""For `watch` and `serve`."""

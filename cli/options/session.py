@@ -7,7 +7,7 @@ import sqlite3
 import click
 
 from kiebitz.cli.completion.session import SessionType
-from kiebitz.services.sessions import apply_protocol_files, is_database, load, session_of, split_number
+from kiebitz.services.sessions import apply_protocol_files, load, session_of, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.timeline import Timeline
 
@@ -24,6 +24,20 @@ SESSION_ARGUMENTS = ("session", "a", "b")
 
 
 def open_session(given: str, warns: bool = True) -> Timeline:
+    """Open a session as the protocol files given dissect it; see `open_stored_session`.
+
+    Raises StorageError and CaptureError.
+    """
+    timeline = open_stored_session(given, warns)
+    applied = apply_protocol_files(timeline)
+    if applied is not timeline:
+        _close_at_end(applied.connection)
+        if warns:
+            warn(f"{given} is dissected again with the protocol files given; kiebitz redissect stores that")
+    return applied
+
+
+def open_stored_session(given: str, warns: bool = True) -> Timeline:
     """Open a session; without a number the latest of a database, with a warning if there are several.
 
     Raises StorageError and CaptureError.
@@ -32,15 +46,7 @@ def open_session(given: str, warns: bool = True) -> Timeline:
     timeline, count = session_of(open_database(path), path, number)
     if number is None and count > 1 and warns:
         warn(f"{path} has {count} sessions; using the latest, {path}:{timeline.session.id}")
-    applied = apply_protocol_files(timeline) if path != "-" and is_database(path) else timeline
-    if applied is not timeline:
-        _close_at_end(applied.connection)
-        if warns:
-            warn(
-                f"{path}:{timeline.session.id} is dissected again with the protocol files given;"
-                " kiebitz redissect stores that"
-            )
-    return applied
+    return timeline
 
 
 def open_database(path: str) -> sqlite3.Connection:

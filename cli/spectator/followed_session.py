@@ -203,6 +203,13 @@ class FollowedSession:
             assert self.session.path is not None
             self._watch = RecorderWatch(self.session.path)
 
+    def replace(self, timeline: Timeline, path: str) -> None:
+        """Continue with another dissection of the session, in the database at `path`."""
+        self.session.close()
+        self.session = Session(timeline, path)
+        self._version = -1
+        self._settle()
+
     def _go_on_in_next(self) -> bool:
         """Switch to the next database if the recording continues there; return whether it does."""
         path, number = self.session.path, self.timeline.session.id

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
@@ -35,6 +36,9 @@ from kiebitz.cli.tui.style import CSS
 from kiebitz.cli.tui.timeline_bar import Bar
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
+from kiebitz.services.reloading import Dissected
+from kiebitz.services.sessions import session_of
+from kiebitz.storage.database.opening import open_existing
 
 _WIDE, _HIGH = 130, 24
 """Smallest terminal, in columns and rows, that shows the panes to the right of the picture."""
@@ -79,6 +83,8 @@ class WatchApp(App[int], inherit_bindings=False):
         )
         self.scheduler = Scheduler(self, self, viewer, said)
         self._has_chosen = False
+        self.reloads: SimpleQueue[Dissected | Sequence[str]] = SimpleQueue()
+        """Sessions dissected again by a thread, or the lines of a message why they cannot be."""
         self.pane = PANES[0]
         self.failure: Exception | None = None
         """The unexpected exception that ended the application."""
@@ -111,6 +117,24 @@ class WatchApp(App[int], inherit_bindings=False):
     def tick(self) -> None:
         """Update the waiting times of held messages."""
         self.held_messages.tick()
+        while not self.reloads.empty():
+            found = self.reloads.get()
+            if isinstance(found, Dissected):
+                self._show_dissected(found)
+            else:
+                self.note("\n".join(found))
+
+    def _show_dissected(self, found: Dissected) -> None:
+        with self.reporting_errors():
+            connection = open_existing(found.database)
+            timeline, _ = session_of(connection, found.database, found.session_id)
+            self.viewer.replace(timeline, found.database)
+            self.replace_lists()
+            if self.shows_several:
+                self.several.refresh_tables()
+        self.viewer.notice = "dissected again with the saved protocol file"
+        self.scheduler.play()
+        self.show()
 
     def note(self, sentence: str) -> None:
         """Show a sentence in the status line."""

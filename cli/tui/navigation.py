@@ -16,6 +16,7 @@ from kiebitz.storage.read.message_queries import diagnostics_numbered
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
+    from kiebitz.storage.read.timeline import Timeline
 
 _BEFORE_FIRST = -1
 
@@ -350,6 +351,22 @@ class Navigator:
         if has_come:
             self._grow()
         return has_come
+
+    def replace(self, timeline: Timeline, path: str) -> None:
+        """Show another dissection of the session, in the database at `path`, at the same position."""
+        server = self.table.server if self.table is not None else None
+        place = self.course.place if self.course is not None else -1
+        # The numbers of tables, games and events are new.
+        self.followed.game_id = None
+        self.followed.replace(timeline, path)
+        self.tables = self.followed.tables()
+        self.table = None
+        self._moment = None
+        self._reset()
+        same = [table for table in self.tables if table.server == server]
+        if same:
+            self._choose(same[0])
+        self.move_to(place)
 
     @property
     def is_searching(self) -> bool:

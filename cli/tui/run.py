@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +12,7 @@ import click
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
-from kiebitz.services.sessions import is_database
+from kiebitz.services.sessions import is_in_memory
 from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line, warn
 from kiebitz.storage.read.timeline import Timeline
 
@@ -75,13 +77,16 @@ def create_navigator(
 
     game_id = timeline.numbers.row_id_if_any("games", game)
     followed = FollowedSession(
-        timeline, path if is_database(path) else None, player, wanted, game_id, between
+        timeline, None if is_in_memory(timeline) else path, player, wanted, game_id, between
     )
     return Navigator(followed, pace, has_letters("←→"))
 
 
-def run(viewer: Navigator) -> int:
-    """Run the application until the user quits, and return the exit status."""
+def run(viewer: Navigator, files: Sequence[str] = (), source: str = "") -> int:
+    """Run the application until the user quits, and return the exit status.
+
+    Whenever one of the protocol `files` is saved, the session is dissected again from its `source`.
+    """
     from kiebitz.cli.tui.app import WatchApp
     from kiebitz.cli.tui.log_tail import LogTail
     from kiebitz.services.alteration.control_client import ControlClient
@@ -91,7 +96,15 @@ def run(viewer: Navigator) -> int:
     descriptor = os.environ.get(RECORDER_OUTPUT, "")
     said = LogTail(int(descriptor)) if descriptor.isdecimal() else None
     app = WatchApp(viewer, said, hands)
-    status = app.run()
+    with ExitStack() as stack:
+        if files:
+            from kiebitz.services.reloading import Reloader
+
+            put = app.reloads.put
+            reloader = Reloader(files, [source], lambda found: put(found[0]), put)
+            stack.callback(reloader.close)
+            reloader.start()
+        status = app.run()
     if said is not None and said.is_orphaned:
         warn("the recording process is gone; its output:")
         while said.read():

@@ -37,9 +37,10 @@ def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
         facts.append("searching")
     notice = followed.trouble or viewer.notice or followed.ending or ""
     lines = [Text("  ".join(filter(None, (*facts, notice))), "reverse")]
-    if lines[0].cell_len > width:
+    if lines[0].cell_len > width or "\n" in notice:
         # Wrap instead of cutting a sentence.
-        lines = [line for part in ("  ".join(facts), notice) for line in _wrapped(part, width)]
+        parts = ("  ".join(facts), *notice.split("\n"))
+        lines = [line for part in parts for line in _wrapped(part, width)]
     for line in lines:
         line.pad_right(max(width - line.cell_len, 0))
     return LINE_BREAK.join(lines[:_MAX_ROWS])

@@ -103,6 +103,8 @@ class EventStream:
         """True if events are withheld until a player's copy arrives."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
+        self._problem: str | None = None
+        """Why the session cannot be dissected again."""
         self.held_control = ControlClient(self._place)
         """Held messages of the relay that records the session."""
         self._following: asyncio.Task[None] | None = None
@@ -124,6 +126,17 @@ class EventStream:
             self._following.cancel()
         self._publish(())
 
+    # In any thread.
+
+    def dissected(self, problem: str | None) -> None:
+        """Report that the session was dissected again, or why it cannot be."""
+        self._problem = problem
+        if problem is None:
+            with self._guard:
+                # Their events are those of the old database.
+                self._channels.clear()
+        self._wake()
+
     # In the event loop: one call per client.
 
     async def subscribe(
@@ -139,12 +152,16 @@ class EventStream:
             status: records.Status | None = None
             growth, grown_s = self.growth, 0.0
             changes = 0
+            dissection: records.Dissection | None = None
             while not self._stopped.is_set():
                 changed = self._changed
                 if status is not self.status:
                     status = self.status
                     is_player = isinstance(audience[0], Grant)
                     yield _frame(_without_path(status) if is_player else status, "status")
+                if dissection != (now_dissection := self._dissection(audience)):
+                    dissection = now_dissection
+                    yield _frame(dissection, "dissection")
                 if audience[0] is None and changes != self.held_control.changes:
                     changes = self.held_control.changes
                     held = self.held_control.held
@@ -182,6 +199,13 @@ class EventStream:
         finally:
             self._leave(audience, channel)
 
+    def _dissection(self, audience: Audience) -> records.Dissection | None:
+        count = self._served.dissection
+        if count is None:
+            return None
+        # A message about a file contains its path.
+        return records.Dissection(count, None if isinstance(audience[0], Grant) else self._problem)
+
     def _join(self, audience: Audience, reader: Reader) -> _Channel:
         with self._guard:
             channel = self._channels.get(audience)
@@ -193,8 +217,8 @@ class EventStream:
     def _leave(self, audience: Audience, channel: _Channel) -> None:
         with self._guard:
             channel.subscribers -= 1
-            if not channel.subscribers:
-                self._channels.pop(audience, None)
+            if not channel.subscribers and self._channels.get(audience) is channel:
+                del self._channels[audience]
 
     def _publish(self, news: Iterable[tuple[_Channel, _Update]]) -> None:
         for channel, piece in news:

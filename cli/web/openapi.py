@@ -25,7 +25,14 @@ API_VERSION = "0.1.0"
 def openapi() -> dict[str, Any]:
     """Return the document as plain values."""
     paths: dict[str, Any] = {}
-    types: list[Any] = [records.Refusal, records.Push, records.Growth, records.Status, records.Waiting]
+    types: list[Any] = [
+        records.Refusal,
+        records.Push,
+        records.Growth,
+        records.Status,
+        records.Waiting,
+        records.Dissection,
+    ]
 
     def enter(path: str, about: str, answer: Any, parameters: tuple[Parameter, ...]) -> None:
         if isinstance(answer, str):
@@ -75,7 +82,7 @@ def openapi() -> dict[str, Any]:
 
 _LIVE = (
     "server-sent events: new events (schema Push; the id is accepted as Last-Event-ID), growth (Growth),"
-    " status (Status), held (Waiting), and a ping as keep-alive"
+    " status (Status), held (Waiting), dissection (Dissection), and a ping as keep-alive"
 )
 
 _HEADER = {

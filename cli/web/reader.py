@@ -50,7 +50,8 @@ class NotThereError(KiebitzError):
 class ServedSession(msgspec.Struct):
     """A served session: its current database, its name, and losses of its capture.
 
-    `damage` is a sentence once the database was found damaged.
+    `damage` is a sentence once the database was found damaged. `dissection` counts how often the session was
+    dissected again; None if it never is.
     """
 
     number: int
@@ -59,6 +60,14 @@ class ServedSession(msgspec.Struct):
     name: str
     lacks: str | None = None
     damage: str | None = None
+    dissection: int | None = None
+
+    def replace(self, database: str, session_id: int, lacks: str | None) -> None:
+        """Continue with the session dissected again."""
+        self.lacks, self.damage = lacks, None
+        self.session_id = session_id
+        self.dissection = (self.dissection or 0) + 1
+        self.path = database
 
 
 def explain_error(served: ServedSession, error: Exception) -> Exception:
@@ -131,7 +140,7 @@ class Reader:
         """Refresh the reader; return True if anything has changed."""
         if (self.served.path, self.served.session_id) != self._place:
             # The next database has the same streams, but not all events that name their players.
-            self._inherited = self.visibility.claims
+            self._inherited = self.visibility.claims if self.served.dissection is None else []
             self.close()
             self._open()
         # A cursor of its own, as the progress handler of other statements costs a look at the file.

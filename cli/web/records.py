@@ -22,7 +22,8 @@ class Answer(msgspec.Struct, frozen=True):
 class SessionInfo(Answer, frozen=True):
     """A session; times are ISO 8601 UTC. `lacks` names losses of its capture.
 
-    In a player's view `source` is null.
+    In a player's view `source` is null. `dissection` counts how often the session was dissected again, null
+    if it never is.
     """
 
     number: int
@@ -32,6 +33,7 @@ class SessionInfo(Answer, frozen=True):
     ended: str | None
     live: bool
     lacks: str | None
+    dissection: int | None
 
 
 class Sessions(Answer, frozen=True):
@@ -314,6 +316,13 @@ class Growth(Answer, frozen=True):
 
     messages: int
     diagnostics: int
+
+
+class Dissection(Answer, frozen=True):
+    """How often the session was dissected again, and what prevents the next time, as lines."""
+
+    dissection: int
+    problem: str | None
 
 
 class Status(Answer, frozen=True):

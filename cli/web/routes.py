@@ -73,6 +73,7 @@ def session_info(
         _iso(row.ended_ns),
         live,
         served.lacks,
+        served.dissection,
     )
 
 

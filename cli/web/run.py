@@ -9,7 +9,7 @@ import signal
 import socket
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
 from threading import Thread
@@ -28,6 +28,7 @@ from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.faults import fault
+from kiebitz.services.reloading import Reloader
 from kiebitz.services.standard_streams import flush, warn
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -159,8 +160,14 @@ def run(
     opens: bool,
     player_links: bool,
     is_read_only: bool = False,
+    files: Sequence[str] = (),
+    sources: Sequence[str] = (),
 ) -> None:
-    """Serve until a signal, or until the recording process ends. Raises StorageError, sqlite3.Error."""
+    """Serve until a signal, or until the recording process ends.
+
+    Whenever one of the protocol `files` is saved, the sessions are dissected again from their `sources`.
+    Raises StorageError, sqlite3.Error.
+    """
     keys = Keys()
     link = Link(host, listener.getsockname()[1], keys)
     for served in sessions:
@@ -181,7 +188,19 @@ def run(
             webbrowser.open(link.full_link())
 
     connections = Connections(limits)
-    asyncio.run(_serve(server, listener, connections, tell, link if player_links else None))
+    with ExitStack() as stack:
+        if files:
+            for served in sessions:
+                served.dissection = 0
+            reloader = Reloader(files, sources, server.replace_sessions, partial(_report, server))
+            stack.callback(reloader.close)
+            reloader.start()
+        asyncio.run(_serve(server, listener, connections, tell, link if player_links else None))
+
+
+def _report(server: Server, lines: Sequence[str]) -> None:
+    warn(*lines)
+    server.report_problem(lines)
 
 
 def _end_with_recorder() -> None:

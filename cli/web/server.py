@@ -52,6 +52,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.faults import fault
+from kiebitz.services.reloading import Dissected
 from kiebitz.services.standard_streams import warn
 
 QUERY_LIMIT_S = 5.0
@@ -108,6 +109,17 @@ class Server:
             lifespan=self._running,
         )
         self.app: ASGIApp = Access(Admission(starlette, limits), keys, hosts, is_open)
+
+    def replace_sessions(self, dissected: Sequence[Dissected]) -> None:
+        """Show sessions that were dissected again, in the order in which they were given; in any thread."""
+        for served, found in zip(self._sessions.values(), dissected, strict=True):
+            served.replace(found.database, found.session_id, found.lacks)
+            self.event_streams[served.number].dissected(None)
+
+    def report_problem(self, lines: Sequence[str]) -> None:
+        """Show why sessions cannot be dissected again; in any thread."""
+        for stream in self.event_streams.values():
+            stream.dissected("\n".join(lines))
 
     def end(self) -> None:
         """End all event streams."""

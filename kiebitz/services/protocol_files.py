@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.registry import (
     FileSource,
@@ -44,46 +46,54 @@ def read_protocol_file(path: str) -> str:
         raise UnreadableProtocolFileError(f"{path}: line {line} is not UTF-8") from error
 
 
-def add_protocol_files(
-    files: Sequence[str | Path], source: FileSource = "given", *, replaces: bool = False
-) -> set[str]:
-    """Register protocol files, and return the names of their protocols.
+class LoadedFile(NamedTuple):
+    """A valid protocol file and its dissector."""
 
-    Args:
-        files: Paths, or texts of several lines.
-        source: Where they were named.
-        replaces: Replace files of an earlier call that describe the same protocols.
+    file: ProtocolFile
+    dissector: Dissector
+
+
+def load_protocol_files(files: Sequence[str | Path], source: FileSource = "given") -> list[LoadedFile]:
+    """Read and check protocol files, given as paths or as texts of several lines.
 
     Raises:
         UnreadableProtocolFileError: A file cannot be read.
         ProtocolFileError: A text is invalid.
-        ProtocolClashError: Two files, or a file and a plug-in, have the same protocol.
+        ProtocolClashError: Two files describe the same protocol differently.
     """
     if len(files) > MAX_FILES:
         raise UnreadableProtocolFileError(f"at most {MAX_FILES} protocol files can be used at once")
-    loaded: dict[str, ProtocolFile] = {}
+    loaded: dict[str, LoadedFile] = {}
     for given in files:
         is_text = isinstance(given, str) and "\n" in given
         name = "protocol file" if is_text else str(given)
         text = str(given) if is_text else read_protocol_file(name)
         dissector = dissector_of_text(text, name)
         file = ProtocolFile(dissector.protocol, text, name, source)
-        before = loaded.setdefault(file.protocol, file)
-        if before.text != file.text:
+        before = loaded.setdefault(file.protocol, LoadedFile(file, dissector)).file
+        if before.text != text:
             raise ProtocolClashError(
-                f"{before.origin} and {file.origin} describe the protocol {file.protocol} differently:"
+                f"{before.origin} and {name} describe the protocol {file.protocol} differently:"
                 " give one of them"
             )
+    return [*loaded.values()]
+
+
+def add_protocol_files(
+    files: Sequence[str | Path], source: FileSource = "given", *, replaces: bool = False
+) -> set[str]:
+    """Register protocol files, and return the names of their protocols.
+
+    If they `replace` others, those are files of an earlier call for the same protocols. Raises what
+    `load_protocol_files` raises, and ProtocolClashError for a file and a plug-in with the same protocol.
+    """
+    loaded = load_protocol_files(files, source)
+    for file, dissector in loaded:
         add_file(file, dissector, replaces=replaces)
-    return {*loaded}
+    return {one.file.protocol for one in loaded}
 
 
 def add_received(files: Iterable[ProtocolFile]) -> None:
     """Register the protocol files of the process that started this one. Raises ProtocolClashError."""
     for file in files:
         add_file(file, replaces=True)
-
-
-def origins(files: Collection[ProtocolFile]) -> str:
-    """Return the names of protocol files for a sentence."""
-    return ", ".join(dict.fromkeys(file.origin for file in files))

@@ -72,18 +72,31 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
     return Timeline(connection, row), len(found)
 
 
+def is_in_memory(timeline: Timeline) -> bool:
+    """Return True for a session without a database file, such as a capture's."""
+    (_, _, file) = next(iter(timeline.connection.execute("PRAGMA database_list")))
+    return not file
+
+
+def is_changed_by_files(timeline: Timeline) -> bool:
+    """Return whether the protocol files that the user has named may change a stored session."""
+    if not protocol_files() or is_in_memory(timeline):
+        return False
+    # Few sessions use a protocol file.
+    from kiebitz.storage.derived.derived_session import differs_from_files
+
+    return differs_from_files(timeline)
+
+
 def apply_protocol_files(timeline: Timeline) -> Timeline:
     """Return a stored session as the protocol files that the user has named dissect it.
 
     That is the session itself, or one in memory if they may change what is stored. Raises StorageError.
     """
-    if not protocol_files():
+    if not is_changed_by_files(timeline):
         return timeline
-    # Few sessions use a protocol file.
-    from kiebitz.storage.derived.derived_session import differs_from_files, dissect_again
+    from kiebitz.storage.derived.derived_session import dissect_again
 
-    if not differs_from_files(timeline):
-        return timeline
     with counting(timeline.session.name, "chunks") as on_progress:
         return dissect_again(timeline, on_progress)
 

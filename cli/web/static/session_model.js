@@ -145,7 +145,7 @@ export class SessionModel {
     }
     if (generation !== this.#generation) return;
     this.#view.update({ trouble: "" });
-    if (!this.#source.isFile && this.#view.now.live) this.#followLive();
+    if (!this.#source.isFile && (this.#view.now.live || this.session.dissection !== null)) this.#followLive();
     this.#view.notifyData();
   }
 
@@ -178,10 +178,17 @@ export class SessionModel {
         events: (data) => this.#addEvents(data),
         growth: () => this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline()),
         status: ({ live, trouble, ending }) => this.#view.update({ live, trouble: trouble ?? ending ?? "" }),
+        dissection: (news) => this.#followDissection(news),
         held: () => this.#view.update({ held: this.#view.now.held + 1 }),
         lost: (reason) => this.#showConnection(reason),
       },
     );
+  }
+
+  /** Show the session dissected again, with all of its tables new; or why it cannot be. */
+  #followDissection({ dissection, problem }) {
+    if (dissection !== this.session.dissection) location.reload();
+    else this.#view.update({ trouble: problem ?? "" });
   }
 
   /** Show why no updates arrive; null when they do again. */

@@ -23,6 +23,7 @@ export function initStatusLine(view, model, announcer) {
     write(byId("speed"), formatSpeed(now.speed));
     write(byId("notice"), [now.trouble, now.notice].filter(Boolean).join(" · "));
     byId("notice").classList.toggle("is-trouble", now.trouble !== "");
+    byId("notice").classList.toggle("is-excerpt", now.trouble.includes("\n"));
     if (now.trouble !== before.trouble) announcer.say(now.trouble || "connected again");
     else if (now.notice !== before.notice && now.notice && !now.playing) announcer.say(now.notice);
     const play = byId("play");
