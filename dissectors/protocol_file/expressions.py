@@ -41,17 +41,24 @@ class Scope:
     """The values that an expression can name.
 
     `fields` are those of the message, None for an absent optional one; `who` is its player. `states` are
-    searched in order for the first step of any other path.
+    searched in order for the first step of any other path. If it is `lenient`, what is not in an unknown
+    list or object is absent, and not unknown.
     """
 
-    __slots__ = ("fields", "states", "who")
+    __slots__ = ("fields", "lenient", "states", "who")
 
     def __init__(
-        self, fields: Mapping[str, Any], who: str | None = None, states: Sequence[Mapping[str, Any]] = ()
+        self,
+        fields: Mapping[str, Any],
+        who: str | None = None,
+        states: Sequence[Mapping[str, Any]] = (),
+        *,
+        lenient: bool = False,
     ) -> None:
         self.fields = fields
         self.who = who
         self.states = states
+        self.lenient = lenient
 
     def find(self, name: str) -> Any:
         """Return the value of a path's first step, None if it is unknown."""
@@ -356,9 +363,13 @@ def _relation(term: Relation, text: str) -> Evaluate:
     rights = [_compile(part, text) for part in term.right]
     right = rights[0]
     if term.operator == "in":
-        return _in_set(left, rights) if term.is_set else lambda scope: _contains(right(scope), left(scope))
+        return (
+            _in_set(left, rights)
+            if term.is_set
+            else lambda scope: _contains(right(scope), left(scope), scope)
+        )
     if term.operator == "contains":
-        return lambda scope: _contains(left(scope), right(scope))
+        return lambda scope: _contains(left(scope), right(scope), scope)
     if term.operator == "==":
         return lambda scope: _equal(left(scope), right(scope))
     if term.operator == "!=":
@@ -434,19 +445,20 @@ def _is_same(left: Any, right: Any) -> bool:
         return False
 
 
-def _contains(whole: Any, part: Any) -> bool | None:
+def _contains(whole: Any, part: Any, scope: Scope) -> bool | None:
     """Return True if a text contains a text, or a list an element, or an object a key.
 
-    The absence of a key is unknown, as anything absent from the state is.
+    The absence of a key is unknown, as anything absent from the state is, unless the scope is lenient.
     """
+    absent = False if scope.lenient else None
     if whole is None or part is None:
-        return None
+        return None if part is None else absent
     if isinstance(whole, str):
         return part in whole if isinstance(part, str) else False
     if isinstance(whole, list | tuple):
         return any(_is_same(item, part) for item in whole)
     if isinstance(whole, dict):
-        return True if step_text(part) in whole else None
+        return True if step_text(part) in whole else absent
     return False
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -90,10 +89,7 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: bool
     events: tuple[EventPlan, ...]
     rules: tuple[RulePlan, ...]
-
-    @cached_property
-    def is_quiet(self) -> bool:
-        return self.role.is_silent and not self.events and not self.rules
+    is_quiet: bool
 
 
 class Plan:
@@ -123,6 +119,7 @@ class Plan:
             role.gives or (role.accepts and not row.broadcast)
             for row, role in zip(specification.messages, self.roles, strict=True)
         )
+        self.has_names = any(role.names for role in self.roles)
         self.ties_connections = specification.identity is not None and self._lacks_evidence()
         self.leaving = tuple(
             event
@@ -163,6 +160,7 @@ class Plan:
             absent={field.name: None for field in row.fields if field.optional},
             events=tuple(events),
             rules=tuple(rules),
+            is_quiet=role.is_silent and not events and not rules,
         )
 
     def _fields(self, rule: RuleSpec) -> frozenset[str]:

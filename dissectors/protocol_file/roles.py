@@ -194,11 +194,13 @@ MAX_IDS = 1000
 class Players:
     """The players of a table: names by id, and the player of each connection.
 
-    `waits` is True if a name counts only after the server has accepted it.
+    `waits` is True if a name counts only after the server has accepted it, `has_names` if the server says
+    which name belongs to an id.
     """
 
-    def __init__(self, waits: bool) -> None:
+    def __init__(self, waits: bool, has_names: bool) -> None:
         self._waits = waits
+        self._has_names = has_names
         self._names: dict[str, str] = {}
         self._unnamed: dict[str, None] = {}
         self.connections: dict[int, Connection] = {}
@@ -230,6 +232,16 @@ class Players:
             name = self._names.get(connection.id, connection.name)
             return name if name is not None else connection.asked or connection.id
         return connection.name or connection.asked
+
+    def confirmed(self, connection: Connection) -> str | None:
+        """Return the name of a connection's player, or its id if there are no names, once it is certain."""
+        if connection.is_over:
+            return None
+        if connection.id is None:
+            return connection.name
+        if self._has_names:
+            return self._names.get(connection.id)
+        return connection.name or connection.id
 
     def learn(self, role: Role, connection: Connection, fields: Mapping[str, Any]) -> str | None:
         """Learn from a message who is who; return an id that just got its name."""

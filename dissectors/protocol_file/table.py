@@ -34,7 +34,7 @@ class FileTable(GameTable):
         super().__init__(GameContext(info, ids, findings, grammar.rules))
         self._plan = plan
         self._rows: Mapping[int, RowPlan] = plan.by_row(grammar.rows)
-        self._players = Players(plan.waits)
+        self._players = Players(plan.waits, plan.has_names)
         self._state = GameState(self.context)
         self._log: BroadcastLog[_Broadcast] | None = None
 
@@ -72,12 +72,13 @@ class FileTable(GameTable):
         if self._log is not None:
             self._log.forget(stream.id)
         connection = self._players.connections.get(stream.id)
-        who = self._players.player_of(connection) if connection is not None else None
-        if who is not None and connection is not None and connection.asked is None:
-            scope = Scope({}, who, self._state.states)
+        who = self._players.confirmed(connection) if connection is not None else None
+        if who is not None:
+            scope = Scope({}, who, self._state.states, lenient=True)
             for event in self._plan.leaving:
                 if event.when is None or event.when.holds(scope):
                     self._emit(event, scope, who, ts_ns)
+            self._players.leave(who)
         self._players.connections.pop(stream.id, None)
 
     def _fields(self, message: Message, plan: RowPlan) -> dict[str, Any]:
@@ -102,12 +103,16 @@ class FileTable(GameTable):
             connection.is_accepted = True
         fields = self._fields(message, plan)
         who = self._who(plan, connection, message.fields)
+        # A player whom the server has not accepted acts under no name.
+        of_connection = who is not None and who == players.player_of(connection)
+        actor = None if of_connection and who != players.confirmed(connection) else who
         scope = Scope(fields, who, self._state.states)
         for rule in plan.rules:
             self._check(rule, scope, message, plan)
+        scope.lenient = True
         for event in plan.events:
             if event.when is None or event.when.holds(scope):
-                self._emit(event, scope, who, message.ts_ns, message)
+                self._emit(event, scope, actor, message.ts_ns, message)
                 scope.states = self._state.states
         if plan.role.leaves:
             players.leave(who)
@@ -131,8 +136,8 @@ class FileTable(GameTable):
         """Report the player of a connection once it is known, if the file has no event for that."""
         if connection.is_proven or plan.broadcast or plan.heartbeat or not self._plan.ties_connections:
             return
-        name = connection.name
-        if name is None or message.event_id is not None or connection.is_over:
+        name = self._players.confirmed(connection)
+        if name is None or message.event_id is not None:
             return
         connection.is_proven = True
         self.context.emit_of(message, self._plan.connected, name, {WHO: name}, self._state.game)
@@ -142,7 +147,7 @@ class FileTable(GameTable):
     def _emit(
         self, plan: EventPlan, scope: Scope, who: str | None, ts_ns: int, message: Message | None = None
     ) -> None:
-        """Report an event, with its changes of the state and of the game."""
+        """Report an event of a player, with its changes of the state and of the game."""
         state = self._state
         actor = who if plan.actor is None else _name(plan.actor.evaluate(scope))
         hidden = self._plan.hidden
