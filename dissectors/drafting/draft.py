@@ -36,7 +36,7 @@ from kiebitz.dissectors.drafting.traffic import Conversation, Message, Segment, 
 from kiebitz.dissectors.drafting.writer import Contents, text_of
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import DIRECTIONS
-from kiebitz.dissectors.protocol_file.notation import BUILT_IN
+from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
 
 _FEW = 20
 """Number of messages below which a draft is unreliable."""

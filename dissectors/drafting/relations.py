@@ -20,6 +20,9 @@ Kind = tuple[Direction, str]
 _WINDOW_NS = 1_000_000_000
 """Longest time between the copies of a broadcast."""
 
+_REPLY_NS = 20_000_000
+"""Time within which a server replies to a message at once."""
+
 _ANSWER_NS = 5_000_000_000
 """Longest time between a message and its answer."""
 
@@ -28,6 +31,13 @@ _NEAR = 4
 
 _MAX_ANSWERED = 4
 """Number of messages from which an answer is a general confirmation."""
+
+_GENERAL = re.compile(
+    r"\W*(ok(ay)?|n?ack|err(or)?|fail(ed|ure)?|fehler|success|(server)?(response|answer|antwort|reply)|status|info"
+    r"|denied|invalid|refused|rejected)\W*",
+    re.IGNORECASE,
+)
+"""Names of general confirmations and errors, which answer nearly everything."""
 
 _HEARTBEAT = re.compile(
     r"\W?(ping|pong|alive|keep_?-?alive|heart_?-?beat|noop|echo_?re(quest|ply))\W?", re.IGNORECASE
@@ -54,53 +64,85 @@ class Turn(msgspec.Struct):
 # Broadcasts.
 
 
+class _Copies(msgspec.Struct):
+    """Equal messages of a server on several conversations, within `_WINDOW_NS`.
+
+    `independent` are those that follow a client's message which is later than the copy before.
+    """
+
+    start: int
+    latest: int
+    conversations: set[int]
+    independent: int = 0
+
+
 def find_broadcasts(messages: Iterable[Message], servers: Sequence[str]) -> dict[str, Broadcast]:
     """Return the server's messages of which each client gets a copy."""
+    messages = list(messages)
     spans: dict[int, list[int]] = {}
-    of_server = [message for message in messages if message.direction == "s2c"]
-    for message in of_server:
-        span = spans.setdefault(message.conversation, [message.ts_ns, message.ts_ns])
-        span[1] = message.ts_ns
-    open_groups: dict[tuple[str, str, bytes], tuple[int, set[int]]] = {}
+    for message in messages:
+        spans.setdefault(message.conversation, [message.ts_ns, 0])[1] = message.ts_ns
+    current: dict[tuple[str, str, bytes], _Copies] = {}
+    found: dict[str, list[_Copies]] = defaultdict(list)
     totals: Counter[str] = Counter()
-    copies: Counter[str] = Counter()
-    coverage: dict[str, list[float]] = defaultdict(list)
-
-    def close(name: str, server: str, start: int, group: set[int]) -> None:
-        if len(group) > 1:
-            copies[name] += len(group)
-            there = sum(
-                servers[conversation] == server and span[0] <= start + _WINDOW_NS and span[1] >= start
-                for conversation, span in spans.items()
-            )
-            coverage[name].append(len(group) / max(1, there))
-
-    for message in of_server:
+    own: Counter[str] = Counter()
+    asked: dict[int, int] = {}
+    latest: dict[int, Message] = {}
+    for message in messages:
+        former = latest.get(message.conversation)
+        latest[message.conversation] = message
+        if message.direction == "c2s":
+            asked[message.conversation] = message.order
+            continue
         totals[message.name] += 1
-        server = servers[message.conversation]
-        key = server, message.name, message.data
-        group = open_groups.get(key)
-        if group is not None and (message.ts_ns - group[0] > _WINDOW_NS or message.conversation in group[1]):
-            close(message.name, server, *group)
-            group = None
-        if group is None:
-            group = open_groups[key] = message.ts_ns, set()
-        group[1].add(message.conversation)
-    for (server, name, _), group in open_groups.items():
-        close(name, server, *group)
-    found: dict[str, Broadcast] = {}
-    for name, total in totals.items():
-        if coverage[name] and copies[name] >= 0.6 * total:
-            mean = sum(coverage[name]) / len(coverage[name])
-            if mean >= 0.5:
-                found[name] = Broadcast(total, copies[name], mean)
-    return found
+        # A greeting, or a reply.
+        own[message.name] += former is None or (
+            former.direction == "c2s" and message.ts_ns - former.ts_ns < _REPLY_NS
+        )
+        key = servers[message.conversation], message.name, message.data
+        copies = current.get(key)
+        if (
+            copies is None
+            or message.ts_ns - copies.start > _WINDOW_NS
+            or message.conversation in copies.conversations
+        ):
+            copies = current[key] = _Copies(message.ts_ns, message.order, set())
+            found[message.name].append(copies)
+        elif asked.get(message.conversation, -1) > copies.latest:
+            copies.independent += 1
+        copies.conversations.add(message.conversation)
+        copies.latest = message.order
+    result: dict[str, Broadcast] = {}
+    for name, groups in found.items():
+        several = [group for group in groups if len(group.conversations) > 1]
+        copies_of = sum(len(group.conversations) for group in several)
+        others = sum(len(group.conversations) - 1 for group in several)
+        independent = sum(group.independent for group in several)
+        if not several or copies_of < 0.6 * totals[name] or independent > 0.5 * others:
+            continue
+        if own[name] >= 0.9 * totals[name]:
+            continue
+        shares = [_coverage(group, spans, servers) for group in several[:1000]]
+        mean = sum(shares) / len(shares)
+        if mean >= 0.5:
+            result[name] = Broadcast(totals[name], copies_of, mean)
+    return result
+
+
+def _coverage(copies: _Copies, spans: Mapping[int, Sequence[int]], servers: Sequence[str]) -> float:
+    """Return the share of the server's open conversations that got a copy."""
+    server = servers[next(iter(copies.conversations))]
+    there = sum(
+        span[0] <= copies.start + _WINDOW_NS and span[1] >= copies.start and servers[conversation] == server
+        for conversation, span in spans.items()
+    )
+    return len(copies.conversations) / max(1, there)
 
 
 # Heartbeats.
 
 
-def find_heartbeats(messages: Iterable[Message]) -> set[Kind]:
+def find_heartbeats(messages: Sequence[Message]) -> set[Kind]:
     """Return messages without content that are sent at regular intervals, or are named so."""
     times: dict[Kind, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     with_fields: Counter[Kind] = Counter()
@@ -108,24 +150,29 @@ def find_heartbeats(messages: Iterable[Message]) -> set[Kind]:
         kind = message.direction, message.name
         times[kind][message.conversation].append(message.ts_ns)
         with_fields[kind] += bool(message.values)
-    found: set[Kind] = set()
-    for kind, by_conversation in times.items():
-        total = sum(map(len, by_conversation.values()))
-        if with_fields[kind] > 0.05 * total:
-            continue
-        steps = [
-            later - earlier
-            for own in by_conversation.values()
-            for earlier, later in zip(own, own[1:], strict=False)
-        ]
-        is_regular = False
-        if len(steps) >= 5:
-            middle = median(steps)
-            near = sum(abs(step - middle) <= 0.2 * middle for step in steps)
-            is_regular = middle >= 500_000_000 and near >= 0.7 * len(steps)
-        if is_regular or _HEARTBEAT.fullmatch(kind[1]):
-            found.add(kind)
-    return found
+    counts = {kind: sum(map(len, own.values())) for kind, own in times.items()}
+    empty = {kind for kind in times if with_fields[kind] <= 0.05 * counts[kind]}
+    named = {kind for kind in empty if _HEARTBEAT.fullmatch(kind[1])}
+    regular = {kind for kind in empty if _is_regular([*times[kind].values()])}
+    # A player may act regularly, too: a client's heartbeat replies to one, or is named so.
+    of_server = {kind for kind in named | regular if kind[0] == "s2c"}
+    replies: Counter[Kind] = Counter()
+    for own in by_conversation(messages).values():
+        for former, message in zip(own, own[1:], strict=False):
+            if ("s2c", former.name) in of_server and former.direction == "s2c" and message.direction == "c2s":
+                replies["c2s", message.name] += 1
+    answering = {kind for kind in regular if kind[0] == "c2s" and replies[kind] >= 0.7 * counts[kind]}
+    return named | of_server | answering
+
+
+def _is_regular(times: Sequence[Sequence[int]]) -> bool:
+    """Return True if nearly all intervals are alike, and not short."""
+    steps = [later - earlier for own in times for earlier, later in zip(own, own[1:], strict=False)]
+    if len(steps) < 5:
+        return False
+    middle = median(steps)
+    near = sum(abs(step - middle) <= 0.15 * middle for step in steps)
+    return middle >= 500_000_000 and near >= 0.8 * len(steps)
 
 
 # Answers.
@@ -151,20 +198,67 @@ def find_answers(
     pairs: dict[tuple[Kind, Kind], _Pair] = defaultdict(_Pair)
     for own in by_conversation(messages).values():
         _count_pairs(own, heartbeats, pairs)
-    scored: dict[Kind, list[tuple[float, str, int]]] = defaultdict(list)
+    scores: dict[tuple[Kind, Kind], float] = {}
     for (asked, answer), pair in pairs.items():
-        score = _score(asked, answer, pair, counts, totals, heartbeats, broadcasts)
-        if score >= 1.0:
-            scored[answer].append((score, asked[1], pair.followed))
+        if asked not in heartbeats and answer not in heartbeats:
+            scores[asked, answer] = _score(asked, answer, pair, counts, totals, broadcasts)
+    # Who is answered directly: what follows for all is no answer then.
+    replied = {
+        asked
+        for (asked, answer), pair in pairs.items()
+        if asked[0] == "c2s" and answer[1] not in broadcasts and pair.followed >= 0.7 * counts[asked]
+    }
+    named_reply = {
+        asked
+        for asked, answer in scores
+        if asked in replied and answer[1] not in broadcasts and name_likeness(asked[1], answer[1]) >= 0.9
+    }
+    first: dict[Kind, int] = {}
+    for message in messages:
+        first.setdefault((message.direction, message.name), message.order)
+    fitting: dict[Kind, list[tuple[float, Kind]]] = defaultdict(list)
+    for (asked, answer), score in scores.items():
+        # Of two that follow each other, the stronger relation counts, or that of the earlier one.
+        opposite = scores.get((answer, asked), 0.0)
+        if score < 1.0 or opposite > 1.5 * score or (opposite > 0.67 * score and first[asked] > first[answer]):
+            continue
+        likeness = name_likeness(asked[1], answer[1])
+        echoes = pairs[asked, answer].echoes / max(1, pairs[asked, answer].preceded)
+        is_copied = answer[0] == "s2c" and answer[1] in broadcasts
+        if is_copied and (asked in replied or likeness < 0.6 or asked[1] == answer[1]):
+            continue
+        if _GENERAL.fullmatch(answer[1]) or (asked in named_reply and likeness < 0.5 and echoes < 0.5):
+            continue
+        fitting[answer].append((score, asked))
+    return _chosen(fitting, pairs, counts)
+
+
+def _chosen(
+    fitting: Mapping[Kind, Sequence[tuple[float, Kind]]],
+    pairs: Mapping[tuple[Kind, Kind], _Pair],
+    counts: Mapping[Kind, int],
+) -> dict[Kind, list[tuple[str, int]]]:
+    """Return the answers to report, with the numbers of pairs seen."""
     found: dict[Kind, list[tuple[str, int]]] = {}
-    for answer, asked_names in scored.items():
-        asked_names.sort(key=lambda item: (-item[0], item[1]))
-        best = asked_names[0][0]
-        chosen = [(name, number) for score, name, number in asked_names if score >= 0.6 * best]
-        if len(chosen) > _MAX_ANSWERED and best < 1.6:
+    # Replies of the server come first: what a client does after one is no answer.
+    for answer in sorted(fitting, key=lambda kind: (kind[0] == "c2s", kind)):
+        candidates = sorted(fitting[answer], key=lambda item: (-item[0], item[1]))
+        if answer[0] == "c2s":
+            candidates = [
+                (score, asked)
+                for score, asked in candidates
+                if asked not in found
+                or name_likeness(asked[1], answer[1]) >= 0.9
+                or pairs[asked, answer].echoes >= 0.5 * pairs[asked, answer].preceded
+            ]
+        if not candidates:
+            continue
+        best = candidates[0][0]
+        chosen = [asked for score, asked in candidates if score >= 0.75 * best]
+        if len(chosen) > _MAX_ANSWERED or (best < 1.6 and len(fitting[answer]) > _MAX_ANSWERED):
             # A general confirmation, or an error.
             continue
-        found[answer] = chosen[:_MAX_ANSWERED]
+        found[answer] = [(asked[1], pairs[asked, answer].followed) for asked in chosen]
     return found
 
 
@@ -219,12 +313,9 @@ def _score(
     pair: _Pair,
     counts: Counter[Kind],
     totals: Mapping[Direction, int],
-    heartbeats: set[Kind],
     broadcasts: Mapping[str, Broadcast],
 ) -> float:
     """Return the evidence that one message answers another; 1 is enough."""
-    if asked in heartbeats or answer in heartbeats:
-        return 0.0
     followed = pair.followed / counts[asked]
     preceded = pair.preceded / counts[answer]
     nearest = pair.nearest / counts[answer]
@@ -287,19 +378,26 @@ def find_heartbeat_answers(messages: Sequence[Message], heartbeats: set[Kind]) -
                     pairs[other, kind] += 1
                     pending[other] = False
             pending[kind] = True
+    first: dict[Kind, int] = {}
+    for message in messages:
+        first.setdefault((message.direction, message.name), message.order)
+    scored = sorted(
+        (
+            -(1 + name_likeness(asked[1], answer[1]) + 0.5 * (asked[1] != answer[1])) * number / counts[answer],
+            first[asked],
+            asked,
+            answer,
+        )
+        for (asked, answer), number in pairs.items()
+        if number >= 0.5 * counts[answer]
+    )
+    # Each is either a question or an answer.
     found: dict[Kind, str] = {}
-    for kind in sorted(heartbeats):
-        fitting = [
-            (number * (1 + name_likeness(asked[1], kind[1])), asked[1])
-            for (asked, answer), number in pairs.items()
-            if answer == kind and number >= 0.5 * counts[kind]
-        ]
-        if fitting:
-            found[kind] = max(fitting)[1]
-    # Of two that answer each other, the server's is the question.
-    for kind, asked in list(found.items()):
-        if found.get((OPPOSITE[kind[0]], asked)) == kind[1] and kind[0] == "s2c":
-            del found[kind]
+    questions: set[Kind] = set()
+    for _, _, asked, answer in scored:
+        if asked not in found and answer not in found and answer not in questions:
+            found[answer] = asked[1]
+            questions.add(asked)
     return found
 
 
