@@ -107,7 +107,6 @@ class GridTable(Table):
         Text, _about("State path of a list of rows, a list of cells, or an object from 'x,y'.")
     ] = ""
     columns: Annotated[Flag, _about("True if cells is a list of columns instead.")] = False
-    columns: Annotated[Flag, _about("True if cells is a list of columns.")] = False
     cell: Annotated[Text, _about("Path of the word within a cell that is an object or a list.")] = ""
     symbols: Annotated[
         dict[str, str], _about("Words of cells, and their signs."), _kind("a table from words to signs")

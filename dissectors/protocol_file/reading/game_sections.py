@@ -230,7 +230,6 @@ class GameSections:
         return GridSpec(
             cells=table.cells or None,
             columns=table.columns,
-            columns=table.columns,
             cell=table.cell or None,
             symbols=table.symbols,
             tokens=table.tokens or None,
