@@ -1,0 +1,507 @@
+"""Field types of protocol files for binary values: numbers, texts and bytes, one after the other."""
+
+from __future__ import annotations
+
+import math
+import struct
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.invalid_values import CONTROL, LONG, NOBODY, OUTSIDE_ASCII, TOO_LONG, Wrong
+from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.protocol_file.specification import (
+    AnyType,
+    BinaryType,
+    BooleanType,
+    ByteOrder,
+    ChoiceType,
+    FieldTypeSpec,
+    Format,
+    IdentifierType,
+    ListType,
+    NumberType,
+    ObjectType,
+    TextType,
+)
+from kiebitz.dissectors.protocol_file.text_types import (
+    BooleanText,
+    NumberText,
+    beyond_limits,
+    identifier_kind,
+    integer_limits,
+    limits_title,
+    matcher,
+    quoted,
+)
+
+_CODES = {
+    "u8": "B",
+    "u16": "H",
+    "u32": "I",
+    "u64": "Q",
+    "i8": "b",
+    "i16": "h",
+    "i32": "i",
+    "i64": "q",
+    "f32": "f",
+    "f64": "d",
+}
+MAX_VARINT = 10
+"""Maximum length of a varint in bytes: those of 64 bits."""
+
+_UNSIGNED = ("u8", "u16", "u32", "u64")
+_SIGNED = ("i8", "i16", "i32", "i64")
+
+
+def layout_of(kind: str, order: ByteOrder) -> struct.Struct:
+    """Return the layout of a number of fixed size."""
+    return struct.Struct((">" if order == "big" else "<") + _CODES[kind])
+
+
+def read_varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int] | None:
+    """Return an unsigned LEB128 number at `at` and its end; None if it is incomplete or too long."""
+    value = shift = 0
+    for position in range(at, min(end, at + MAX_VARINT)):
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value, position + 1) if value < 2**64 else None
+        shift += 7
+    return None
+
+
+def write_varint(value: int) -> bytes:
+    """Return the shortest LEB128 form of a number."""
+    if not 0 <= value < 2**64:
+        raise ValueError(f"{value} does not fit into a varint")
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
+    """Return the field type for a type of a protocol file.
+
+    Numbers have the smallest size for their limits, four bytes (eight for fractions) without any. Texts have
+    a length prefix of 16 bits, words one of 8 bits.
+    """
+    match spec:
+        case BinaryType(kind, size):
+            if kind in ("text", "bytes"):
+                return (BinaryText if kind == "text" else BinaryBytes)(size, of)
+            if kind == "varint":
+                return Varint()
+            return BinaryBoolean() if kind == "bool8" else BinaryNumber(kind, of)
+        case BooleanType():
+            return BinaryBoolean()
+        case NumberType():
+            return BinaryNumber(_kind_for(spec), of, spec)
+        case ChoiceType(values):
+            return _binary_choice(values, of)
+        case TextType(pattern, rest):
+            return BinaryText(None if rest else "u16", of, pattern=pattern)
+        case AnyType():
+            return BinaryBytes(None, of)
+        case IdentifierType(kind, inner):
+            value = binary_type(inner, of)
+            value.identifier = identifier_kind(kind)
+            value.is_free_text = value.is_free_text and value.identifier.of_player
+            value.title = f"{value.identifier.title}: {value.title}"
+            return value
+        case ListType(item, _):
+            return BinaryList(binary_type(item, of))
+        case ObjectType(fields, _):
+            return BinaryObject({field.name: binary_type(field.type, of) for field in fields})
+
+
+def _kind_for(spec: NumberType) -> str:
+    if not spec.whole:
+        return "f64"
+    if spec.minimum is None or spec.maximum is None:
+        return "u32" if spec.minimum is not None and spec.minimum >= 0 else "i32"
+    for kind in _UNSIGNED if spec.minimum >= 0 else _SIGNED:
+        smallest, largest = integer_limits(kind)
+        if smallest <= spec.minimum and spec.maximum <= largest:
+            return kind
+    return "i64"
+
+
+def _binary_choice(values: Sequence[str | int], of: Format) -> Binary:
+    numbers = [value for value in values if isinstance(value, int)]
+    if len(numbers) == len(values):
+        limits = NumberType(min(numbers), max(numbers))
+        return BinaryNumber(_kind_for(limits), of, limits, frozenset(numbers))
+    return BinaryText("u8", of, words=tuple(map(str, values)))
+
+
+class Binary(FieldType):
+    """A type of binary value; its `decode` and `encode` use a text for people, such as `12` or `0a ff`."""
+
+    @abstractmethod
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        """Return the value at `at`, and its end; raise Mismatch with byte offsets."""
+
+    @abstractmethod
+    def pack(self, value: Any) -> bytes:
+        """Return the bytes of a value; raise ValueError if it is not one of the type."""
+
+    def as_bytes(self, text: str) -> bytes:
+        """Return the bytes of a text, which may be invalid for the type; raise ValueError if impossible."""
+        return self.pack(self.decode(text))
+
+    def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
+        """Yield the steps, types and places of the parts of a valid value."""
+        yield from ()
+
+    def _too_short(self, at: int, end: int) -> Mismatch:
+        return Mismatch(at, end, "the message ends too early", self.title, "missing-field")
+
+
+class BinaryNumber(Binary):
+    """A number of fixed size; one of `values`, if there are any."""
+
+    def __init__(
+        self, kind: str, of: Format, spec: NumberType | None = None, values: frozenset[int] = frozenset()
+    ) -> None:
+        self._layout = layout_of(kind, of.order)
+        self.size = self._layout.size
+        self.values = values
+        self._is_float = kind[0] == "f"
+        self._text = NumberText(NumberType(whole=not self._is_float))
+        self._spec = spec
+        self.title = kind if spec is None else f"{kind}, {limits_title(spec)}"
+        self._limits = (-math.inf, math.inf)
+        if spec is not None:
+            self._limits = (
+                -math.inf if spec.minimum is None else spec.minimum,
+                math.inf if spec.maximum is None else spec.maximum,
+            )
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        upto = at + self.size
+        if upto > end:
+            raise self._too_short(at, end)
+        (value,) = self._layout.unpack_from(data, at)
+        if self._is_float and not math.isfinite(value):
+            raise Mismatch(at, upto, f"{value} is not a number", self.title, "bad-number")
+        if not self._limits[0] <= value <= self._limits[1] or (self.values and value not in self.values):
+            raise Mismatch(at, upto, f"{value} is out of range", self.title, "bad-number")
+        return value, upto
+
+    def pack(self, value: Any) -> bytes:
+        if type(value) is not int and (type(value) is not float or not self._is_float):
+            raise ValueError(f"{value!r} is not a number of this type")
+        try:
+            return self._layout.pack(value)
+        except (struct.error, OverflowError) as error:
+            raise ValueError(f"{value!r} does not fit into {self.size} bytes") from error
+
+    def decode(self, text: str) -> Any:
+        value = self._text.decode(text)
+        try:
+            return self.unpack(self.pack(float(value) if self._is_float else value), 0, self.size)[0]
+        except ValueError as error:
+            raise Mismatch(0, len(text), str(error), self.title, "bad-number") from error
+        except Mismatch as error:
+            raise Mismatch(0, len(text), error.problem, self.title, error.code) from error
+
+    def encode(self, value: Any) -> str:
+        return self._text.encode(value)
+
+    def as_bytes(self, text: str) -> bytes:
+        value = self._text.decode(text)
+        return self.pack(float(value) if self._is_float else value)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        for title, value in beyond_limits(self._spec) if self._spec else ():
+            try:
+                self.pack(value)
+            except ValueError:
+                continue
+            yield Wrong("out-of-range", title, str(value))
+
+
+class Varint(Binary):
+    """An unsigned number in groups of seven bits (LEB128)."""
+
+    title = "varint"
+    wrong_texts = ()
+    _text = NumberText(NumberType(0))
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        found = read_varint(data, at, end)
+        if found is not None:
+            return found
+        if end - at < MAX_VARINT and all(byte > 0x7F for byte in data[at:end]):
+            raise self._too_short(at, end)
+        raise Mismatch(at, min(end, at + MAX_VARINT), "this varint has no end", self.title, "bad-number")
+
+    def pack(self, value: Any) -> bytes:
+        if type(value) is not int:
+            raise ValueError(f"{value!r} is not a whole number")
+        return write_varint(value)
+
+    def decode(self, text: str) -> Any:
+        return self._text.decode(text)
+
+    def encode(self, value: Any) -> str:
+        return self._text.encode(value)
+
+
+class BinaryBoolean(Binary):
+    """A byte that is 0 or 1."""
+
+    title = "bool8"
+    wrong_texts = (Wrong("out-of-range", "neither 0 nor 1", "2"),)
+    _text = BooleanText()
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        if at >= end:
+            raise self._too_short(at, end)
+        if data[at] > 1:
+            raise Mismatch(at, at + 1, f"{data[at]} is neither 0 nor 1", self.title)
+        return data[at] == 1, at + 1
+
+    def pack(self, value: Any) -> bytes:
+        if type(value) is not bool:
+            raise ValueError(f"{value!r} is neither true nor false")
+        return bytes([value])
+
+    def decode(self, text: str) -> Any:
+        return self._text.decode(text)
+
+    def encode(self, value: Any) -> str:
+        return self._text.encode(value)
+
+    def as_bytes(self, text: str) -> bytes:
+        return bytes([int(text)]) if text.isdigit() and len(text) < 4 else super().as_bytes(text)
+
+
+class BinarySequence(Binary):
+    """Bytes of a fixed length, with a length prefix, or all that remain."""
+
+    def __init__(self, size: int | str | None, of: Format) -> None:
+        self._length = size if isinstance(size, int) else None
+        self._prefix: Binary | None = None
+        if isinstance(size, str):
+            self._prefix = Varint() if size == "varint" else BinaryNumber(size, of)
+
+    def bounds(self, data: bytes, at: int, end: int) -> tuple[int, int]:
+        """Return the range of the bytes at `at`, without their length."""
+        length = self._length
+        if self._prefix is not None:
+            length, at = self._prefix.unpack(data, at, end)
+        if length is None:
+            return at, end
+        if length < 0 or length > end - at:
+            raise Mismatch(at, end, f"there are {end - at} bytes, not {length}", self.title, "missing-field")
+        return at, at + length
+
+    def wrap(self, data: bytes) -> bytes:
+        """Return bytes with their length, or filled up with zeros."""
+        if self._length is not None:
+            if len(data) > self._length:
+                raise ValueError(f"{len(data)} bytes do not fit into {self._length}")
+            return data.ljust(self._length, b"\0")
+        return data if self._prefix is None else self._prefix.pack(len(data)) + data
+
+
+def _sized_title(noun: str, size: int | str | None) -> str:
+    if isinstance(size, int):
+        return f"{noun} of {size} bytes"
+    return f"{noun} with its length ({size})" if size is not None else f"{noun}: all that remains"
+
+
+class BinaryText(BinarySequence):
+    """A text; a fixed length is filled up with zeros."""
+
+    is_free_text = True
+    wrong_texts: Sequence[Wrong] = (
+        CONTROL,
+        OUTSIDE_ASCII,
+        TOO_LONG._replace(title=f"a text of {LONG} bytes"),
+    )
+
+    def __init__(
+        self, size: int | str | None, of: Format, words: tuple[str, ...] = (), pattern: str | None = None
+    ) -> None:
+        super().__init__(size, of)
+        self._encoding = of.encoding
+        self.words = words
+        self.title = f"one of {', '.join(words)}" if words else _sized_title("text", size)
+        if pattern is not None:
+            self.title += f" like /{pattern}/"
+        self._matches = matcher(pattern) if pattern is not None else None
+        if words:
+            self.is_free_text = False
+            self.wrong_texts = (Wrong("unknown", "an unknown word", NOBODY), *type(self).wrong_texts)
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        start, upto = self.bounds(data, at, end)
+        sent = data[start:upto]
+        if self._length is not None:
+            sent = sent.rstrip(b"\0")
+        try:
+            text = sent.decode(self._encoding)
+        except UnicodeDecodeError as error:
+            wrong = sent[error.start : error.end]
+            problem = f"the bytes {wrong.hex(' ')} are not {self._encoding.upper()}"
+            raise Mismatch(
+                start + error.start, start + error.end, problem, f"{self._encoding.upper()} text", "not-utf-8"
+            ) from None
+        invalid = self._problem(text)
+        if invalid is not None:
+            raise Mismatch(start, start + len(sent), invalid, self.title)
+        return text, upto
+
+    def _problem(self, text: str) -> str | None:
+        if self.words and text not in self.words:
+            return f"{quoted(text)} is not known here"
+        if self._matches is not None and not self._matches(text):
+            return f"{quoted(text)} has another form"
+        return None
+
+    def pack(self, value: Any) -> bytes:
+        if type(value) is not str:
+            raise ValueError(f"{value!r} is not a text")
+        if self._length is not None and value.endswith("\0"):
+            raise ValueError("a text of fixed length cannot end with a zero")
+        return self.wrap(value.encode(self._encoding))
+
+    def decode(self, text: str) -> Any:
+        problem = self._problem(text)
+        if problem is not None:
+            raise Mismatch(0, len(text), problem, self.title)
+        try:
+            self.pack(text)
+        except ValueError as error:
+            raise Mismatch(0, len(text), str(error), self.title) from error
+        return text
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+    def as_bytes(self, text: str) -> bytes:
+        return self.wrap(text.encode(self._encoding, "surrogateescape"))
+
+
+class BinaryBytes(BinarySequence):
+    """Bytes, as a text of hexadecimal digits."""
+
+    wrong_texts = (TOO_LONG._replace(title=f"{LONG} bytes", text="00" * LONG),)
+
+    def __init__(self, size: int | str | None, of: Format) -> None:
+        super().__init__(size, of)
+        self.title = _sized_title("bytes", size)
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        start, upto = self.bounds(data, at, end)
+        return data[start:upto].hex(), upto
+
+    def pack(self, value: Any) -> bytes:
+        data = bytes.fromhex(value)
+        if self._length is not None and len(data) != self._length:
+            raise ValueError(f"{len(data)} bytes are not {self._length}")
+        return self.wrap(data)
+
+    def decode(self, text: str) -> Any:
+        try:
+            self.pack(text)
+            return bytes.fromhex(text).hex()
+        except ValueError as error:
+            raise Mismatch(0, len(text), str(error), self.title) from error
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class BinaryList(Binary):
+    """Values of one type up to the end of the message."""
+
+    wrong_texts = ()
+
+    def __init__(self, item: Binary) -> None:
+        self.item = item
+        self.parts = (item,)
+        self.title = f"list: {item.title}"
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        found = []
+        while at < end:
+            value, upto = self.item.unpack(data, at, end)
+            if upto == at:
+                raise Mismatch(at, end, "a list of values without bytes has no end", self.title)
+            found.append(value)
+            at = upto
+        return found, at
+
+    def pack(self, value: Any) -> bytes:
+        if not isinstance(value, list):
+            raise ValueError(f"{value!r} is not a list")
+        return b"".join(map(self.item.pack, value))
+
+    def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
+        number = 0
+        while at < end:
+            _, upto = self.item.unpack(data, at, end)
+            yield (number,), self.item, at, upto
+            at = upto
+            number += 1
+
+    def decode(self, text: str) -> Any:
+        return [self.item.decode(part) for part in text.split(",")] if text else []
+
+    def encode(self, value: Any) -> str:
+        return ",".join(map(self.item.encode, value))
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        return [change(self.item, part) for part in value] if isinstance(value, list) else value
+
+
+class BinaryObject(Binary):
+    """Named values, one after the other."""
+
+    wrong_texts = ()
+
+    def __init__(self, fields: dict[str, Binary]) -> None:
+        self.fields = fields
+        self.parts = (*fields.values(),)
+        self.title = f"object: {', '.join(fields)}"
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        found = {}
+        for name, kind in self.fields.items():
+            found[name], at = kind.unpack(data, at, end)
+        return found, at
+
+    def pack(self, value: Any) -> bytes:
+        if not isinstance(value, dict) or value.keys() != self.fields.keys():
+            raise ValueError(f"{value!r} does not have the parts {', '.join(self.fields)}")
+        return b"".join(kind.pack(value[name]) for name, kind in self.fields.items())
+
+    def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
+        for name, kind in self.fields.items():
+            _, upto = kind.unpack(data, at, end)
+            yield (name,), kind, at, upto
+            at = upto
+
+    def decode(self, text: str) -> Any:
+        texts = text.split(":")
+        if len(texts) != len(self.fields):
+            raise Mismatch(0, len(text), f"there are {len(texts)} parts", self.title)
+        return {
+            name: kind.decode(part) for (name, kind), part in zip(self.fields.items(), texts, strict=True)
+        }
+
+    def encode(self, value: Any) -> str:
+        return ":".join(kind.encode(value[name]) for name, kind in self.fields.items())
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: change(self.fields[name], part) for name, part in value.items() if name in self.fields}

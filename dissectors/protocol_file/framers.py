@@ -1,0 +1,229 @@
+"""Framers of protocol files: each cuts the bytes of one direction into messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from kiebitz.dissectors.grammar.framing import (
+    FRAME_LIMIT,
+    GOES_ON,
+    ByteFramer,
+    DatagramFramer,
+    Frame,
+    Framer,
+    LineFramer,
+    StructuredFramer,
+)
+from kiebitz.dissectors.model import Direction, Transport
+from kiebitz.dissectors.protocol_file.binary_types import MAX_VARINT, layout_of
+from kiebitz.dissectors.protocol_file.element_framer import ElementFramer
+from kiebitz.dissectors.protocol_file.envelope import prefix_of
+from kiebitz.dissectors.protocol_file.object_framer import ObjectFramer
+from kiebitz.dissectors.protocol_file.specification import Framing
+
+_PLAUSIBLE = 1 << 16
+"""Maximum length, in bytes, of a frame from which a framer may resume after missing bytes."""
+
+
+def framer_of(framing: Framing, transport: Transport) -> Callable[[Direction], Framer]:
+    """Return the factory for framers of a protocol file."""
+    if transport == "udp":
+        return DatagramFramer
+    match framing.kind:
+        case "delimiter":
+            return partial(DelimiterFramer, end=framing.end.encode())
+        case "block":
+            return partial(BlockFramer, end=framing.end.encode())
+        case "length":
+            return partial(LengthFramer, framing=framing)
+        case "json":
+            return ObjectFramer
+        case "xml":
+            return ElementFramer
+        case "datagrams":
+            return DatagramFramer
+    return LineFramer
+
+
+class DelimiterFramer(LineFramer):
+    """Frames that end with a delimiter of one or more bytes."""
+
+    def __init__(self, direction: Direction, end: bytes) -> None:
+        super().__init__(direction)
+        self.line_end = re.compile(re.escape(end))
+        self._overlap = len(end) - 1
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        frames = super().feed(offset, data)
+        # The last bytes may be the beginning of a delimiter.
+        self._searched = max(0, len(self._held) - self._overlap)
+        return frames
+
+    def _drop(self) -> None:
+        self._cut = self._cut or "limit"
+        kept = self._held[len(self._held) - self._overlap :] if self._overlap else b""
+        self._dropped += len(self._held) - len(kept)
+        self._held[:] = kept
+
+
+class BlockFramer(ByteFramer):
+    """Lines up to one that is the end of a block; after a gap, a block begins behind the next end."""
+
+    def __init__(self, direction: Direction, end: bytes) -> None:
+        super().__init__(direction)
+        self._ends = (end + b"\n", end + b"\r\n")
+        self._longest = len(end) + 2
+        self._line = 0
+        """Position in `_held` of the incomplete line."""
+        self._searched = 0
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        if not held and not self._dropped:
+            self._start = offset
+        held += data
+        frames: list[Frame] = []
+        while (end := held.find(b"\n", self._searched) + 1) > 0:
+            is_end = end - self._line <= self._longest and held[self._line : end] in self._ends
+            if is_end:
+                if self._dropped + end > FRAME_LIMIT:
+                    self._cut = self._cut or "limit"
+                self._release(end, frames)
+            else:
+                self._line = self._searched = end
+        self._searched = len(held)
+        if self._dropped + len(held) > FRAME_LIMIT:
+            self._drop()
+        return frames
+
+    def _drop(self) -> None:
+        self._cut = self._cut or "limit"
+        # Any longer line is not the end.
+        rest = bytes(self._held[self._line : self._line + self._longest + 1])
+        self._dropped += len(self._held) - len(rest)
+        self._held[:] = rest
+        self._line = 0
+        self._searched = len(rest)
+
+    def _seek(self) -> None:
+        pass
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        super()._release(upto, frames)
+        self._line = self._searched = 0
+
+
+class LengthFramer(StructuredFramer):
+    """Frames with a length prefix.
+
+    After a gap within a frame, the next one begins where that one ends. Otherwise it begins at the first
+    offset with a plausible length that leads to another plausible one.
+    """
+
+    def __init__(self, direction: Direction, framing: Framing) -> None:
+        super().__init__(direction)
+        self._framing = framing
+        is_varint = framing.prefix == "varint"
+        self._least = 1 if is_varint else layout_of(framing.prefix, framing.order).size
+        self._most = MAX_VARINT if is_varint else self._least
+        self._size = 0
+        """Size of the frame with its prefix, 0 if not known."""
+        self._skipped = 0
+        """Number of bytes after a gap that belong to the frame before it."""
+        self._is_lost = False
+        self._at = 0
+        """Offset in `_held` at which to search for the beginning of a frame."""
+
+    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
+        come = self._dropped + len(self._held)
+        size, skipped, is_lost = self._size, self._skipped, self._is_lost
+        frames = super().gap(offset, length)
+        rest = (size or skipped) - come - (length or 0)
+        if length is None or is_lost or not (size or skipped) or rest < 0:
+            self._is_lost = True
+        elif rest > 0:
+            self._skipped = rest
+            self._is_lost = False
+        else:
+            self._cut = None
+        return frames
+
+    def _seek(self) -> None:
+        self._size = self._skipped = self._at = 0
+        self._is_lost = False
+
+    def _whole(self, data: bytes) -> Sequence[int]:
+        if self._cut is not None or self._is_lost or self._skipped:
+            return ()
+        ends: list[int] = []
+        at = 0
+        while (found := prefix_of(self._framing, data, at, len(data))) is not None:
+            if found[1] > min(len(data) - at, FRAME_LIMIT):
+                break
+            at += found[1]
+            ends.append(at)
+        return ends
+
+    def _frame_end(self) -> int:
+        held = self._held
+        if self._skipped:
+            return self._skipped - self._dropped if self._dropped + len(held) >= self._skipped else GOES_ON
+        if self._is_lost:
+            return self._next_beginning()
+        if not self._size:
+            found = prefix_of(self._framing, held, 0, len(held))
+            if found is None:
+                return self._wrong_prefix()
+            self._size = found[1]
+        if self._size > FRAME_LIMIT:
+            self._cut = self._cut or "limit"
+        return self._size - self._dropped if self._dropped + len(held) >= self._size else GOES_ON
+
+    def _wrong_prefix(self) -> int:
+        """Return the end of a prefix that is never valid, if it is complete: it is a frame of its own."""
+        held = self._held
+        if self._framing.prefix == "varint":
+            ends = (number for number, byte in enumerate(held[: self._most], 1) if byte < 0x80)
+            return next(ends, self._most if len(held) >= self._most else GOES_ON)
+        return self._least if len(held) >= self._least else GOES_ON
+
+    def _next_beginning(self) -> int:
+        """Return the offset of the first plausible frame, if it is known."""
+        held = self._held
+        while self._at + self._least <= len(held):
+            found = prefix_of(self._framing, held, self._at, len(held))
+            if found is None:
+                if self._at + self._most > len(held) and self._framing.prefix == "varint":
+                    return GOES_ON
+            elif found[1] <= _PLAUSIBLE:
+                following = self._at + found[1]
+                after = prefix_of(self._framing, held, following, len(held))
+                if after is not None and after[1] <= _PLAUSIBLE:
+                    self._is_lost = False
+                    if self._at or self._dropped:
+                        return self._at
+                    self._cut = None
+                    return self._frame_end()
+                if following + self._most > len(held):
+                    return GOES_ON
+            self._at += 1
+        return GOES_ON
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        super()._release(upto, frames)
+        self._size = self._skipped = self._at = 0
+
+    def _overflow(self) -> None:
+        self._place = 0
+
+    def _drop(self) -> None:
+        if self._is_lost:
+            # What is held is at most one plausible frame.
+            self._dropped += self._at
+            del self._held[: self._at]
+            self._at = 0
+        else:
+            self._dropped += len(self._held)
+            self._held.clear()

@@ -1,0 +1,160 @@
+"""The codec of protocol files for binary messages: a code, and the fields one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kiebitz.dissectors.grammar.delimited_codec import SURPLUS
+from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.grammar import (
+    Decoded,
+    Field,
+    Grammar,
+    MessageType,
+    count_of_fields,
+    to_json,
+    unreadable,
+)
+from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.binary_types import Binary, BinaryNumber, BinaryText, Varint
+from kiebitz.dissectors.protocol_file.file_codec import FileCodec, Part
+from kiebitz.dissectors.protocol_file.specification import Format, Specification
+
+_TEXT_NAME = re.compile(r"text(?::([0-9]+)|(8|16|32|64)|)")
+
+Step = tuple[str, Callable[[bytes, int, int], tuple[Any, int]], bool]
+"""Name, decoder, and True if it may be absent."""
+
+
+def _name_type(of: Format) -> Binary:
+    """Return the type of what stands for the name: `u8` for a code, or `text8` or `text:4` for a name."""
+    text = _TEXT_NAME.fullmatch(of.name)
+    if text is not None:
+        fixed, bits = text.groups()
+        return BinaryText(int(fixed) if fixed else f"u{bits or 8}", of)
+    return Varint() if of.name == "varint" else BinaryNumber("u8" if of.name == "first" else of.name, of)
+
+
+class StructCodec(FileCodec):
+    """The codec of binary fields in a fixed order."""
+
+    def __init__(self, specification: Specification, grammar: Grammar) -> None:
+        super().__init__(specification, grammar)
+        self._name_type = _name_type(specification.format)
+        self._rows: dict[tuple[Direction, str], list[tuple[MessageType, list[Step]]]] = {}
+        for row in grammar.rows:
+            steps: list[Step] = [(field.name, _binary(field).unpack, field.optional) for field in row.fields]
+            self._rows.setdefault((row.direction, row.name), []).append((row, steps))
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        start, end, is_whole = self.envelope.body(frame)
+        if not is_whole:
+            return self.not_framed(frame)
+        if start == end:
+            text = "there is no message in this frame"
+            return unreadable(self.error("unknown-message", text, (start, 0), self._name_type.title))
+        try:
+            sent, at = self._name_type.unpack(frame, start, end)
+        except Mismatch as error:
+            place = error.start, error.end - error.start
+            return unreadable(self.error("unknown-message", error.problem, place, error.expected))
+        name = self._names[direction].get(sent)
+        if name is None:
+            return unreadable(self.unknown_message(sent, direction, (start, at - start)))
+        first = at
+        for row, steps in self._rows[direction, name]:
+            fields: dict[str, Any] = {}
+            at = first
+            try:
+                for key, unpack, optional in steps:
+                    if optional and at == end:
+                        continue
+                    fields[key], at = unpack(frame, at, end)
+            except Mismatch:
+                continue
+            if at == end:
+                return Decoded(row, fields, to_json(fields), True)
+        return self._misfit(frame, direction, name, first, end)
+
+    def _misfit(self, frame: bytes, direction: Direction, name: str, first: int, end: int) -> Decoded:
+        """Return the first error of the row that fits best."""
+        best: tuple[int, MessageType, dict[str, Any], int, str, Mismatch | None] | None = None
+        for row, steps in self._rows[direction, name]:
+            fields: dict[str, Any] = {}
+            at = first
+            key, error = "", None
+            try:
+                for key, unpack, optional in steps:
+                    if optional and at == end:
+                        continue
+                    fields[key], at = unpack(frame, at, end)
+            except Mismatch as mismatch:
+                error = mismatch
+            if best is None or len(fields) > best[0]:
+                best = len(fields), row, fields, at, key, error
+        assert best is not None
+        _, row, fields, at, key, error = best
+        if error is not None:
+            violation = self.field_error(row, key, error, (error.start, error.end - error.start))
+        else:
+            text = f"{row.name} has {count_of_fields(len(row.fields))}, and {end - at} bytes follow"
+            violation = self.error("surplus-fields", text, (at, end - at), self.notation(row), row.clause)
+        return Decoded(row, fields, to_json(fields), False, (violation,))
+
+    def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
+        start, end, _ = self.envelope.body(frame)
+        _, at = self._name_type.unpack(frame, start, end)
+        parts = [Part(start, at, (), "name", f"{row.name} ({self._name_type.title})")]
+        for field in row.fields:
+            if field.optional and at == end:
+                continue
+            kind = _binary(field)
+            try:
+                _, upto = kind.unpack(frame, at, end)
+                inner = (*_inner(kind, frame, at, upto, (field.name,)),)
+            except Mismatch:
+                parts.append(Part(at, end, (field.name,), "unread", kind.title))
+                return parts
+            whole = at, upto - at
+            parts.append(Part(at, upto, (field.name,), "field", kind.title, whole, whole, kind, inner))
+            at = upto
+        if at < end:
+            parts.append(Part(at, end, (), "unread", SURPLUS))
+        return parts
+
+    def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
+        given = [field for field in row.fields if field.name in fields]
+        packed = (_binary(field).pack(fields[field.name]) for field in given)
+        return b"".join((self._name_type.pack(self.sent_name(row)), *packed))
+
+    def write_part(self, frame: bytes, part: Part, value: Any) -> bytes:
+        assert isinstance(part.type, Binary)
+        return part.type.pack(value)
+
+    def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
+        return _binary(field).as_bytes(text)
+
+    def resembles(self, frame: bytes, direction: Direction) -> bool:
+        # Any byte may be a code.
+        decoded = self.decode(frame, direction)
+        return decoded.row is not None and bool(decoded.fields)
+
+    def notation(self, row: MessageType) -> str:
+        names = (f"{field.name}: {field.type.title}" for field in row.fields)
+        return ", ".join([f"{row.name} = {self.sent_name(row)}", *names])
+
+
+def _binary(field: Field) -> Binary:
+    assert isinstance(field.type, Binary)
+    return field.type
+
+
+def _inner(kind: Binary, frame: bytes, at: int, end: int, path: Path) -> Iterator[Part]:
+    """Yield the parts of a valid value."""
+    for steps, of, start, upto in kind.inner(frame, at, end):
+        inner = (*_inner(of, frame, start, upto, (*path, *steps)),)
+        place = start, upto - start
+        yield Part(start, upto, (*path, *steps), "field", of.title, place, place, of, inner)
