@@ -10,7 +10,6 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.view import (
     Dice,
     Element,
-    Fact,
     Figure,
     Grid,
     Hand,
@@ -115,7 +114,7 @@ class Board:
         scope = Scope({}, None, states)
         names = self._names(scope)
         turn = self._turn.evaluate(scope)
-        seats = tuple(self._seat(name, turn, states) for name in names)
+        seats = tuple(self._seats(names, turn, states))
         grid = self._grid.grid(scope, names) if self._grid is not None else None
         dice = self._drawn_dice(scope)
         piles = tuple(self._drawn_piles(scope))
@@ -123,39 +122,50 @@ class Board:
         has_more = grid is not None or dice is not None or any(pile.is_known for pile in piles) or story
         return View(
             names=scene.names,
-            title=(_plain(self._title, scope),) if self._title is not None else (),
+            title=tuple(_known(self._title, scope)),
             idle="" if names or has_more else "nothing is known yet",
             seats=seats,
             story=story,
             dice=dice,
             piles=piles,
             grid=grid,
-            facts=_hands(seats) if grid is not None else (),
             unknown="the board is not known" if self._grid is not None and grid is None else "",
         )
 
-    def _seat(self, name: str, turn: Any, states: States) -> Seat:
-        scope = Scope({_PLAYER: name}, name, states)
-        figures = [*self._drawn_figures(name, scope, states)]
-        return Seat(
-            name=name,
-            state="turn" if turn == name else "",
-            figures=tuple(figures[:_MAX_FIGURES]),
-            hand=self._drawn_hand(scope),
-        )
-
-    def _drawn_figures(self, name: str, scope: Scope, states: States) -> Iterator[Figure]:
-        score = self._score(name, states)
-        if self._scores is not None:
-            yield _figure(score, _counted(score, self.unit))
+    def _seats(self, names: Sequence[str], turn: Any, states: States) -> Iterator[Seat]:
+        scopes = {name: Scope({_PLAYER: name}, name, states) for name in names}
+        scores = {name: self._score(name, states) for name in names}
+        has_scores = self._scores is not None and any(score is not None for score in scores.values())
+        # A number that is known of nobody is not played for.
+        numbers = []
         for words, path in self._figures:
-            value = path.evaluate(scope)
-            yield _figure(value, f"{words} {value_words(value)}")
-        if self._spec is None:
-            values = self._players.evaluate(scope)
-            values = values.get(name) if isinstance(values, dict) else None
-            for key, value in values.items() if isinstance(values, dict) else ():
-                yield _figure(value, f"{key} {value_words(value)}")
+            values = {name: path.evaluate(scope) for name, scope in scopes.items()}
+            if any(value is not None for value in values.values()):
+                numbers.append((words, values))
+        hands = {name: self._drawn_hand(scope) for name, scope in scopes.items()}
+        has_hands = any(
+            hand is not None and (hand.pieces or hand.hidden is not None) for hand in hands.values()
+        )
+        for name, scope in scopes.items():
+            figures = [_figure(scores[name], _counted(scores[name], self.unit))] if has_scores else []
+            figures += [
+                _figure(values[name], f"{words} {value_words(values[name])}") for words, values in numbers
+            ]
+            if self._spec is None:
+                figures += self._own_values(name, scope)
+            yield Seat(
+                name=name,
+                state="turn" if turn == name else "",
+                figures=tuple(figures[:_MAX_FIGURES]),
+                hand=hands[name] if has_hands else None,
+            )
+
+    def _own_values(self, name: str, scope: Scope) -> Iterator[Figure]:
+        """Yield the values of a player, as there is no board."""
+        values = self._players.evaluate(scope)
+        values = values.get(name) if isinstance(values, dict) else None
+        for key, value in values.items() if isinstance(values, dict) else ():
+            yield _figure(value, f"{key} {value_words(value)}")
 
     def _drawn_hand(self, scope: Scope) -> Hand | None:
         if self._hand is not None:
@@ -248,18 +258,12 @@ def _tokens(values: Sequence[Any]) -> tuple[Token, ...]:
     return tuple(Token(value_words(value)) for value in values[:_MAX_PIECES])
 
 
-def _hands(seats: Sequence[Seat]) -> tuple[Fact, ...]:
-    """Return the known hands as facts, as a table with a grid does not show hands."""
-    return tuple(
-        Fact((Name(seat.name), " holds"), (tuple(piece for piece in seat.hand.pieces if piece is not None),))
-        for seat in seats
-        if seat.hand is not None and seat.hand.pieces
-    )
-
-
-def _plain(sentence: Sentence, scope: Scope) -> str:
-    values = sentence.evaluate(scope)
-    return sentence.fill(lambda word: value_words(values[word]))
+def _known(sentence: Sentence | None, scope: Scope) -> Iterator[str]:
+    """Yield a sentence whose values are known."""
+    if sentence is not None:
+        values = sentence.evaluate(scope)
+        if None not in values.values():
+            yield sentence.fill(lambda word: value_words(values[word]))
 
 
 def _line(sentence: Sentence, scope: Scope, names: Sequence[str]) -> Line:

@@ -142,7 +142,7 @@ class GameState:
             self._context.changed_game(game)
             self._context.set_state(None, GAMES, str(game.id))
         self.game = None
-        for key in [key for key in self._context.state if key not in (*KEPT, GAMES)]:
+        for key in [key for key in self._context.state if key not in ("players", GAMES)]:
             self._context.set_state(None, key)
 
     def forget(self) -> None:

@@ -32,8 +32,11 @@ CONNECTED = "connected"
 GAMES = "games"
 """Key of the parts of the running games in the state."""
 
-KEPT = frozenset({"players", "private"})
-"""Keys of the state that stay when a game ends."""
+PRIVATE = "private"
+"""Key of what only one player knows, by player."""
+
+KEPT = frozenset({"players", PRIVATE})
+"""Keys that are never in the part of a game."""
 
 
 class PutPlan(msgspec.Struct, frozen=True):

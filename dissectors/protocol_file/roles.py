@@ -271,6 +271,9 @@ class Players:
 
     def _name(self, id: str, name: str) -> str | None:
         """Note the name that belongs to an id; return the id if it was used before."""
+        if any(name == known for other, known in self._names.items() if other != id):
+            # Two players with one name stay apart.
+            name = f"{name} ({id})"
         if self._names.get(id) == name:
             return None
         self._names[id] = name
