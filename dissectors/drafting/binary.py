@@ -34,9 +34,8 @@ class Layout(msgspec.Struct, frozen=True):
     types: tuple[str, ...]
 
 
-def struct_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice:
+def struct_format(framing: Framing, contents: Sequence[bytes]) -> FormatChoice:
     """Return the format of binary messages: the type of the code before the fields, and the byte order."""
-    contents = [message.data for message in messages if message.data]
     orders: list[ByteOrder] = [framing.order] if framing.kind == "length" else ["big", "little"]
     best: tuple[float, str, ByteOrder] | None = None
     for order in orders:

@@ -20,7 +20,7 @@ from kiebitz.dissectors.drafting.fields import (
     variants,
 )
 from kiebitz.dissectors.drafting.formats import FormatChoice, choose_format, known_names
-from kiebitz.dissectors.drafting.framing import Choice, choose_framing, entropy
+from kiebitz.dissectors.drafting.framing import Choice, choose_framing, content, entropy
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers
 from kiebitz.dissectors.drafting.relations import (
     Broadcast,
@@ -33,7 +33,8 @@ from kiebitz.dissectors.drafting.relations import (
     find_turn,
 )
 from kiebitz.dissectors.drafting.traffic import Conversation, Message, Segment, segments_of
-from kiebitz.dissectors.drafting.writer import Contents, text_of
+from kiebitz.dissectors.drafting.verification import verify
+from kiebitz.dissectors.drafting.writer import Contents, quoted
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
@@ -109,7 +110,7 @@ def draft(
     if not choice.messages:
         raise DraftingError(f"{source}: no messages found in {sum(len(s.data) for s in segments):,} bytes")
     form = choose_format(choice.framing, choice.messages)
-    messages = _named(choice.messages, form)
+    messages = _named(choice.messages, choice.framing, form)
     if not messages:
         raise DraftingError(f"{source}: messages of {choice.framing.kind}, but no message names found")
     binary = layouts(messages, form.format.order) if form.format.kind == "struct" else None
@@ -141,9 +142,10 @@ def draft(
         identity=_identity(rows, identifiers),
         hints=_hints(turn, rows),
     )
-    described = sum(len(row.messages) for row in rows)
+    text, checked, accepted = verify(contents)
+    described = round(sum(len(row.messages) for row in rows) * accepted / checked)
     result = Draft(
-        text=text_of(contents),
+        text=text,
         contents=contents,
         messages=len(choice.messages),
         described=described,
@@ -174,10 +176,10 @@ def _refuse_unreadable(segments: Sequence[Segment], source: str) -> None:
         )
 
 
-def _named(messages: Sequence[Message], form: FormatChoice) -> list[Message]:
+def _named(messages: Sequence[Message], framing: Framing, form: FormatChoice) -> list[Message]:
     """Parse messages in place, and return those with a known name."""
     for message in messages:
-        parsed = form.parse(message.data)
+        parsed = form.parse(content(framing, message.data))
         if parsed is not None:
             message.name, message.values = parsed
     known = known_names(message for message in messages if message.name)
@@ -416,15 +418,9 @@ def _hints(turn: Turn | None, rows: Sequence[Row]) -> list[str]:
         f"{turn.name} says whose turn it is: in {turn.hits} of {turn.total} cases, that player was the next to act.",
         "With events, only these are shown; without, each message is one:",
         "[events]",
-        f'turn = {{ on = {_toml(turn.name)}, say = "it is {{who}}\'s turn", turn = true, put = {{ turn = "who" }} }}',
+        f'turn = {{ on = {quoted(turn.name)}, say = "it is {{who}}\'s turn", turn = true, put = {{ turn = "who" }} }}',
     ]
     return lines
-
-
-def _toml(name: str) -> str:
-    from kiebitz.dissectors.drafting.writer import quoted
-
-    return quoted(name)
 
 
 def _warnings(

@@ -16,6 +16,9 @@ from kiebitz.dissectors.model import Direction
 MAX_FIELDS = 60
 """Maximum number of fields of a message."""
 
+MAX_POSITIONS = 20
+"""Maximum number of fields of a message without names for them; more are a list."""
+
 _MAX_CHOICE = 12
 _MAX_WORD = 24
 _MAX_DEPTH = 4
@@ -343,7 +346,7 @@ def variants(messages: Sequence[Message], is_words: bool) -> Iterator[tuple[list
         if len(found) >= 3 or len(found) > 0.02 * len(messages)
     } or groups
     counts = sorted(usual)
-    if len(counts) > 3 or (len(counts) > 1 and is_words and _is_prose(usual)):
+    if counts[-1] > MAX_POSITIONS or len(counts) > 3 or (len(counts) > 1 and is_words and _is_prose(usual)):
         tail = _tail_start(usual)
         yield [message for found in usual.values() for message in found], tail, True
         return

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
 
+from kiebitz.dissectors.drafting.framing import content
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.protocol_file.specification import Format, Framing
 
@@ -82,7 +83,7 @@ class FormatChoice(msgspec.Struct):
 
 def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice:
     """Return the format that fits best."""
-    contents = [message.data for message in _sampled(messages) if message.data.strip()]
+    contents = [found for message in _sampled(messages) if (found := content(framing, message.data)).strip()]
     if _share(contents, _json_object) >= 0.8:
         return _json_format(contents)
     if _share(contents, _element) >= 0.5 and Counter(c[:1] for c in contents).most_common(1)[0][0] == b"<":
@@ -92,7 +93,7 @@ def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice
     if sum(map(_is_printable, texts)) < 0.8 * len(texts):
         from kiebitz.dissectors.drafting.binary import struct_format
 
-        return struct_format(framing, messages)
+        return struct_format(framing, contents)
     return _text_format(framing, texts, encoding)
 
 
@@ -131,10 +132,10 @@ def _json_format(contents: Sequence[bytes]) -> FormatChoice:
     objects = [found for content in contents if (found := _json_object(content)) is not None]
     keys = Counter(next(iter(found)) for found in objects if len(found) == 1)
     if keys.total() >= 0.9 * len(objects) and 1 < len(keys) <= MAX_NAMES:
-        return FormatChoice(Format(kind="json", name="*"), _parse_only_key)
+        return FormatChoice(Format(kind="json", name="*"), _only_key_parser(keys))
     path = _name_path(objects)
     if path is None:
-        return FormatChoice(Format(kind="json", name="*"), _parse_only_key)
+        return FormatChoice(Format(kind="json", name="*"), _only_key_parser(keys))
     has_codes = all(isinstance(_at(found, path), int) for found in objects)
     body = _body(objects, path)
 
@@ -151,12 +152,16 @@ def _json_format(contents: Sequence[bytes]) -> FormatChoice:
     return FormatChoice(Format(kind="json", name=".".join(path), fields=body), parse, has_codes=has_codes)
 
 
-def _parse_only_key(content: bytes) -> Parsed | None:
-    found = _json_object(content)
-    if found is None or len(found) != 1:
-        return None
-    ((name, value),) = found.items()
-    return name, value if isinstance(value, dict) else {"value": value}
+def _only_key_parser(known: Collection[str]) -> Parser:
+    def parse(content: bytes) -> Parsed | None:
+        found = _json_object(content)
+        if not found:
+            return None
+        name = next((key for key in found if key in known), next(iter(found)))
+        value = found[name]
+        return name, value if isinstance(value, dict) else {"value": value}
+
+    return parse
 
 
 def _at(found: Any, path: Sequence[str]) -> Any:

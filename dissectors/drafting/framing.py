@@ -123,9 +123,7 @@ def _choice(segments: Sequence[Segment], framing: Framing, evidence: str) -> Cho
             frame = segment.data[start:end]
             covered += end - start
             messages.append(
-                Message(
-                    segment.conversation, segment.direction, segment.times[piece], content(framing, frame)
-                )
+                Message(segment.conversation, segment.direction, segment.times[piece], frame)
             )
         left_over += len(segment.data) - covered
     # Messages of one piece stay in order: the sort is stable.

@@ -50,7 +50,7 @@ class Contents(msgspec.Struct):
     format: Format
     line_end: str
     types: Mapping[str, str]
-    rows: Mapping[str, Sequence[Row]]
+    rows: dict[str, list[Row]]
     codes: Mapping[str, int]
     identity: Mapping[str, tuple[Sequence[str], str]]
     hints: Sequence[str]
@@ -76,7 +76,7 @@ def text_of(contents: Contents) -> str:
         lines += added
     if contents.codes:
         lines += ["", "[codes]"]
-        lines += [f"{_key(name)} = {code}" for name, code in contents.codes.items()]
+        lines += [f"{key_of(name)} = {code}" for name, code in contents.codes.items()]
     if contents.identity:
         lines += ["", "[identity]"]
         for key, (names, why) in contents.identity.items():
@@ -133,9 +133,9 @@ def _head(contents: Contents) -> Iterator[str]:
 
 def _message(name: str, rows: Sequence[Row]) -> Iterator[str]:
     if len(rows) == 1:
-        yield f"{_key(name)} = {quoted(row_text(rows[0]))}{comment('; '.join(rows[0].notes))}"
+        yield f"{key_of(name)} = {quoted(row_text(rows[0]))}{comment('; '.join(rows[0].notes))}"
         return
-    yield f"{_key(name)} = ["
+    yield f"{key_of(name)} = ["
     for row in rows:
         yield f"    {quoted(row_text(row))},{comment('; '.join(row.notes))}"
     yield "]"
@@ -156,10 +156,8 @@ def _field(column: Column) -> str:
 
 
 def _answered(name: str) -> str | None:
-    """Return a message's name after `<`, in quotes if it has blanks; None if it cannot be written."""
-    if re.fullmatch(r"[^\s'\"<]+", name):
-        return name
-    return f"'{name}'" if "'" not in name and name.isprintable() else None
+    """Return a message's name after `<`; None if it cannot be written."""
+    return name if " ".join(name.split()) == name and "<" not in name else None
 
 
 def quoted(text: str) -> str:
@@ -174,7 +172,8 @@ def _escape(code: int) -> Iterable[str]:
     yield f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """Return a name as a key of TOML."""
     return name if _BARE.fullmatch(name) else quoted(name)
 
 

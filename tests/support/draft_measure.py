@@ -171,13 +171,10 @@ def _valid_messages(conversations: Sequence[Conversation], dissector: Dissector)
 
 def _names(draft: Draft, dissector: Dissector) -> dict[Kind, str]:
     """Return the grammar's name for each name of the draft, as most of its messages are decoded."""
-    end = {"lines": b"\n", "block": b"\n" + draft.contents.framing.end.encode() + b"\n"}.get(
-        draft.contents.framing.kind, b""
-    )
     votes: dict[Kind, Counter[str]] = defaultdict(Counter)
     for row in draft.rows:
         for message in row.messages[:200]:
-            decoded = dissector.codec.decode(message.data + end, message.direction)
+            decoded = dissector.codec.decode(message.data, message.direction)
             if decoded.row is not None:
                 votes[row.direction, row.name][decoded.row.name] += 1
     return {kind: counts.most_common(1)[0][0] for kind, counts in votes.items()}
