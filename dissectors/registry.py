@@ -110,7 +110,8 @@ def installed() -> Installed:
     if not _added:
         return found
     dissectors, origins, problems = {**found.dissectors}, {**found.origins}, [*found.problems]
-    for protocol, added in [*_added.items()]:
+    by_source = sorted([*_added.items()], key=lambda named: _SOURCES.index(named[1].file.source))
+    for protocol, added in by_source:
         if protocol in dissectors:
             continue
         if (dissector := _made(added)) is not None:

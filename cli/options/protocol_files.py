@@ -29,8 +29,10 @@ def _register(context: click.Context, parameter: click.Parameter, paths: tuple[s
         from kiebitz.dissectors.registry import remove_files
         from kiebitz.services.protocol_files import add_protocol_files
 
-        context.call_on_close(partial(remove_files, add_protocol_files(paths)))
-        context.call_on_close(partial(remove_files, add_protocol_files(configured, "configured")))
+        for names in (add_protocol_files(paths), add_protocol_files(configured, "configured")):
+            # A completion is made after the context's end.
+            if not context.resilient_parsing:
+                context.call_on_close(partial(remove_files, names))
         context.meta[_NAMES] = paths
     except KiebitzError:
         # A completion offers what it can.

@@ -24,8 +24,8 @@ def stored_files(connection: sqlite3.Connection, path: str) -> list[ProtocolFile
     # As bytes, since a text may not be UTF-8.
     rows = connection.execute(
         "SELECT CAST(name AS BLOB), CAST(text AS BLOB) FROM protocol_files"
-        " WHERE typeof(name) = 'text' AND typeof(text) = 'text' AND length(CAST(text AS BLOB)) <= ?"
-        " ORDER BY name LIMIT ?",
+        " WHERE typeof(name) = 'text' AND typeof(text) = 'text'"
+        " AND length(CAST(text AS BLOB)) BETWEEN 1 AND ? ORDER BY name LIMIT ?",
         (MAX_BYTES, MAX_FILES),
     )
     return [

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz, spawn
+from dice_file import forgetting_files, write_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes_and_rows import until
@@ -186,6 +187,9 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
         ("games {game}:", ["{game}:1", "{game}:2", "{game}:*"]),
         ("probe server -d o", ["okey"]),
         ("protocols sch", ["schafkopf"]),
+        ("protocols -P {dice} di", ["dice"]),
+        ("sniff -P {dice} -d tcp.port==1,d", ["tcp.port==1,dice"]),
+        ("protocols -P {dice}x cat", ["catan"]),
         ("sniff -d tcp.port==9,", [*(f"tcp.port==9,{name}" for name in ("catan", "cgml"))]),
         ("relay -m soc", ["socks5"]),
         ("relay -m reverse:t", ["reverse:tcp://", "reverse:tls://"]),
@@ -195,7 +199,9 @@ def test_offered_candidates(
     line: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = {"game": str(folder / "game.db"), "tiny": str(folder / "tiny.pcap"), "bad": BADCARD}
-    found = offered(f"kiebitz {line.format(**paths)}", capsys, "zsh")
+    paths["dice"] = write_file(folder)
+    with forgetting_files():
+        found = offered(f"kiebitz {line.format(**paths)}", capsys, "zsh")
     named = [value.replace("\\:", ":") for value in found[1::3]]
     wanted = [word.format(**paths) for word in words]
     assert [word for word in named if word in wanted] == wanted

@@ -52,7 +52,11 @@ MISTAKES = {
         ["databse = 'a.db'", "^^^^^^^"],
     ),
     "American": ('color = "never"', "line 1: unknown key color; did you mean colour?", None),
-    "nothing near": ("x = 1", "line 1: unknown key x; valid keys are database, colour, names, protocols", None),
+    "nothing near": (
+        "x = 1",
+        "line 1: unknown key x; valid keys are database, colour, names, protocols",
+        None,
+    ),
     "an unknown table": (
         "[nams]\na = 1",
         "line 1: unknown key nams; did you mean names?",
