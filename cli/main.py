@@ -82,6 +82,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "cli.commands.protocols:protocols",
             "List the protocols, or print the reference of one.",
         ),
+        "draft": ("cli.commands.draft:draft", "Infer a first protocol file from traffic."),
         "addon-path": (
             "cli.commands.addon_path:addon_path",
             "Print the path of the add-on for mitmproxy.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -44,6 +44,9 @@ _FEW = 20
 
 _MAX_VALUES = 5000
 """Number of values of a field by which its type is inferred."""
+
+_STEPS = 8
+"""Number of steps of a draft."""
 
 _MAGIC = {
     b"\x16\x03": "TLS: record it behind the encryption, as with kiebitz relay -m reverse:tls",
@@ -91,7 +94,11 @@ class Draft(msgspec.Struct):
 
 
 def draft(
-    conversations: Sequence[Conversation], ports: Sequence[int], source: str, protocol: str = "draft"
+    conversations: Sequence[Conversation],
+    ports: Sequence[int],
+    source: str,
+    protocol: str = "draft",
+    on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Draft:
     """Return the draft of the protocol that these conversations speak.
 
@@ -100,25 +107,33 @@ def draft(
         ports: Ports of the servers.
         source: Name of the capture, for the first line.
         protocol: Name of the protocol.
+        on_progress: Called with the number of steps done, and of all.
 
     Raises:
         DraftingError: There are no messages, or they are encrypted or compressed.
     """
+    on_progress(0, _STEPS)
     segments = segments_of(conversations)
     _refuse_unreadable(segments, source)
+    on_progress(1, _STEPS)
     choice = choose_framing(segments, conversations[0].transport)
     if not choice.messages:
         raise DraftingError(f"{source}: no messages found in {sum(len(s.data) for s in segments):,} bytes")
+    on_progress(2, _STEPS)
     form = choose_format(choice.framing, choice.messages)
     messages = _named(choice.messages, choice.framing, form)
     if not messages:
         raise DraftingError(f"{source}: messages of {choice.framing.kind}, but no message names found")
     binary = layouts(messages, form.format.order) if form.format.kind == "struct" else None
     has_keys = not form.is_positional
+    on_progress(3, _STEPS)
     identifiers = find_identifiers(messages, has_keys)
     heartbeats = find_heartbeats(messages)
+    on_progress(4, _STEPS)
     broadcasts = find_broadcasts(messages, [one.server for one in conversations])
+    on_progress(5, _STEPS)
     rows, types = _rows(messages, form, identifiers, binary)
+    on_progress(6, _STEPS)
     answers = find_answers(messages, heartbeats, broadcasts)
     pulses = find_heartbeat_answers(messages, heartbeats)
     for row in rows:
@@ -142,6 +157,7 @@ def draft(
         identity=_identity(rows, identifiers),
         hints=_hints(turn, rows),
     )
+    on_progress(7, _STEPS)
     text, checked, accepted = verify(contents)
     described = round(sum(len(row.messages) for row in rows) * accepted / checked)
     result = Draft(

@@ -11,9 +11,11 @@ from itertools import count, islice
 import msgspec
 
 from kiebitz.dissectors.drafting.draft import Draft, draft
+from kiebitz.dissectors.drafting.fields import identifier_of
 from kiebitz.dissectors.drafting.traffic import MAX_BYTES, Conversation, Piece
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import OPPOSITE, Chunk, Item, Stream, Transport, port_of
+from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.flows.capture_order import PacketReorderer, Sent
@@ -21,6 +23,7 @@ from kiebitz.proxy.flows.tcp import TcpFlows
 from kiebitz.proxy.flows.tcp_order import RESET_TIMEOUT_NS, SegmentReorderer
 from kiebitz.proxy.flows.udp import UdpFlows
 from kiebitz.services.importing.losses import losses
+from kiebitz.services.progress import OnProgress
 from kiebitz.services.sessions import is_database, load, session_of, split_number
 from kiebitz.services.wording import counted
 from kiebitz.storage.read.recorded_items import RecordedItems
@@ -62,7 +65,7 @@ class Traffic(msgspec.Struct):
 def read_traffic(
     captures: Sequence[str],
     ports: Collection[int],
-    progress: Callable[[str], Callable[[int, int | None], None]],
+    progress: Callable[[str], OnProgress],
 ) -> Traffic:
     """Return the conversations of captures and databases.
 
@@ -90,17 +93,26 @@ def read_traffic(
     return traffic
 
 
-def draft_from(traffic: Traffic, ports: Collection[int], source: str) -> Draft:
+def draft_from(
+    traffic: Traffic,
+    ports: Collection[int],
+    captures: Sequence[str],
+    protocol: str = "draft",
+    on_progress: OnProgress = lambda done, total: None,
+) -> Draft:
     """Return the draft of the protocol of the server.
 
     Args:
         traffic: The conversations.
         ports: Ports of the servers that speak the protocol; empty if there is only one.
-        source: Name of the capture for the file's first line.
+        captures: Names of the captures.
+        protocol: Name of the protocol.
+        on_progress: Called with the number of steps done, and of all.
 
     Raises:
         DraftError: There is no traffic, or that of several servers, or it cannot be read.
     """
+    source = _source_name(captures)
     wanted = {server: found for server, found in traffic.servers.items() if not ports or server.port in ports}
     wanted = {
         server: found
@@ -126,7 +138,7 @@ def draft_from(traffic: Traffic, ports: Collection[int], source: str) -> Draft:
         )
     conversations = [conversation for found in wanted.values() for conversation in found]
     conversations.sort(key=lambda conversation: conversation.pieces[0].ts_ns if conversation.pieces else 0)
-    return draft(conversations, sorted({server.port for server in wanted}), source)
+    return draft(conversations, sorted({server.port for server in wanted}), source, protocol, on_progress)
 
 
 def _listed(servers: dict[Server, list[Conversation]]) -> str:
@@ -157,12 +169,12 @@ class _Collected:
 
     def take(self, items: Iterable[Item]) -> None:
         for item in items:
-            if isinstance(item, Chunk) and not self.is_full and not item.missing:
-                if item.data or item.stream.transport == "udp":
-                    self._room -= len(item.data)
-                    self._pieces[item.stream].append(
-                        Piece(item.direction, item.ts_ns, item.offset, item.data)
-                    )
+            if not isinstance(item, Chunk) or self.is_full or item.missing:
+                continue
+            if item.data or item.stream.transport == "udp":
+                self._room -= len(item.data)
+                piece = Piece(item.direction, item.ts_ns, item.offset, item.data)
+                self._pieces[item.stream].append(piece)
 
     def conversations(self) -> Iterator[Conversation]:
         """Yield the conversations; a side with several peers is their server."""
@@ -241,8 +253,15 @@ def _unknown(data: bytes, source: str, destination: str) -> None:
     """Return no direction: the protocol is unknown."""
 
 
-def source_name(captures: Sequence[str]) -> str:
-    """Return the names of captures for the file's first line and messages."""
+def _source_name(captures: Sequence[str]) -> str:
     names = [os.path.basename(name) or name for name in captures]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
+
+
+def protocol_name(output: str | None, captures: Sequence[str]) -> str:
+    """Return a name for the protocol that no installed one has, from the name of the file or of a capture."""
+    path = captures[0] if output in (None, "-") else str(output)
+    stem = identifier_of(os.path.basename(path).partition(".")[0]) or "draft"
+    name = stem if stem[0].isalpha() else f"p{stem}"
+    return f"{name}_draft" if name in installed().dissectors else name

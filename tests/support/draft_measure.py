@@ -52,7 +52,7 @@ def draft_of(capture: str, ports: Sequence[int] = ()) -> tuple[Draft, list[Conve
     conversations = [
         one for server, found in traffic.servers.items() if server.port in ports for one in found
     ]
-    return draft_from(traffic, ports, capture.rpartition("/")[2]), conversations
+    return draft_from(traffic, ports, [capture]), conversations
 
 
 def compare(draft: Draft, conversations: Sequence[Conversation], dissector: Dissector) -> Measures:
