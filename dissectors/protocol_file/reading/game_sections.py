@@ -197,7 +197,8 @@ class GameSections:
         for key, names in paths.items():
             if value := getattr(table, key):
                 check_path(self._source, (*path, key), value, names)
-        if table.turn and state_path(table.turn) is not None and of_table.problem(table.turn.split(".")):
+        turn = state_path(table.turn) if table.turn else None
+        if turn is not None and of_table.problem(turn) is not None:
             self._source.remark((*path, "turn"), f"no event puts anything at {table.turn}")
         elif table.turn:
             check_path(self._source, (*path, "turn"), table.turn, of_table)

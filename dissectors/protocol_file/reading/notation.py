@@ -76,6 +76,7 @@ _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _BASE = re.compile(
     r"\s+(?!\S+=)(text|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
 )
+_OBJECT_END = re.compile(r"[^\w\s'}]{0,3}\s*\}")
 _SIZE = re.compile(r":(\d{1,6})(?!\w)")
 _KIND = re.compile(r":([^\W\d]\w*)")
 
@@ -268,13 +269,12 @@ class Parser:
         while True:
             self._skip_blanks()
             at = self._at
-            if not (fields and not _FIELD_NAME.match(self._text, at)) and not self._text.startswith("}", at):
-                field = self._field(depth + 1)
-                if field.name in fields:
-                    raise Mistake(f"a second field {field.name}", at, at + len(field.name))
-                fields[field.name] = field
-            else:
+            if at == len(self._text) or _OBJECT_END.match(self._text, at):
                 return ObjectType(tuple(fields.values()), self._separator("}", start).strip() or ":")
+            field = self._field(depth + 1)
+            if field.name in fields:
+                raise Mistake(f"a second field {field.name}", at, at + len(field.name))
+            fields[field.name] = field
 
     def _separator(self, bracket: str, start: int) -> str:
         """Return the text before a closing bracket."""

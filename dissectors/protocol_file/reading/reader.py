@@ -207,7 +207,10 @@ class _Reader:
             if self._document.get(key) == "":
                 self._source.wrong((key,), f"{key} is empty")
         if kind == "pairs" and head.assign == (head.delimiter or " "):
-            self._source.wrong(("assign",), "assign and delimiter are the same")
+            self._source.wrong_key(
+                ("delimiter" if "delimiter" in self._document else "assign",),
+                "assign and delimiter are the same",
+            )
         self._check_encoding(head)
         is_text = head.framing not in ("datagrams", "delimiter", "length") and head.transport != "udp"
         return Format(

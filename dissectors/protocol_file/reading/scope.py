@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.filters.errors import FilterError
+from kiebitz.dissectors.filters.parser import parse_expression
+from kiebitz.dissectors.filters.syntax import WORDS, Lookup
 from kiebitz.dissectors.protocol_file.expressions import (
     COUNT,
     STATE,
@@ -49,8 +52,8 @@ class Names(msgspec.Struct, frozen=True):
     others: Collection[str]
     state: Collection[Pattern]
 
-    def problem(self, steps: Sequence[str]) -> str | None:
-        """Return why a path is unknown, given its fixed steps; else None."""
+    def problem(self, steps: Pattern) -> str | None:
+        """Return why a path is unknown, or None."""
         if self.fields is None:
             return None
         if steps[0] == STATE and len(steps) > 1 and STATE not in self.fields:
@@ -58,21 +61,26 @@ class Names(msgspec.Struct, frozen=True):
         elif steps[0] in self.others:
             return None
         elif steps[0] in self.fields:
-            return _problem_inside(steps, self.fields[steps[0]])
-        path = tuple(steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps)
+            return _problem_inside(steps, self.fields[str(steps[0])])
+        path = steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps
         if any(_is_within(path, known) for known in self.state):
             return None
-        first = path[0]
+        first = str(path[0])
         if any(first == known[0] for known in self.state):
-            return f"no event puts anything at {'.'.join(path)}"
+            written = ".".join("{…}" if step is None else step for step in path)
+            return f"no event puts anything at {written}"
         names = {*self.fields, *self.others, *(str(known[0]) for known in self.state)}
         kind = "is neither a field nor put by an event" if self.fields else "is not put by any event"
         return f"{first} {kind}{near(first, names)}"
 
 
-def _problem_inside(steps: Sequence[str], types: Sequence[FieldTypeSpec]) -> str | None:
+def _problem_inside(steps: Pattern, types: Sequence[FieldTypeSpec]) -> str | None:
     """Return why there is nothing at the second step of a path in a field of one of these types."""
-    if len(steps) == 1 or any(not isinstance(kind, _SINGLE | ObjectType) for kind in types):
+    if (
+        len(steps) == 1
+        or steps[1] is None
+        or any(not isinstance(kind, _SINGLE | ObjectType) for kind in types)
+    ):
         return None
     known = {field.name for kind in types if isinstance(kind, ObjectType) for field in kind.fields}
     objects = [kind for kind in types if isinstance(kind, ObjectType)]
@@ -81,16 +89,40 @@ def _problem_inside(steps: Sequence[str], types: Sequence[FieldTypeSpec]) -> str
     return f"{steps[0]} has no part {steps[1]}{near(steps[1], known)}"
 
 
-def _is_within(path: Sequence[str], known: Pattern) -> bool:
+def _is_within(path: Pattern, known: Pattern) -> bool:
     """Return whether one of two paths leads to the other."""
-    return all(there is None or here == there for here, there in zip(path, known, strict=False))
+    return all(
+        here is None or there is None or here == there for here, there in zip(path, known, strict=False)
+    )
+
+
+def _names_in(text: str) -> Iterator[tuple[Pattern, int, int]]:
+    """Yield the paths in an expression, their positions and lengths; outer ones first. Raises FilterError."""
+    if text.isidentifier() and text not in WORDS:
+        yield (text,), 0, len(text)
+        return
+    # It also checks what is not a matter of syntax, such as regular expressions.
+    compile_expression(text)
+    yield from _lookups(parse_expression(text))
+
+
+def _lookups(term: Any) -> Iterator[tuple[Pattern, int, int]]:
+    if isinstance(term, Lookup):
+        steps = tuple(str(step) if isinstance(step, str | int) else None for step in term.steps)
+        yield steps, term.position, term.length
+    parts = (
+        (getattr(term, key) for key in term.__struct_fields__) if isinstance(term, msgspec.Struct) else term
+    )
+    for part in parts:
+        if isinstance(part, msgspec.Struct | tuple):
+            yield from _lookups(part)
 
 
 def check_expression(source: Source, path: Path, text: str, names: Names, offset: int = 0) -> None:
     """Report a syntax error or unknown names in an expression, which begins at `offset` of the value."""
     source.count_expression(path)
     try:
-        found = compile_expression(text).names
+        found = [*_names_in(text)]
     except FilterError as error:
         start = offset + error.position
         source.wrong(path, str(error), start, start + error.length)
@@ -140,7 +172,7 @@ def check_put_path(source: Source, path: Path, text: str, names: Names) -> None:
         source.wrong_key(path, f"{text} is no path of the state, such as players.{{who}}.points")
         return
     # The first name is the path itself; the others are in its braces.
-    for steps, _, _ in compile_expression(text).names[1:]:
+    for steps, _, _ in [*_names_in(text)][1:]:
         problem = names.problem(steps)
         if problem is not None:
             source.wrong_key(path, problem)
