@@ -26,7 +26,7 @@ _MAX_NAMED = 40
 """Length of a type, in characters, from which it gets a name of its own."""
 
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
-_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{0,14}[1-9])?")
 _BARE = re.compile(r"[^\W\d][\w.-]*")
 _CELL = re.compile(r"(?:([A-Z])|([a-z]))\d{1,2}")
 _SEPARATORS = (",", ";", "|", "/", "+", " ")
@@ -157,7 +157,8 @@ class TypeInference:
     def _number_in_text(self, counts: Counter[str]) -> str | None:
         if all(map(_INTEGER.fullmatch, counts)):
             return _range([int(word) for word in counts.elements()])
-        if all(map(_NUMBER.fullmatch, counts)):
+        # One number with a fraction, such as 2.1, is rather a version.
+        if len(counts) > 1 and all(map(_NUMBER.fullmatch, counts)):
             return "number"
         if counts.keys() <= {"true", "false"}:
             return "bool"
@@ -187,6 +188,9 @@ class TypeInference:
             if "" in items or any(" " in item or len(item) > 40 for item in items):
                 continue
             are_numbers = all(map(_INTEGER.fullmatch, items))
+            if separator == " " and not (are_numbers or self._are_players(items)):
+                # A sentence.
+                continue
             if not (are_numbers or len(items) <= max(3, 0.5 * items.total()) or self._are_players(items)):
                 continue
             item = self._infer(key, list(items.elements()), identify, (*path[:-1], f"{path[-1]}[]"))
@@ -263,6 +267,9 @@ def _choice(counts: Counter[str], is_text: bool) -> str | None:
     if not 2 <= len(counts) <= _MAX_CHOICE or counts.total() < max(6, 3 * len(counts)):
         return None
     if sum(number == 1 for number in counts.values()) > len(counts) / 3:
+        return None
+    if any(word.count(" ") > 2 for word in counts):
+        # Sentences.
         return None
     words = [quoted_word(word) for word in sorted(counts)]
     if any(word is None or len(word) > _MAX_WORD + 2 for word in words):

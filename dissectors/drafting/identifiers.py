@@ -102,6 +102,11 @@ class _Values:
         sizes = [len(values) for values in self.by_conversation.values()]
         return sum(sizes) <= 1.5 * len(sizes)
 
+    @property
+    def is_variable(self) -> bool:
+        """True if conversations have many values each."""
+        return sum(map(len, self.by_conversation.values())) > 5 * len(self.by_conversation)
+
 
 def find_identifiers(messages: Sequence[Message], has_keys: bool) -> Identifiers:
     """Return the identifiers in messages; `has_keys` is True if fields have names."""
@@ -116,7 +121,10 @@ def find_identifiers(messages: Sequence[Message], has_keys: bool) -> Identifiers
     found = Identifiers(set(), {}, set(), [], [], {}, {})
     _find_tokens(messages, places, found)
     _find_players(places, heard, found)
-    _find_numbers(places, has_keys, found)
+    _find_named(messages, places, found)
+    if not found.numbers:
+        _find_given(places, found)
+    _spread_numbers(places, has_keys, found)
     if has_keys:
         for place, values in places.items():
             if _GAME_KEY.fullmatch(_key(place)) and place not in found.types:
@@ -253,16 +261,20 @@ def _login_score(place: Place, values: _Values, heard: set[Scalar]) -> float:
     """Return how likely a client's value is its player's name; 0 if it is not."""
     first = values.first_values
     texts = {value for value in first.values() if isinstance(value, str) and _is_name(value)}
-    if len(texts) < 0.6 * len(first) or not texts or len(place[2]) > 3:
+    hint = bool(_NAME_HINT.search(_key(place))) + 0.5 * bool(_LOGIN_HINT.search(place[1]))
+    # A player may connect several times.
+    if len(texts) < (0.4 if hint else 0.6) * len(first) or not texts or len(place[2]) > 3:
         return 0.0
     early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
     known = sum(text in heard for text in texts) / len(texts)
-    hint = bool(_NAME_HINT.search(_key(place))) + 0.5 * bool(_LOGIN_HINT.search(place[1]))
-    if early < 0.5 or known < 0.4 or not values.is_stable:
+    if early < 0.5 or known < (0.25 if hint >= 1 else 0.4):
+        return 0.0
+    # A refused name is followed by others.
+    if not values.is_stable and (hint < 1 or values.is_variable):
         return 0.0
     if len(first) < 3 and not hint:
         return 0.0
-    return len(first) ** 0.5 * known * early * (1 + hint)
+    return float(len(first) ** 0.5 * known * early * (1 + hint))
 
 
 def _is_name(value: str) -> bool:
@@ -272,13 +284,62 @@ def _is_name(value: str) -> bool:
 # Numbers of players.
 
 
-def _find_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Identifiers) -> None:
+def _find_named(messages: Iterable[Message], places: Mapping[Place, _Values], found: Identifiers) -> None:
+    """Find numbers that occur together with players' names, always the same with the same."""
+    together: dict[tuple[Place, Place], dict[Scalar, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for message in messages:
+        if message.direction != "s2c" or not found.players:
+            continue
+        scalars = [*leaves(message.values)][:30]
+        names = [(path, value) for path, value in scalars if isinstance(value, str) and value in found.players]
+        for path, name in names[:5]:
+            for other, number in scalars:
+                if other[:-1] == path[:-1] and other != path and _is_number(number):
+                    kind = message.direction, message.name
+                    pair = (*kind, other), (*kind, path)
+                    if len(together) < 1000 or pair in together:
+                        together[pair][number][name] += 1
+    best: tuple[int, Place, dict[Scalar, str]] | None = None
+    for (place, _), names_of in sorted(together.items()):
+        usual = {number: counts.most_common(1)[0][0] for number, counts in names_of.items()}
+        total = sum(counts.total() for counts in names_of.values())
+        fitting = sum(counts[usual[number]] for number, counts in names_of.items())
+        is_bijective = len({*usual.values()}) == len(usual)
+        if len(usual) < 2 or fitting < 0.9 * total or not is_bijective or total < len(usual) + 1:
+            continue
+        if best is None or (len(usual), total) > (len(best[2]), best[0]):
+            best = total, place, usual
+        found.types.setdefault(place, "id")
+    if best is None:
+        return
+    number_of = {name: number for number, name in best[2].items()}
+    mine = {
+        conversation: number_of[owner] for conversation, owner in found.owners.items() if owner in number_of
+    }
+    found.numbers = mine
+    for place, values in places.items():
+        if place[0] != "s2c" or len(place[2]) > 2 or not values.is_stable:
+            continue
+        first = values.first_values
+        right = sum(mine.get(conversation) == value for conversation, value in first.items())
+        several = len({*first.values()}) >= 2 and len(first) >= 0.5 * len(mine)
+        if several and right >= 0.8 * len(first) and values.counts.total() <= 2 * len(first):
+            found.types[place] = "id"
+            found.given.append(place)
+
+
+def _is_number(value: Scalar) -> bool:
+    return isinstance(value, int) or value.isdigit()
+
+
+def _find_given(places: Mapping[Place, _Values], found: Identifiers) -> None:
+    """Find the number that the server gives each connection, by the names of fields and messages."""
     scored: list[tuple[float, Place]] = []
     for place, values in places.items():
         if place[0] != "s2c" or place in found.types or "[]" in "".join(place[2]):
             continue
         first = values.first_values
-        numbers = {value for value in first.values() if isinstance(value, int) or value.isdigit()}
+        numbers = {value for value in first.values() if _is_number(value)}
         if len(first) < 2 or len(numbers) < max(2, 0.8 * len(first)) or not values.is_stable:
             continue
         early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
@@ -286,25 +347,27 @@ def _find_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Identi
         if early < 0.5 or not hint or values.counts.total() > 2 * len(first):
             continue
         scored.append((len(first) * early * hint, place))
-    if not scored:
-        return
-    scored.sort(key=lambda item: (-item[0], item[1]))
-    given = scored[0][1]
-    found.given.append(given)
-    found.numbers = places[given].first_values
+    if scored:
+        scored.sort(key=lambda item: (-item[0], item[1]))
+        given = scored[0][1]
+        found.given.append(given)
+        found.numbers = places[given].first_values
+        found.types[given] = "id"
+
+
+def _spread_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Identifiers) -> None:
+    """Find the numbers of players elsewhere."""
     numbers = {*found.numbers.values()}
-    found.types[given] = "id"
+    keys = {_key(place) for place, kind in found.types.items() if kind == "id"}
     for place, values in places.items():
-        if place in found.types or not values.counts:
+        if place in found.types or not values.counts or not numbers:
             continue
         known = sum(number for value, number in values.counts.items() if value in numbers)
         others = {value for value in values.counts if value not in numbers}
-        if known < 0.6 * values.counts.total() or any(
-            _is_positive(value) for value in others if len(others) > 2
-        ):
+        if known < 0.6 * values.counts.total() or any(_is_positive(value) for value in others if len(others) > 2):
             continue
         if has_keys:
-            same = _key(place) == _key(given)
+            same = _key(place) in keys
             is_player = same or _PLAYER_KEY.fullmatch(_key(place)) is not None
             if is_player and (same or len(values.counts) >= 2):
                 found.types[place] = "id"

@@ -227,6 +227,10 @@ def find_answers(
         is_copied = answer[0] == "s2c" and answer[1] in broadcasts
         if is_copied and (asked in replied or likeness < 0.6 or asked[1] == answer[1]):
             continue
+        followed = pairs[asked, answer].followed / counts[asked]
+        if asked[1] in broadcasts and asked[0] == "s2c" and followed < 0.15 and echoes < 0.5 and likeness < 0.9:
+            # Some client did something after what all were told.
+            continue
         if _GENERAL.fullmatch(answer[1]) or (asked in named_reply and likeness < 0.5 and echoes < 0.5):
             continue
         fitting[answer].append((score, asked))
