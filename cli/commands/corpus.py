@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +14,7 @@ from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.dissectors.extras import require_extra
+from kiebitz.dissectors.registry import add_file
 from kiebitz.proxy.system.deferred_signals import deferred_signals
 
 if TYPE_CHECKING:
@@ -22,7 +23,20 @@ if TYPE_CHECKING:
 
 # The extra [corpus] is slow to import and may be missing: it is loaded where needed.
 
-_folder = click.argument("folder", metavar="DIR", type=click.Path())
+
+def _with_protocol_files(context: click.Context, parameter: click.Parameter, folder: str) -> str:
+    """Register the protocol files of a corpus, if there is one."""
+    from kiebitz.storage.corpus.layout import CorpusError, open_corpus
+
+    with suppress(CorpusError):
+        for file in open_corpus(folder).protocol_files():
+            add_file(file, replaces=True)
+    return folder
+
+
+_folder = click.argument(
+    "folder", metavar="DIR", type=click.Path(), callback=_with_protocol_files, is_eager=True
+)
 
 
 @click.group()

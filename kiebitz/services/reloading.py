@@ -17,7 +17,7 @@ import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.registry import ProtocolFile, add_file, protocol_files, remove_files
-from kiebitz.proxy.journal.follower import start_child
+from kiebitz.proxy.journal.follower import start_child, start_resource_tracker
 from kiebitz.services.faults import fault, reporting_faults
 from kiebitz.services.protocol_files import add_received, load_protocol_files
 from kiebitz.services.sessions import is_database, load, session_of, split_number
@@ -62,6 +62,8 @@ def dissect_into(source: str, database: str) -> Dissected:
 class Reloader:
     """A thread that dissects sessions again whenever a protocol file is saved; it ends with `close`.
 
+    Create it before the application that uses it. Raises OSError.
+
     Args:
         files: The paths of the protocol files.
         sources: The sessions, as given on the command line.
@@ -81,6 +83,8 @@ class Reloader:
         self._sources = sources
         self._on_dissected = on_dissected
         self._on_problem = on_problem
+        # Within Textual it cannot be started, as stderr has no descriptor there.
+        start_resource_tracker()
         self._folder = tempfile.TemporaryDirectory(prefix="kiebitz-")
         self._stopped = threading.Event()
         self._number = 0

@@ -11,13 +11,15 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.registry import ProtocolFile
 from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
+from kiebitz.storage.database.protocol_files import MAX_BYTES, MAX_FILES
 
 FORMAT = 1
 """The format number in the folder's `corpus.json`; a higher one was made by a newer Kiebitz."""
@@ -26,6 +28,9 @@ STAGING = ".staging"
 """The folder in which captures are prepared, with a subfolder for each run."""
 
 RUNS = "runs"
+
+_PROTOCOLS = "protocols"
+"""The folder with the protocol files of the captures, each named after its protocol."""
 
 _NOT_A_FILE = "this is a link, a pipe or a device, which does not belong in a corpus: remove it"
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)
@@ -101,6 +106,33 @@ class Corpus:
                             raise CorpusError(f"{entry.path}: {_NOT_A_FILE}")
             except OSError as error:
                 raise CorpusError(sentence(self.path, error)) from error
+
+    def store_protocol_files(self, files: Iterable[ProtocolFile]) -> None:
+        """Write protocol files; the latest text of a protocol replaces earlier ones. Raises CorpusError."""
+        try:
+            for file in files:
+                with suppress(FileExistsError), self.folder() as descriptor:
+                    os.mkdir(_PROTOCOLS, _MODE, dir_fd=descriptor)
+                with self.folder(_PROTOCOLS) as descriptor:
+                    _replace(f"{file.protocol}.toml", file.text.encode(), descriptor)
+        except OSError as error:
+            raise CorpusError(sentence(self.path, error)) from error
+
+    def protocol_files(self) -> list[ProtocolFile]:
+        """Return the protocol files of the captures. Raises CorpusError."""
+        folder = os.path.join(self.path, _PROTOCOLS)
+        found = []
+        try:
+            for name in sorted(os.listdir(folder))[:MAX_FILES] if os.path.isdir(folder) else ():
+                protocol, suffix = os.path.splitext(name)
+                if suffix == ".toml":
+                    path = os.path.join(folder, name)
+                    with open(open_file(path), "rb") as file:
+                        text = file.read(MAX_BYTES).decode(errors="replace")
+                    found.append(ProtocolFile(protocol, text, path, "copied"))
+        except OSError as error:
+            raise CorpusError(sentence(self.path, error)) from error
+        return found
 
     def stage(self, run: str, digest: str) -> str:
         """Make a folder in which to prepare a capture, and return its path.
@@ -203,6 +235,20 @@ def _check_name(path: str) -> None:
         os.path.abspath(path).encode()
     except UnicodeEncodeError:
         raise CorpusError(f"{path}: this folder's path is not UTF-8: use another one") from None
+
+
+def _replace(name: str, data: bytes, folder: int) -> None:
+    """Write a file in a folder at once. Raises OSError."""
+    new = f".{uuid.uuid4().hex}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(new, flags, 0o644, dir_fd=folder), "wb") as file:
+            file.write(data)
+        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=folder)
+        raise
 
 
 def _put_mark(folder: int) -> None:

@@ -28,6 +28,7 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
         raise CorpusError(f"{', '.join(given)}: no capture found: names must end in .pcap or .pcapng")
     corpus = make(folder)
     sweep_abandoned(corpus)
+    corpus.store_protocol_files(file for file in protocol_files() if file.source != "copied")
     came: Counter[str] = Counter()
     with Run(corpus) as run:
         run.asked(wanted)

@@ -1,0 +1,45 @@
+"""`kiebitz watch --reload`: the session dissected again while it is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from queue import SimpleQueue
+
+from dice_file import DICE, OTHER, capture_game, forgetting_files, write_file
+from watch_driver import Sight, watch
+
+from kiebitz.services.protocol_files import add_protocol_files
+from kiebitz.services.reloading import Dissected, Reloader
+
+
+def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
+    capture, file = capture_game(tmp_path), write_file(tmp_path)
+
+    put: SimpleQueue[Dissected | Sequence[str]] = SimpleQueue()
+
+    async def script(sight: Sight) -> None:
+        sight.app.reloads = put
+        reloader.start()
+        try:
+            await sight.press("end")
+            assert "bob rolls 2" in sight.text
+            place = sight.place
+            write_file(tmp_path, OTHER)
+            await sight.until(lambda: "bob throws a 2" in sight.text, "the new sentence")
+            assert sight.place == place
+            assert "dissected again" in sight.status
+            write_file(tmp_path, DICE.replace("pips=pips", "pips=pipz"))
+            await sight.until(lambda: "^" in sight.status, "the mistake")
+            assert "bob throws a 2" in sight.text
+            write_file(tmp_path, DICE.replace('"dice"', '"pips"', 1))
+            await sight.until(lambda: "bob rolls 2" in sight.text, "the repaired file")
+            assert sight.place == place
+            assert "^" not in sight.status
+        finally:
+            reloader.close()
+
+    with forgetting_files():
+        add_protocol_files([file])
+        reloader = Reloader([file], [capture], lambda found: put.put(found[0]), put.put)
+        watch(capture, script, size=(120, 40))
