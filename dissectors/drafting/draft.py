@@ -232,7 +232,9 @@ def _rows(
         groups[message.direction, message.name].append(message)
     is_text = form.format.kind != "json"
     delimiter = form.format.delimiter if form.format.kind in ("delimited", "pairs", "words") else "\0"
-    types = TypeInference(is_text, identifiers.players, delimiter, BUILT_IN.keys())
+    types = TypeInference(
+        is_text, identifiers.players, delimiter, BUILT_IN.keys(), has_elements=form.format.kind == "xml"
+    )
     if not form.is_positional:
         for own in groups.values():
             for message in own[:_MAX_VALUES]:
@@ -277,7 +279,7 @@ def _keyed_row(kind: Kind, messages: list[Message], types: TypeInference, identi
             types.type_of(
                 key,
                 found[:_MAX_VALUES],
-                lambda path: identifiers.types.get((direction, name, path)),
+                lambda path: identifiers.type_at(direction, name, path),
             )
             if found
             else "any"

@@ -68,12 +68,19 @@ class TypeInference:
         players: The names of players.
         delimiter: The text between fields, which cannot be between the items of a list.
         reserved: Names that types cannot have.
+        has_elements: True if one value may stand for a list of one.
     """
 
     def __init__(
-        self, is_text: bool, players: Collection[str], delimiter: str, reserved: Collection[str]
+        self,
+        is_text: bool,
+        players: Collection[str],
+        delimiter: str,
+        reserved: Collection[str],
+        has_elements: bool = False,
     ) -> None:
         self.is_text = is_text
+        self._has_elements = has_elements
         self.named: dict[str, str] = {}
         self._players = players
         self._delimiter = delimiter
@@ -95,6 +102,9 @@ class TypeInference:
         # An optional value may be null.
         values = [value for value in values if value is not None]
         kinds = {_kind(value) for value in values}
+        if self._has_elements and "list" in kinds and len(kinds) > 1:
+            values = [value if isinstance(value, list) else [value] for value in values]
+            kinds = {"list"}
         identifier = identify(path)
         if identifier is not None and kinds <= {"text", "integer"} and len(kinds) == 1:
             return identifier
@@ -112,7 +122,7 @@ class TypeInference:
             items = [item for value in values for item in value[:200]][:5000]
             if not items:
                 return "list"
-            item = self.type_of(key, items, identify, (*path[:-1], f"{path[-1]}[]"))
+            item = self._name(key, self._infer(key, items, identify, (*path[:-1], f"{path[-1]}[]")))
             return "list" if item == "any" else f"[{item}]"
         if kinds == {"object"}:
             return self._object(values, identify, path)
@@ -152,7 +162,7 @@ class TypeInference:
     def _are_players(self, counts: Counter[str]) -> bool:
         known = sum(number for word, number in counts.items() if word in self._players)
         several = sum(word in self._players for word in counts)
-        return known >= 0.8 * counts.total() and several >= min(2, len(self._players)) and several > 0
+        return known >= 0.4 * counts.total() and several >= min(2, len(self._players)) and several > 0
 
     def _number_in_text(self, counts: Counter[str]) -> str | None:
         if all(map(_INTEGER.fullmatch, counts)):
@@ -256,8 +266,12 @@ def _kind(value: Any) -> str:
 def _range(values: Sequence[int]) -> str:
     """Return the type of whole numbers: a range if nearly all numbers in it occur."""
     low, high = min(values), max(values)
-    distinct = len({*values})
-    if len(values) >= 20 and high - low <= 20 and distinct >= max(2, 0.7 * (high - low + 1)):
+    counts = Counter(values)
+    # Limits that are hardly reached are none.
+    ends = min(counts[low], counts[high])
+    if len(values) >= 20 and 0 < high - low <= 12 and ends >= max(3, 0.03 * len(values)) and (
+        len(counts) >= 0.8 * (high - low + 1)
+    ):
         return f"{low}..{high}"
     return "0.." if low >= 0 else "integer"
 

@@ -73,6 +73,18 @@ class Identifiers(msgspec.Struct):
     numbers: dict[int, Scalar]
 
 
+    def type_at(self, direction: Direction, name: str, path: tuple[str, ...]) -> str | None:
+        """Return the type of the identifier at a path; in XML, a list may have one item only."""
+        found = self.types.get((direction, name, path))
+        if found is None and len(path) > 1:
+            plain = tuple(step.removesuffix("[]") for step in path)
+            found = self.types.get((direction, name, plain))
+            if found is None:
+                lists = (*(f"{step}[]" for step in plain[:-1]), plain[-1])
+                found = self.types.get((direction, name, lists))
+        return found
+
+
 class _Values:
     """The values at one place."""
 
@@ -95,6 +107,11 @@ class _Values:
     def first_values(self) -> dict[int, Scalar]:
         """The first value of each conversation."""
         return {conversation: next(iter(values)) for conversation, values in self.by_conversation.items()}
+
+    @property
+    def last_values(self) -> dict[int, Scalar]:
+        """The last value of each conversation."""
+        return {conversation: next(reversed(values)) for conversation, values in self.by_conversation.items()}
 
     @property
     def is_stable(self) -> bool:
@@ -124,6 +141,8 @@ def find_identifiers(messages: Sequence[Message], has_keys: bool) -> Identifiers
     _find_named(messages, places, found)
     if not found.numbers:
         _find_given(places, found)
+    # What is a player's number by the name of its field is so in messages with few values, too.
+    _spread_numbers(places, has_keys, found)
     _spread_numbers(places, has_keys, found)
     if has_keys:
         for place, values in places.items():
@@ -243,9 +262,9 @@ def _find_players(places: Mapping[Place, _Values], heard: set[Scalar], found: Id
         return
     scored.sort(key=lambda item: (-item[0], item[1]))
     best, best_place = scored[0]
-    names = {value for value in places[best_place].first_values.values() if isinstance(value, str)}
+    names = {value for value in places[best_place].last_values.values() if isinstance(value, str)}
     for score, place in scored:
-        own = {value for value in places[place].first_values.values() if isinstance(value, str)}
+        own = {value for value in places[place].last_values.values() if isinstance(value, str)}
         is_alike = _key(place) == _key(best_place) and not _key(place).isdigit()
         if score >= 0.3 * best and (is_alike or len(own & names) >= 0.5 * len(own)) or place == best_place:
             found.login.append(place)
@@ -259,7 +278,8 @@ def _find_players(places: Mapping[Place, _Values], heard: set[Scalar], found: Id
 
 def _login_score(place: Place, values: _Values, heard: set[Scalar]) -> float:
     """Return how likely a client's value is its player's name; 0 if it is not."""
-    first = values.first_values
+    # The last one is accepted.
+    first = values.last_values
     texts = {value for value in first.values() if isinstance(value, str) and _is_name(value)}
     hint = bool(_NAME_HINT.search(_key(place))) + 0.5 * bool(_LOGIN_HINT.search(place[1]))
     # A player may connect several times.
@@ -290,15 +310,17 @@ def _find_named(messages: Iterable[Message], places: Mapping[Place, _Values], fo
     for message in messages:
         if message.direction != "s2c" or not found.players:
             continue
-        scalars = [*leaves(message.values)][:30]
-        names = [(path, value) for path, value in scalars if isinstance(value, str) and value in found.players]
-        for path, name in names[:5]:
-            for other, number in scalars:
-                if other[:-1] == path[:-1] and other != path and _is_number(number):
-                    kind = message.direction, message.name
-                    pair = (*kind, other), (*kind, path)
-                    if len(together) < 1000 or pair in together:
-                        together[pair][number][name] += 1
+        for path, scalars in _records(message.values):
+            names = [
+                (key, value) for key, value in scalars if isinstance(value, str) and value in found.players
+            ]
+            for key, name in names[:3]:
+                for other, number in scalars:
+                    if other != key and _is_number(number):
+                        kind = message.direction, message.name
+                        pair = (*kind, (*path, other)), (*kind, (*path, key))
+                        if len(together) < 1000 or pair in together:
+                            together[pair][number][name] += 1
     best: tuple[int, Place, dict[Scalar, str]] | None = None
     for (place, _), names_of in sorted(together.items()):
         usual = {number: counts.most_common(1)[0][0] for number, counts in names_of.items()}
@@ -326,6 +348,26 @@ def _find_named(messages: Iterable[Message], places: Mapping[Place, _Values], fo
         if several and right >= 0.8 * len(first) and values.counts.total() <= 2 * len(first):
             found.types[place] = "id"
             found.given.append(place)
+
+
+def _records(
+    value: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], list[tuple[str, Scalar]]]]:
+    """Yield the objects in a value with their texts and whole numbers by key."""
+    if isinstance(value, list):
+        for part in value[:50]:
+            if path and isinstance(part, dict):
+                yield from _records(part, (*path[:-1], f"{path[-1]}[]"))
+    elif isinstance(value, dict) and len(path) < 6:
+        scalars = [
+            (key, part)
+            for key, part in value.items()
+            if isinstance(part, str | int) and not isinstance(part, bool)
+        ]
+        yield path, scalars[:30]
+        for key, part in value.items():
+            if isinstance(part, dict | list):
+                yield from _records(part, (*path, key))
 
 
 def _is_number(value: Scalar) -> bool:
