@@ -114,7 +114,7 @@ class Board:
         scope = Scope({}, None, states)
         names = self._names(scope)
         turn = self._turn.evaluate(scope)
-        seats = tuple(self._seats(names, turn, states))
+        seats = tuple(self._seats(names, turn, states, has_grid=self._grid is not None))
         grid = self._grid.grid(scope, names) if self._grid is not None else None
         dice = self._drawn_dice(scope)
         piles = tuple(self._drawn_piles(scope))
@@ -132,7 +132,7 @@ class Board:
             unknown="the board is not known" if self._grid is not None and grid is None else "",
         )
 
-    def _seats(self, names: Sequence[str], turn: Any, states: States) -> Iterator[Seat]:
+    def _seats(self, names: Sequence[str], turn: Any, states: States, has_grid: bool) -> Iterator[Seat]:
         scopes = {name: Scope({_PLAYER: name}, name, states) for name in names}
         scores = {name: self._score(name, states) for name in names}
         has_scores = self._scores is not None and any(score is not None for score in scores.values())
@@ -153,11 +153,16 @@ class Board:
             ]
             if self._spec is None:
                 figures += self._own_values(name, scope)
+            hand = hands[name] if has_hands else None
+            if has_grid and hand is not None:
+                # Beside a grid there is no room for pieces.
+                figures += _held(hand)
+                hand = None
             yield Seat(
                 name=name,
                 state="turn" if turn == name else "",
                 figures=tuple(figures[:_MAX_FIGURES]),
-                hand=hands[name] if has_hands else None,
+                hand=hand,
             )
 
     def _own_values(self, name: str, scope: Scope) -> Iterator[Figure]:
@@ -252,6 +257,15 @@ def _hand(value: Any) -> Hand:
     if isinstance(value, list):
         return Hand(_tokens(value))
     return Hand(hidden=None)
+
+
+def _held(hand: Hand) -> Iterator[Figure]:
+    """Yield the words for a hand that is known."""
+    if hand.pieces:
+        words = ", ".join(piece.words for piece in hand.pieces if piece is not None)
+        yield Figure(f"holds {words}", str(len(hand.pieces)))
+    elif hand.hidden is not None:
+        yield Figure(f"holds {hand.hidden}", str(hand.hidden))
 
 
 def _tokens(values: Sequence[Any]) -> tuple[Token, ...]:

@@ -37,6 +37,9 @@ MAX_ITEMS = 1000
 """Maximum number of elements of a list that is put together."""
 
 
+_SEVERAL = (list, tuple, dict)
+
+
 class Scope:
     """The values that an expression can name.
 
@@ -241,12 +244,12 @@ def _lookup(term: Lookup, text: str) -> Evaluate:
     return value
 
 
-def value_in(container: Any, step: Step | None) -> Any:
+def value_in(container: Any, step: Any) -> Any:
     """Return the value at a step of a path, None if there is none.
 
     A list has its elements' values for a key, and `#` is the number of elements.
     """
-    if step is None:
+    if step is None or isinstance(step, _SEVERAL):
         return None
     if isinstance(container, dict):
         found = container.get(step_text(step))
@@ -258,7 +261,7 @@ def value_in(container: Any, step: Step | None) -> Any:
     number = index(step)
     if number is not None:
         return container[number] if number < len(container) else None
-    values = [element.get(step) for element in container if isinstance(element, dict)]
+    values = [element.get(step_text(step)) for element in container if isinstance(element, dict)]
     return [value for value in values if value is not None] or None
 
 
@@ -351,9 +354,6 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-
-_SEVERAL = (list, tuple, dict)
 
 
 def _relation(term: Relation, text: str) -> Evaluate:

@@ -20,7 +20,7 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.protocol_file.expressions import WHO
 from kiebitz.dissectors.protocol_file.field_types import field_type
 from kiebitz.dissectors.protocol_file.plan import EventPlan, Plan, RowPlan
-from kiebitz.dissectors.protocol_file.roles import ID, PLAYER, kinds_in
+from kiebitz.dissectors.protocol_file.roles import ID, PLAYER, kinds_in, names_in
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,
@@ -48,7 +48,20 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
         | dict.fromkeys(("players", "private", "turn"), _PLAYER),
+        more_words=filter(None, _more_words(specification)),
     )
+
+
+def _more_words(specification: Specification) -> Iterator[str]:
+    """Yield the words of the protocol that are no names of messages and fields: around and within these."""
+    for path in (specification.format.name, specification.format.fields):
+        yield from path.strip("@").split(".")
+    for row in specification.messages:
+        for field in row.fields:
+            yield from names_in(field.type)
+    grid = specification.board.grid if specification.board is not None else None
+    if grid is not None:
+        yield from (*grid.symbols, *(grid.cell or "").split("."), grid.x, grid.y)
 
 
 def _row(row: MessageSpec, specification: Specification) -> MessageType:
@@ -95,10 +108,8 @@ def _event_kind(plan: Plan, event: EventPlan, spec: EventSpec | None) -> EventKi
         for row, each in zip(plan.specification.messages, plan.rows, strict=True)
         if event in each.events
     ]
-    fields = dict.fromkeys(word_of(field.name) for row, _ in about for field in row.fields)
+    fields = plan.fields[event.kind]
     sentence = event.say.template if event.say is not None else plain_sentence(event.kind, fields)
-    if event.say is not None:
-        fields |= dict.fromkeys(event.say.values)
     reported_by = dict.fromkeys(
         row.name for row, each in about if not row.broadcast and event.actor is None and _is_own(each, spec)
     )

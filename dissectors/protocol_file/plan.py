@@ -111,6 +111,8 @@ class Plan:
         self.rows = [
             self._row_plan(row, role) for row, role in zip(specification.messages, self.roles, strict=True)
         ]
+        self.fields = {event.kind: self._event_fields(event) for event in self.events}
+        """Keys of the data of each kind of event, all unknown."""
         self.hidden = frozenset(name for row in self.rows for name in row.keys)
         """Fields that have another key in an event's data."""
         kinds = {event.kind for event in self.events}
@@ -165,6 +167,15 @@ class Plan:
             rules=tuple(rules),
             is_quiet=role.is_silent and not events and not rules,
         )
+
+    def _event_fields(self, event: EventPlan) -> dict[str, None]:
+        fields = dict.fromkeys(
+            word_of(field.name)
+            for row, plan in zip(self.specification.messages, self.rows, strict=True)
+            if event in plan.events
+            for field in row.fields
+        )
+        return fields | dict.fromkeys(event.say.values if event.say is not None else ())
 
     def _fields(self, rule: RuleSpec) -> frozenset[str]:
         return frozenset(

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.view import Scene, View
 from kiebitz.dissectors.grammar.grammar import Grammar, shortened
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.board import Board, states_of
-from kiebitz.dissectors.protocol_file.expressions import WHO
 from kiebitz.dissectors.protocol_file.plan import Plan
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.templates import value_words
@@ -30,7 +27,7 @@ class FilePresentation(Presentation):
         super().__init__(grammar)
         self._plan = plan
         self._board = Board(specification.board)
-        self._sentences = {event.kind: event.say for event in plan.events if event.say is not None}
+        self._plain_kinds = frozenset(event.kind for event in plan.events if event.say is None)
         self._received = _received(plan)
         self.counts = self._board.unit
         turns = [event.kind for event in plan.events if event.turn]
@@ -53,17 +50,13 @@ class FilePresentation(Presentation):
         return value_words(value)
 
     def describe(self, event: Event) -> str:
-        if event.kind in self._sentences or event.kind == self._plan.connected:
-            if WHO not in event.data:
-                event = msgspec.structs.replace(event, data={**event.data, WHO: event.actor})
-            return super().describe(event)
-        return self._plain(event)
+        return super().describe(event) if event.kind not in self._plain_kinds else self._plain(event)
 
     def _plain(self, event: Event) -> str:
         """Return the sentence of an event that has none in the file."""
         parts = [event.kind]
         for key, value in event.data.items():
-            if value != event.actor or key == event.kind:
+            if value is not None and value != event.actor:
                 parts.append(f"{key} {shortened(value_words(value), _MAX_PLAIN_VALUE)}")
         sentence = " ".join(parts)
         if event.actor is None:

@@ -128,6 +128,18 @@ def kinds_in(field: FieldSpec) -> Iterator[tuple[str, str]]:
             waiting += [(part.name, part.type) for part in type.fields]
 
 
+def names_in(type: FieldTypeSpec) -> Iterator[str]:
+    """Yield the names of the fields of objects in values of a type."""
+    waiting = [type]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ListType):
+            waiting.append(part.item)
+        elif isinstance(part, ObjectType):
+            yield from (field.name for field in part.fields)
+            waiting += [field.type for field in part.fields]
+
+
 def conversion(type: FieldTypeSpec) -> Convert | None:
     """Return the function that replaces ids in values of a type by names, None if there are none."""
     if isinstance(type, IdentifierType):

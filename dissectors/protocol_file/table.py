@@ -95,6 +95,8 @@ class FileTable(GameTable):
 
     def _handle(self, message: Message, plan: RowPlan, connection: Connection) -> None:
         players = self._players
+        if plan.role.refuses:
+            who, is_claimed = self._who(plan, connection, message.fields)
         if not plan.role.is_silent:
             renamed = players.learn(plan.role, connection, message.fields)
             if renamed is not None:
@@ -102,10 +104,10 @@ class FileTable(GameTable):
         if plan.direction == "c2s" and not plan.role.logs_in:
             connection.is_accepted = True
         fields = self._fields(message, plan)
-        who = self._who(plan, connection, message.fields)
+        if not plan.role.refuses:
+            who, is_claimed = self._who(plan, connection, message.fields)
         # A player whom the server has not accepted acts under no name.
-        of_connection = who is not None and who == players.player_of(connection)
-        actor = None if of_connection and who != players.confirmed(connection) else who
+        actor = None if is_claimed and who != players.confirmed(connection) else who
         scope = Scope(fields, who, self._state.states)
         for rule in plan.rules:
             self._check(rule, scope, message, plan)
@@ -119,18 +121,19 @@ class FileTable(GameTable):
         self._tie(message, plan, connection)
         self._state.measure()
 
-    def _who(self, plan: RowPlan, connection: Connection, fields: Mapping[str, Any]) -> str | None:
-        """Return the player of a message."""
+    def _who(
+        self, plan: RowPlan, connection: Connection, fields: Mapping[str, Any]
+    ) -> tuple[str | None, bool]:
+        """Return the player of a message, and True if it is what the connection's client claims to be."""
         role = plan.role
         if role.is_own and (player := self._players.player_of(connection)) is not None:
-            return player
+            return player, True
         if role.who is not None:
             value = fields.get(role.who)
             if not isinstance(value, dict | list | bool) and value not in NO_ONE:
-                if role.who == role.id or role.who != role.name:
-                    return self._players.resolve(value)
-                return label(step_text(value))
-        return None if plan.broadcast else self._players.player_of(connection)
+                is_name = role.who == role.name and role.who != role.id
+                return label(step_text(value)) if is_name else self._players.resolve(value), role.logs_in
+        return (None, False) if plan.broadcast else (self._players.player_of(connection), True)
 
     def _tie(self, message: Message, plan: RowPlan, connection: Connection) -> None:
         """Report the player of a connection once it is known, if the file has no event for that."""
@@ -151,7 +154,8 @@ class FileTable(GameTable):
         state = self._state
         actor = who if plan.actor is None else _name(plan.actor.evaluate(scope))
         hidden = self._plan.hidden
-        data = {key: value for key, value in scope.fields.items() if value is not None and key not in hidden}
+        data: dict[str, Any] = {**self._plan.fields[plan.kind]}
+        data.update((key, value) for key, value in scope.fields.items() if key not in hidden)
         if plan.opens:
             if state.game is not None:
                 state.close(dict.fromkeys(self._plan.result_keys), ts_ns)
@@ -162,7 +166,7 @@ class FileTable(GameTable):
             state.set(actor, ("turn",))
         if plan.say is not None:
             for word, value in plan.say.evaluate(scope).items():
-                if word not in data and value is not None and (word != WHO or value != actor):
+                if data[word] is None:
                     data[word] = _shortened(value)
         game = state.game
         if plan.ends:

@@ -10,6 +10,7 @@ from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Findings, Gap, Ids, Item, Stream
 from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
+from kiebitz.dissectors.testing import check_consistent, inspect
 
 MS = 1_000_000
 DATA = Path(__file__).parents[1] / "data" / "protocol_files"
@@ -46,7 +47,7 @@ class Conversation:
     def send(self, *lines: str) -> Conversation:
         """Add messages: `a> TEXT` from the client a, `a< TEXT` to it, `*< TEXT` to each.
 
-        `a! N` loses N bytes of the server to a, `a.` closes the connection, and `+ N` waits for N ms.
+        `a! N` loses N bytes of the server to a, and `a.` closes the connection.
         """
         for line in lines:
             head, _, text = line.partition(" ")
@@ -74,6 +75,10 @@ class Conversation:
         offset = self._ends.get((name, "s2c"), 0)
         self._ends[name, "s2c"] = offset + length
         self.items.append(Gap(self.stream(name), "s2c", self._now, offset, length))
+
+    def check(self) -> None:
+        """Check the findings: they are consistent, and the state is the sum of the changes."""
+        check_consistent(self.dissector, inspect(self.items, self.dissector, forced=True))
 
     def found(self) -> Findings:
         """Return the findings."""
