@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
+from dice_file import write_file
 from maexchen_programs import Player, Server, play
 from mitmproxy_live import assert_recorded, game, listening, relayed_plainly
 from processes_and_rows import PATIENCE_S, accept, child_of, free_port, receive, rows, speak, story
@@ -209,3 +210,14 @@ def test_mitmdump_is_killed(tmp_path: Path) -> None:
             running.process.wait()
     eventually(lambda: rows(running.database, "SELECT ended_ns IS NULL FROM sessions") == [(0,)])
     assert rows(running.database, "SELECT data FROM chunks") == [(b"hello",)]
+
+
+def test_a_protocol_file(tmp_path: Path) -> None:
+    file = write_file(tmp_path)
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode, setting=f"kiebitz_protocols={file}") as running:
+            assert exchange(port, listener, b"JOIN alice\n") == b"JOIN alice\n"
+    assert rows(running.database, "SELECT DISTINCT protocol FROM streams") == [("dice",)]
+    assert rows(running.database, "SELECT name FROM protocol_files") == [("dice",)]
