@@ -423,7 +423,10 @@ def _ports(dissector: Dissector) -> tuple[int, int]:
 
 def _fields(row: MessageType, values_of: ValuesOf) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for the fields of a message of a row."""
-    values = {field.name: values_of(field.type) or _values(field.type) for field in row.fields}
+    values: dict[str, st.SearchStrategy[Any]] = {}
+    for field in row.fields:
+        chosen = values_of(field.type)
+        values[field.name] = _values(field.type) if chosen is None else chosen
     optional = [field.name for field in row.fields if field.optional]
     # Those that are left out are the last ones.
     kept = st.integers(0, len(optional)).map(lambda count: {*optional[:count]})

@@ -120,8 +120,9 @@ class JsonCodec(MappingCodec):
             if sent is None:
                 text = f"there is no message name at {'.'.join(map(str, name_path))}"
                 return unreadable(self.error("unknown-message", text, self._whole(frame), "a message name"))
-            node, member, _ = self._scan(frame).nearest(name_path)
-            place = member.key if self._is_key and member is not None else node.place
+            place = self._scan(frame).nearest(name_path)[0].place
+            if self._is_key:
+                place = self._key_place(frame, name_path)
             return self.unknown(sent, direction, place)
         if body is None and not any(
             not field.optional for row in self.grammar.rows_named(direction, name) for field in row.fields

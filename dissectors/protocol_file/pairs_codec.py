@@ -14,7 +14,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification
-from kiebitz.dissectors.protocol_file.text_types import PartsText
+from kiebitz.dissectors.protocol_file.text_types import PartsText, Rest
 
 _BLANKS = " \t\r\n"
 _NAME = re.compile(r"[^ \t\r\n]*")
@@ -42,6 +42,9 @@ class PairsCodec(MappingCodec):
         of = specification.format
         self._delimiter, self._assign, self._quote = of.delimiter, of.assign, of.quote
         self._name_key = None if of.name == "first" else of.name
+        self._rest_keys = {
+            field.name for row in grammar.rows for field in row.fields if isinstance(field.type, Rest)
+        }
         self._is_quoted = re.compile("")
         if self._quote:
             mark = re.escape(self._quote)
@@ -112,11 +115,18 @@ class PairsCodec(MappingCodec):
         while at < len(text):
             quoted = self._is_quoted.match(text, at) if self._quote else None
             end = text.find(self._delimiter, at if quoted is None else quoted.end())
-            end = len(text) if end < 0 else end
+            end = len(text) if end < 0 or self._takes_rest(text, at) else end
             pair = self._pair(text, at, end)
             if pair is not None:
                 yield pair
             at = end + len(self._delimiter)
+
+    def _takes_rest(self, text: str, at: int) -> bool:
+        """Return True if the value of the key at `at` is all that remains."""
+        if not self._rest_keys:
+            return False
+        assign = text.find(self._assign, at)
+        return assign >= 0 and text[at:assign].strip(_BLANKS) in self._rest_keys
 
     def _pair(self, text: str, start: int, end: int) -> Pair | None:
         item = text[start:end]
@@ -221,9 +231,13 @@ class PairsCodec(MappingCodec):
         texts = [sent if self._name_key is None else f"{self._name_key}{self._assign}{sent}"]
         for field in row.fields:
             if field.name in fields:
-                value = self._written(field.type.encode(fields[field.name]))
+                value = self._value_text(field.type, fields[field.name])
                 texts.append(f"{field.name}{self._assign}{value}")
         return self._delimiter.join(texts).encode(self.encoding)
+
+    def _value_text(self, kind: FieldType, value: Any) -> str:
+        text = kind.encode(value)
+        return text if isinstance(kind, Rest) else self._written(text)
 
     def _written(self, text: str) -> str:
         if self._quote and (
@@ -237,7 +251,7 @@ class PairsCodec(MappingCodec):
 
     def write_part(self, frame: bytes, part: Part, value: Any) -> bytes:
         assert part.type is not None
-        return self._written(part.type.encode(value)).encode(self.encoding)
+        return self._value_text(part.type, value).encode(self.encoding)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
         return super().as_text(frame, row, field, self._written(text) if self._quote else text)

@@ -81,7 +81,7 @@ class StructCodec(FileCodec):
 
     def _misfit(self, frame: bytes, direction: Direction, name: str, first: int, end: int) -> Decoded:
         """Return the first error of the row that fits best."""
-        best: tuple[int, MessageType, dict[str, Any], int, str, Mismatch | None] | None = None
+        best: tuple[tuple[int, bool], MessageType, dict[str, Any], int, str, Mismatch | None] | None = None
         for row, steps in self._rows[direction, name]:
             fields: dict[str, Any] = {}
             at = first
@@ -93,8 +93,9 @@ class StructCodec(FileCodec):
                     fields[key], at = unpack(frame, at, end)
             except Mismatch as mismatch:
                 error = mismatch
-            if best is None or len(fields) > best[0]:
-                best = len(fields), row, fields, at, key, error
+            rank = len(fields), error is not None
+            if best is None or rank > best[0]:
+                best = rank, row, fields, at, key, error
         assert best is not None
         _, row, fields, at, key, error = best
         if error is not None:

@@ -372,7 +372,7 @@ class ObjectText(PartsText):
                 self.title,
                 "missing-field",
             )
-        return dict(zip(self._names, self.decode_parts(texts), strict=False))
+        return dict(zip(self._names, [*self.decode_parts(texts)], strict=False))
 
     def encode(self, value: Any) -> str:
         if not isinstance(value, dict) or {*value} != {*self._names[: max(len(value), self._least)]}:

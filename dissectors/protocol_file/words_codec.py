@@ -249,10 +249,13 @@ class WordsCodec(FileCodec):
         self, frame: bytes, direction: Direction, name: str, text: str, texts: Sequence[str], first: int
     ) -> Decoded:
         """Return the first error of the row that fits best."""
-        best: tuple[tuple[int, bool], MessageType, dict[str, Any], int, WrongToken | None] | None = None
+        best: tuple[tuple[bool, int, bool], MessageType, dict[str, Any], int, WrongToken | None] | None = None
         for row in self.grammar.rows_named(direction, name):
             fields, number, wrong = self._first_error(row, text, texts, first)
-            rank = len(fields), wrong is not None or number >= len(texts)
+            least = first + sum(not field.optional for field in row.fields)
+            has_tail = bool(row.fields) and self._takes_rest(row.fields[-1].type)
+            has_count = least - has_tail <= len(texts) and (has_tail or len(texts) <= first + len(row.fields))
+            rank = has_count, len(fields), wrong is not None or number >= len(texts)
             if best is None or rank > best[0]:
                 best = rank, row, fields, number, wrong
         assert best is not None

@@ -156,7 +156,8 @@ def parse(data: bytes, start: int, end: int, encoding: str) -> Element:
         open_elements[-1].texts.append(text)
 
     def refuse(*_: Any) -> None:
-        at = start + parser.CurrentByteIndex
+        # The parser is at the end of the declaration's beginning.
+        at = max(start, data.rfind(b"<!DOCTYPE", start, start + parser.CurrentByteIndex + 9))
         raise XmlError("document types and entities are refused", at, min(9, end - at), "doctype")
 
     parser.StartElementHandler = begin
