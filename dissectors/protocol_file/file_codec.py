@@ -253,7 +253,7 @@ class FileCodec(Codec):
 
     def _empty(self, frame: bytes) -> Violation:
         text = "there is no message between two others"
-        return Violation("note", "malformed", "empty-message", text, 0, len(frame), "a message", None, True)
+        return Violation("note", "malformed", "empty-message", text, 0, len(frame), "a message")
 
 
 def walk(parts: Sequence[Part]) -> Iterator[Part]:
