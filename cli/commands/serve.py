@@ -99,27 +99,30 @@ def _served(number: int, session: str) -> Iterator[ServedSession]:
     from kiebitz.cli.web.reader import ServedSession
 
     path, _ = split_number(session)
-    with tempfile.TemporaryDirectory(prefix="kiebitz-") as folder:
-        database = os.path.join(folder, "capture.db")
+    name, lacks = os.path.basename(path), None
+    with ExitStack() as stack:
         if path != "-" and is_database(path):
             timeline = open_stored_session(session)
-            name = f"{os.path.basename(path)}:{timeline.session.id}"
+            stored = f"{path}:{timeline.session.id}"
+            name, session_id = os.path.basename(stored), timeline.session.id
             if is_changed_by_files(timeline):
                 from kiebitz.services.reloading import dissect_into
 
-                path, session_id = (
-                    database,
-                    dissect_into(f"{path}:{timeline.session.id}", database).session_id,
-                )
-                yield ServedSession(number, path, session_id, name)
-            else:
-                yield ServedSession(number, path, timeline.session.id, name)
-            return
-        from kiebitz.cli.terminal.screen import loading
-        from kiebitz.services.importing.packets import import_capture
+                path = _temporary_database(stack)
+                session_id = dissect_into(stored, path).session_id
+        else:
+            from kiebitz.cli.terminal.screen import loading
+            from kiebitz.services.importing.packets import import_capture
 
-        with loading(path) as on_progress:
-            recording, lacks = import_capture(path, database, {}, on_progress)
-        if lacks is not None:
-            warn(f"{path}: {lacks}")
-        yield ServedSession(number, database, recording.recorder.session_id, os.path.basename(path), lacks)
+            capture, path = path, _temporary_database(stack)
+            with loading(capture) as on_progress:
+                recording, lacks = import_capture(capture, path, {}, on_progress)
+            if lacks is not None:
+                warn(f"{capture}: {lacks}")
+            session_id = recording.recorder.session_id
+        yield ServedSession(number, path, session_id, name, lacks)
+
+
+def _temporary_database(stack: ExitStack) -> str:
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kiebitz-"))
+    return os.path.join(folder, "capture.db")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -36,9 +36,11 @@ from kiebitz.cli.tui.style import CSS
 from kiebitz.cli.tui.timeline_bar import Bar
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.services.reloading import Dissected
 from kiebitz.services.sessions import session_of
 from kiebitz.storage.database.opening import open_existing
+
+if TYPE_CHECKING:
+    from kiebitz.services.reloading import Dissected
 
 _WIDE, _HIGH = 130, 24
 """Smallest terminal, in columns and rows, that shows the panes to the right of the picture."""
@@ -83,7 +85,7 @@ class WatchApp(App[int], inherit_bindings=False):
         )
         self.scheduler = Scheduler(self, self, viewer, said)
         self._has_chosen = False
-        self.reloads: SimpleQueue[Dissected | Sequence[str]] = SimpleQueue()
+        self.reloads: SimpleQueue[Dissected | list[str] | tuple[str, ...]] = SimpleQueue()
         """Sessions dissected again by a thread, or the lines of a message why they cannot be."""
         self.pane = PANES[0]
         self.failure: Exception | None = None
@@ -119,10 +121,10 @@ class WatchApp(App[int], inherit_bindings=False):
         self.held_messages.tick()
         while not self.reloads.empty():
             found = self.reloads.get()
-            if isinstance(found, Dissected):
-                self._show_dissected(found)
-            else:
+            if isinstance(found, list | tuple):
                 self.note("\n".join(found))
+            else:
+                self._show_dissected(found)
 
     def _show_dissected(self, found: Dissected) -> None:
         with self.reporting_errors():

@@ -159,8 +159,9 @@ class EventStream:
                     status = self.status
                     is_player = isinstance(audience[0], Grant)
                     yield _frame(_without_path(status) if is_player else status, "status")
-                if dissection != (now_dissection := self._dissection(audience)):
-                    dissection = now_dissection
+                latest = self._dissection(audience)
+                if latest is not None and latest != dissection:
+                    dissection = latest
                     yield _frame(dissection, "dissection")
                 if audience[0] is None and changes != self.held_control.changes:
                     changes = self.held_control.changes

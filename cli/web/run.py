@@ -28,7 +28,6 @@ from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.faults import fault
-from kiebitz.services.reloading import Reloader
 from kiebitz.services.standard_streams import flush, warn
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -190,6 +189,8 @@ def run(
     connections = Connections(limits)
     with ExitStack() as stack:
         if files:
+            from kiebitz.services.reloading import Reloader
+
             for served in sessions:
                 served.dissection = 0
             reloader = Reloader(files, sources, server.replace_sessions, partial(_report, server))

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from starlette.applications import Starlette
@@ -52,8 +52,10 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.faults import fault
-from kiebitz.services.reloading import Dissected
 from kiebitz.services.standard_streams import warn
+
+if TYPE_CHECKING:
+    from kiebitz.services.reloading import Dissected
 
 QUERY_LIMIT_S = 5.0
 """Time limit of a query, in seconds."""

@@ -77,7 +77,7 @@ class Reloader:
         files: Sequence[str],
         sources: Sequence[str],
         on_dissected: Callable[[Sequence[Dissected]], None],
-        on_problem: Callable[[Sequence[str]], None],
+        on_problem: Callable[[list[str] | tuple[str, ...]], None],
     ) -> None:
         self._files = files
         self._sources = sources

@@ -197,10 +197,10 @@ def test_a_corpus_knows_a_protocol_file(tmp_path: Path, capture: str) -> None:
     pytest.importorskip("duckdb")
     pytest.importorskip("distributed")
     file, corpus = write_file(tmp_path), str(tmp_path / "corpus")
-    done = subprocess.run(
+    added = subprocess.run(
         [*KIEBITZ, "corpus", "add", corpus, capture, "-P", file], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert added.returncode == 0, added.stderr
     done = kiebitz("corpus", "events", corpus, "-P", file, "-Y", "dice.pips == 5", "--json")
     assert done.status == 0, done.err
     assert [event["sentence"] for event in done.json] == ["alice rolls 5"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -16,7 +15,7 @@ from kiebitz.services.reloading import Dissected, Reloader
 def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
     capture, file = capture_game(tmp_path), write_file(tmp_path)
 
-    put: SimpleQueue[Dissected | Sequence[str]] = SimpleQueue()
+    put: SimpleQueue[Dissected | list[str] | tuple[str, ...]] = SimpleQueue()
 
     async def script(sight: Sight) -> None:
         sight.app.reloads = put
