@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 from collections.abc import Iterator
 
 import click
 
 from kiebitz.cli.completion.network import complete_protocol
+from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.terminal.console import Line, Styled, show_line, wrapped
+from kiebitz.cli.terminal.console import Candidate, Line, Styled, show_line, wrapped
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, batches
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, MessageType, Rule
 from kiebitz.dissectors.registry import dissector_of, file_of, installed
 from kiebitz.services.decode_as import unknown_protocol
+from kiebitz.services.output_files import STANDARD_OUTPUT, opened
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import field_catalog
 
 
@@ -45,26 +50,79 @@ _COLUMNS = (
 _SENDERS = {"c2s": "client → server", "s2c": "server → client"}
 
 
+def _complete_names(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    """Complete the name of a protocol, or captures after --check."""
+    if context.params.get("checked") is not None:
+        return SessionType().shell_complete(context, parameter, text)
+    return complete_protocol(context, parameter, text)
+
+
 @click.command()
-@click.argument("name", required=False, metavar="[NAME]", shell_complete=complete_protocol)
+@click.argument("names", nargs=-1, metavar="[NAME | CAPTURE...]", shell_complete=_complete_names)
+@click.option(
+    "--check",
+    "checked",
+    type=click.Path(),
+    metavar="FILE",
+    help="Check this protocol file; with captures, show how much of their traffic it describes.",
+)
+@click.option(
+    "--new",
+    "created",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a commented protocol file to begin with.",
+)
 @protocol_option
-def protocols(name: str | None) -> None:
+def protocols(names: tuple[str, ...], checked: str | None, created: str | None) -> None:
     """List the protocols, or print one's messages, events, rules and filter names.
+
+    --check shows every mistake in a protocol file with its line and column, and reads and writes sample
+    messages. Of captures, it shows the messages that have diagnostics or other names, and warns about rows
+    that no message fits. The exit status is 1 if the file has mistakes, and 3 if messages have diagnostics.
 
     \b
     Example:
       kiebitz protocols
       kiebitz protocols maexchen
       kiebitz protocols uno -P uno.toml
+      kiebitz protocols --new uno.toml
+      kiebitz protocols --check uno.toml monday.pcap
     """
-    if name is None:
+    if checked is not None and created is not None:
+        raise click.UsageError("--check and --new exclude each other")
+    if created is not None:
+        if names:
+            raise click.UsageError("--new takes no further arguments")
+        _create(created)
+    elif checked is not None:
+        # Loads what only protocol files need.
+        from kiebitz.cli.protocol_check import check_protocol_file
+
+        raise click.exceptions.Exit(check_protocol_file(checked, names))
+    elif not names:
         show(_COLUMNS, batches(installed().dissectors.values()), None, "no protocols")
-        return
-    dissector = dissector_of(name.lower())
-    if dissector is None:
-        raise click.UsageError(unknown_protocol(name.lower()))
-    for line in reference(dissector):
-        show_line(*line)
+    elif len(names) > 1:
+        raise click.UsageError("give one protocol, or captures after --check FILE")
+    else:
+        dissector = dissector_of(names[0].lower())
+        if dissector is None:
+            raise click.UsageError(unknown_protocol(names[0].lower()))
+        for line in reference(dissector):
+            show_line(*line)
+
+
+def _create(path: str) -> None:
+    """Write the template of a protocol file. Raises StorageError and OSError."""
+    from kiebitz.services.protocol_template import template
+
+    if path != STANDARD_OUTPUT and os.path.lexists(path):
+        raise click.UsageError(f"{path} exists: name another file, or delete it first")
+    with opened(path, STANDARD_OUTPUT) as file:
+        file.write(template(path).encode())
+    if path != STANDARD_OUTPUT:
+        name = shlex.quote(path)
+        print_error_line(f"Edit it, then: kiebitz protocols --check {name} CAPTURE")
 
 
 def reference(dissector: Dissector) -> Iterator[Line]:

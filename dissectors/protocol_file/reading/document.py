@@ -34,6 +34,10 @@ Row = Annotated[
 Count = Annotated[int, Meta(ge=1, le=100), _kind("a number from 1 to 100")]
 
 
+PROTOCOL_NAME = r"[a-z][a-z0-9_]{0,29}"
+"""Regular expression for the name of a protocol."""
+
+
 class Table(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A table of the file."""
 
@@ -150,7 +154,7 @@ class Document(Table, kw_only=True):
 
     protocol: Annotated[
         Text,
-        Meta(pattern=r"^[a-z][a-z0-9_]{0,29}$"),
+        Meta(pattern=f"^{PROTOCOL_NAME}$"),
         _about("Name in filters and in the database: a word of small letters, digits and _."),
         _kind('a word of up to 30 small letters, digits and "_", such as "dice"'),
     ]

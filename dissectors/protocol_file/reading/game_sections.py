@@ -34,6 +34,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Put,
     RuleSpec,
 )
+from kiebitz.dissectors.protocol_file.templates import word_of
 
 _DIRECTIONS: Mapping[str | None, Direction | None] = {"server": "s2c", "client": "c2s", None: None}
 
@@ -129,7 +130,9 @@ class GameSections:
         ]
         types: dict[str, list[FieldTypeSpec]] = {}
         for field in (field for message in chosen for field in message.fields):
-            types.setdefault(field.name, []).append(field.type)
+            # A name that is no word, such as `to x`, is written with underscores.
+            for name in {field.name, word_of(field.name)}:
+                types.setdefault(name, []).append(field.type)
         is_known = {*on} <= {message.name for message in chosen}
         if not is_known and {*on} <= self._known and direction is not None:
             sent = {message.name for message in self._messages if message.direction == direction}

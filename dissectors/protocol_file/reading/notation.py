@@ -184,6 +184,10 @@ class Parser:
                 fields[field.name] = field
             except Mistake as mistake:
                 self.mistakes.append(mistake)
+                # The rest of the file may name the field.
+                found = _FIELD_NAME.match(self._text, start)
+                if found is not None and (name := found[1] or found[2]) not in fields:
+                    fields[name] = FieldSpec(name, AnyType(), "any")
                 if len(self.mistakes) >= MAX_MISTAKES:
                     self._at = len(self._text)
                 self._at = max(self._at, mistake.end)

@@ -17,11 +17,11 @@ from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.document import Document, IdentityTable, RowTable
+from kiebitz.dissectors.protocol_file.reading.document import PROTOCOL_NAME, Document, IdentityTable, RowTable
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
-from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, parse_toml
+from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes, listed
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -60,6 +60,13 @@ class Reading(msgspec.Struct, frozen=True):
 
     specification: Specification
     remarks: tuple[Mistake, ...]
+    places: TomlPlaces
+
+    def place_of_row(self, index: int) -> Place:
+        """Return the place of a row, given its index in the specification's messages."""
+        name = self.specification.messages[index].name
+        number = sum(message.name == name for message in self.specification.messages[:index])
+        return self.places.key(("messages", name, number))
 
 
 def read_specification(text: str, name: str = "protocol file") -> Specification:
@@ -85,7 +92,18 @@ def read(text: str, name: str = "protocol file") -> Reading:
         specification = _Reader(source, document, text).specification()
     if source.mistakes:
         raise ProtocolFileError(name, source.mistakes)
-    return Reading(specification, tuple(source.remarks))
+    return Reading(specification, tuple(source.remarks), source.places)
+
+
+def problem_of_name(protocol: str) -> str | None:
+    """Return why a protocol file's protocol cannot have this name, or None."""
+    if not re.fullmatch(PROTOCOL_NAME, protocol):
+        return "the name of a protocol is a word of small letters, digits and _"
+    if protocol in {module.name for module in pkgutil.iter_modules(protocols.__path__)}:
+        return f"{protocol} is a protocol of Kiebitz itself: choose another name"
+    if protocol in _RESERVED:
+        return f"{protocol} has another meaning in filters: choose another name"
+    return None
 
 
 def parse_type(text: str) -> FieldTypeSpec:
@@ -121,8 +139,9 @@ class _Reader:
     def specification(self) -> Specification:
         head = self._source.table((), self._document, Document)
         assert head is not None, "a document is a table"
-        if head.protocol:
-            self._check_protocol(head.protocol)
+        problem = problem_of_name(head.protocol) if head.protocol else None
+        if problem is not None:
+            self._source.wrong(("protocol",), problem)
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
         self._has_numbers = head.format == "json"
         self._check_types(head.types)
@@ -152,16 +171,6 @@ class _Reader:
             board=game.board(),
             extension=head.python or None,
         )
-
-    def _check_protocol(self, protocol: str) -> None:
-        if protocol in {module.name for module in pkgutil.iter_modules(protocols.__path__)}:
-            self._source.wrong(
-                ("protocol",), f"{protocol} is a protocol of Kiebitz itself: choose another name"
-            )
-        elif protocol in _RESERVED:
-            self._source.wrong(
-                ("protocol",), f"{protocol} has another meaning in filters: choose another name"
-            )
 
     # Framing and format.
 

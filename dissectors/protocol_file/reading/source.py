@@ -42,7 +42,7 @@ class Source:
     """
 
     def __init__(self, text: str) -> None:
-        self._places = TomlPlaces(text)
+        self.places = TomlPlaces(text)
         self._mistakes: dict[Mistake, None] = {}
         self._expressions = 0
         self.remarks: list[Mistake] = []
@@ -54,11 +54,11 @@ class Source:
 
     def wrong_key(self, path: Path, message: str) -> None:
         """Report a mistake in a key."""
-        self._report(self._places.key(path), message)
+        self._report(self.places.key(path), message)
 
     def wrong(self, path: Path, message: str, start: int = 0, end: int | None = None) -> None:
         """Report a mistake in a value, or in characters of a text."""
-        self._report(self._places.value(path, start, end), message)
+        self._report(self.places.value(path, start, end), message)
 
     def _report(self, place: Place, message: str) -> None:
         self._mistakes[Mistake(message, place)] = None
@@ -67,7 +67,7 @@ class Source:
 
     def remark(self, path: Path, message: str) -> None:
         """Report something about a key that is probably a mistake."""
-        self.remarks.append(Mistake(message, self._places.key(path)))
+        self.remarks.append(Mistake(message, self.places.key(path)))
 
     def count_expression(self, path: Path) -> None:
         """Count an expression. Raises TooManyMistakes."""

@@ -280,7 +280,9 @@ class _Interrupts:
             raise KeyboardInterrupt
 
 
-def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:
+def open_capture_in_memory(
+    source: str, decode_as: DecodeAs | None = None
+) -> tuple[sqlite3.Connection, str | None]:
     """Return a capture file as a database in memory with one session, and its losses."""
-    recording, lacks = import_capture(source, MEMORY, {}, lambda _done, _all: None)
+    recording, lacks = import_capture(source, MEMORY, decode_as or {}, lambda _done, _all: None)
     return recording.recorder.connection, lacks

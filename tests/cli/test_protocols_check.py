@@ -1,0 +1,211 @@
+"""`kiebitz protocols --check` and `--new`: mistakes, warnings, coverage, and the template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import ROOT, kiebitz
+
+CAPTURE = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
+
+MIA = """\
+protocol = "mia"
+transport = "udp"
+port = 9000
+format = "delimited"
+delimiter = ";"
+
+[messages]
+REGISTER = "c: player=player"
+REGISTERED = "s: < REGISTER"
+REGISTER_SPECTATOR = "c: name=player"
+"ROUND STARTING" = "s: token=id:token"
+JOIN = "c: token=id:token < ROUND STARTING"
+"ROUND STARTED" = "s*: number=0.. players=rest"
+"YOUR TURN" = "s: token=id:token"
+ROLL = "c: token=id:token < YOUR TURN"
+"PLAYER ROLLS" = "s*: player=player"
+ROLLED = "s: dice=[1..6] token=id:token < ROLL"
+ANNOUNCE = "c: dice=[1..6] token=id:token < ROLLED"
+ANNOUNCED = "s*: player=player dice=[1..6]"
+"PLAYER LOST" = "s*: player=player reason=text"
+SCORE = "s*: points=rest"
+
+[identity]
+login = ["REGISTER", "REGISTER_SPECTATOR"]
+"""
+"""Describes each message of the capture."""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "mia.toml"
+
+
+def test_a_new_file_is_valid(file: Path) -> None:
+    done = kiebitz("protocols", "--new", "dice.toml")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "Edit it, then: kiebitz protocols --check dice.toml CAPTURE\n"
+    done = kiebitz("protocols", "--check", "dice.toml")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "the properties of all protocols hold for 9 sample messages",
+        "dice.toml: dice has 9 messages, 5 events, 1 rule: no errors, no warnings",
+    ]
+    assert not (file.parent / ".hypothesis").exists()
+
+
+def test_a_new_file_on_standard_output_and_of_any_name(file: Path) -> None:
+    done = kiebitz("protocols", "--new", "-")
+    assert 'protocol = "game"' in done.out
+    for name, protocol in {"7 Wonders!": "wonders", "catan": "game", "tcp": "game", "Ü": "game"}.items():
+        assert kiebitz("protocols", "--new", f"{name}.toml").status == 0
+        assert f'protocol = "{protocol}"' in (file.parent / f"{name}.toml").read_text()
+
+
+def test_an_existing_file_is_kept(file: Path) -> None:
+    file.write_text("mine")
+    done = kiebitz("protocols", "--new", "mia.toml")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("kiebitz: mia.toml exists: name another file, or delete it first\n")
+    assert file.read_text() == "mine"
+
+
+def test_a_file_in_no_folder(file: Path) -> None:
+    done = kiebitz("protocols", "--new", "nowhere/mia.toml")
+    assert done.status == 1
+    assert done.err.startswith("kiebitz: nowhere/mia.toml: ")
+
+
+def test_mistakes_are_shown_with_their_places(file: Path) -> None:
+    file.write_text(
+        MIA.replace("REGISTERED =", "REGISTRED =").replace("s*: player=player r", "s*: p=playr r")
+    )
+    done = kiebitz("protocols", "--check", "mia.toml")
+    assert (done.status, done.err) == (1, "")
+    assert done.out.splitlines() == [
+        "mia.toml:20:24: error: no type playr: did you mean player?",
+        '  "PLAYER LOST" = "s*: p=playr reason=text"',
+        "                         ^^^^^",
+        "mia.toml: 1 error",
+    ]
+
+
+UNREADABLE = {
+    "missing": (None, "mia.toml: this protocol file cannot be read: No such file or directory"),
+    "not UTF-8": (b'protocol = "mia"\ntitle = "\xff"\n', "mia.toml: line 2 is not UTF-8"),
+    "large": (b"#" * 300_000, "mia.toml: a protocol file has at most 256 KiB"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_an_unreadable_file(file: Path, case: str) -> None:
+    data, message = UNREADABLE[case]
+    if data is not None:
+        file.write_bytes(data)
+    done = kiebitz("protocols", "--check", "mia.toml")
+    assert (done.status, done.out, done.err.splitlines()[0]) == (2, "", f"kiebitz: {message}")
+
+
+def test_coverage_of_a_capture(file: Path) -> None:
+    file.write_text(MIA)
+    done = kiebitz("protocols", "--check", "mia.toml", CAPTURE)
+    assert done.err == ""
+    assert done.status == 0
+    assert done.out.splitlines() == [
+        "mia.toml:1:12: warning: its messages can be those of maexchen, too:"
+        " -d says which protocol a port has",
+        '  protocol = "mia"',
+        "             ^^^^^",
+        "the properties of all protocols hold for 14 sample messages",
+        "client → server: 17 of 17 messages (100.0%), 588 of 588 bytes (100.0%) without a diagnostic",
+        "server → client: 52 of 52 messages (100.0%), 1,539 of 1,539 bytes (100.0%) without a diagnostic",
+        "mia.toml: mia has 14 messages, no events, no rules: no errors, 1 warning",
+    ]
+
+
+def test_what_a_file_lacks_and_what_no_capture_has(file: Path) -> None:
+    file.write_text(
+        MIA.replace("\nROLL =", "\nREROLL =")
+        .replace('< ROLL"', '< REROLL"')
+        .replace("reason=text", "reason=1..6")
+        .replace(
+            'SCORE = "s*: points=rest"', 'SCORE = ["s*: points=rest", "s*: a=integer b=integer"]\nBYE = "c:"'
+        )
+    )
+    done = kiebitz("protocols", "--check", "mia.toml", CAPTURE)
+    assert done.status == 3
+    lines = done.out.splitlines()
+    warnings = [line.partition(" warning: ")[2] for line in lines if " warning: " in line]
+    assert warnings[1:] == [
+        "no capture contains REROLL from a client",
+        "no capture contains PLAYER LOST from a server",
+        'a sample of SCORE, {"a":146,"b":-794}, cannot be written: s2c SCORE has no row with these fields:'
+        ' {"a":146,"b":-794}',
+        "no message in the captures has the fields of this row of SCORE",
+        "no capture contains BYE from a client",
+    ]
+    failures = [index for index, line in enumerate(lines) if " × " in line]
+    assert [lines[index] for index in failures] == [
+        '5 × server → client: "wrong" is no number [bad-number], first in #62',
+        '2 × client → server: "ROLL" is no message a client sends: did you mean REROLL? [unknown-message],'
+        " first in #20",
+    ]
+    assert lines[failures[1] + 1].startswith("  ROLL;")
+    assert "client → server: 15 of 17 messages (88.2%)" in done.out
+
+
+def test_a_capture_of_another_protocol(file: Path) -> None:
+    file.write_text(MIA.replace("9000", "9001").replace("REGISTER", "LOGIN").replace("JOIN", "ENTER"))
+    text = file.read_text()
+    for name in ("ROUND", "TURN", "ROLL", "ANNOUNCE", "LOST", "SCORE", "LOGIN", "ENTER"):
+        text = text.replace(name, f"X{name}")
+    file.write_text(text)
+    done = kiebitz("protocols", "--check", "mia.toml", CAPTURE)
+    assert done.status == 1
+    assert (
+        f"nothing in {CAPTURE} is mia; there are servers at udp 9000 (2,127 bytes): is framing right, and is"
+        " port one of these?" in done.out
+    )
+
+
+def test_a_database(file: Path) -> None:
+    kiebitz("import", CAPTURE, "-w", "game.db", "-d", "udp.port==9000,none")
+    file.write_text(MIA)
+    done = kiebitz("protocols", "--check", "mia.toml", "game.db:1", CAPTURE)
+    assert done.status == 0
+    assert "server → client: " in done.out
+
+
+USAGE = {
+    "both": (("--check", "a", "--new", "b"), "--check and --new exclude each other"),
+    "new and more": (("--new", "b", "a"), "--new takes no further arguments"),
+    "two names": (("maexchen", "catan"), "give one protocol, or captures after --check FILE"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_wrong_usage(file: Path, case: str) -> None:
+    arguments, message = USAGE[case]
+    done = kiebitz("protocols", *arguments)
+    assert (done.status, done.out, done.err.splitlines()[0]) == (2, "", f"kiebitz: {message}")
+
+
+def test_without_hypothesis(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kiebitz.cli.protocol_check.find_spec", lambda name: None)
+    file.write_text(MIA)
+    done = kiebitz("protocols", "--check", "mia.toml")
+    assert done.status == 0
+    assert done.err.startswith("kiebitz: the properties of all protocols are not checked: hypothesis is not")
+
+
+def test_completion() -> None:
+    from kiebitz.cli.commands.protocols import protocols
+
+    argument = next(parameter for parameter in protocols.params if parameter.name == "names")
+    context = protocols.make_context("protocols", [], resilient_parsing=True)
+    assert [each.value for each in argument.shell_complete(context, "mae")] == ["maexchen"]
+    context = protocols.make_context("protocols", ["--check", "uno.toml"], resilient_parsing=True)
+    assert [each.type for each in argument.shell_complete(context, "mae")] == ["file"]
