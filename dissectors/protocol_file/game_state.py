@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.game.context import GameContext, label
@@ -57,12 +57,13 @@ class GameState:
             (
                 [step(scope) if callable(step) else step for step in plan.steps],
                 plan.value if plan.expression is None else plan.expression.evaluate(scope),
+                plan.expression is not None,
             )
             for plan in plans
         ]
-        for steps, value in changes:
-            if not any(step is None or isinstance(step, dict | list | tuple) for step in steps):
-                self.set(value, steps)
+        for steps, value, is_computed in changes:
+            for each, part in _single(steps, value, is_computed):
+                self.set(part, each)
 
     def set(self, value: Any, steps: Sequence[Any]) -> None:
         """Set a value at a path, or remove it if it is None."""
@@ -175,6 +176,29 @@ class GameState:
     def _entries(self, key: str) -> Mapping[str, Any]:
         found = self._context.state.get(key)
         return found if isinstance(found, dict) else {}
+
+
+def _single(steps: list[Any], value: Any, is_computed: bool) -> Iterator[tuple[list[Any], Any]]:
+    """Yield a path and its value; or one for each element if a step is a list.
+
+    The value of each path then is the element in its place of a computed list, or the same for all. Nothing
+    is yielded if a step is unknown, or a list does not fit.
+    """
+    several = [number for number, step in enumerate(steps) if isinstance(step, list | tuple)]
+    if any(step is None or isinstance(step, dict | bool) for step in steps):
+        return
+    if not several:
+        yield steps, value
+        return
+    (place, *others) = several
+    elements = steps[place]
+    is_list = is_computed and isinstance(value, list | tuple)
+    if others or (is_list and len(value) != len(elements)):
+        return
+    for number, element in enumerate(elements[:MAX_KEYS]):
+        if not isinstance(element, dict | list | tuple | bool) and element is not None:
+            each = [*steps[:place], element, *steps[place + 1 :]]
+            yield each, value[number] if is_list else value
 
 
 _MAX_DEPTH = 40

@@ -173,6 +173,8 @@ def _rule(rule: RuleSpec, plan: Plan) -> Rule:
 def _field_kinds(specification: Specification) -> dict[str, IdentifierKind]:
     """Return the kinds of identifiers in the data of events, where players are named, by key."""
     found: dict[str, IdentifierKind] = {}
+    if specification.identity is not None and specification.identity.id is not None:
+        found[specification.identity.id] = _PLAYER
     for row in specification.messages:
         for field in row.fields:
             for name, kind in kinds_in(field):

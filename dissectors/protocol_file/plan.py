@@ -17,7 +17,7 @@ from kiebitz.dissectors.protocol_file.expressions import (
     compile_expression,
     compile_path,
 )
-from kiebitz.dissectors.protocol_file.roles import Convert, Role, conversion, roles_of
+from kiebitz.dissectors.protocol_file.roles import Convert, Role, conversion_of, roles_of
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,
@@ -124,7 +124,7 @@ class Plan:
             role.gives or (role.accepts and not row.broadcast)
             for row, role in zip(specification.messages, self.roles, strict=True)
         )
-        self.has_names = any(role.names for role in self.roles)
+        self.has_names = any(role.pairs is not None for role in self.roles)
         self.ties_connections = specification.identity is not None and self._lacks_evidence()
         self.leaving = tuple(
             event
@@ -158,7 +158,7 @@ class Plan:
             conversions=tuple(
                 (field.name, convert)
                 for field in row.fields
-                if (convert := conversion(field.type)) is not None
+                if (convert := conversion_of(field, self.specification.identity)) is not None
             ),
             keys={field.name: key for field in row.fields if (key := word_of(field.name)) != field.name},
             heartbeat=row.heartbeat,

@@ -11,11 +11,13 @@ from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, BroadcastLog, 
 from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
+from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocol_file.expressions import WHO, Scope, step_text
 from kiebitz.dissectors.protocol_file.game_state import GameState
 from kiebitz.dissectors.protocol_file.plan import EventPlan, Plan, RowPlan, RulePlan
-from kiebitz.dissectors.protocol_file.roles import NO_ONE, Connection, Players
+from kiebitz.dissectors.protocol_file.players import Connection, Players
+from kiebitz.dissectors.protocol_file.roles import NO_ONE
 from kiebitz.dissectors.protocol_file.templates import value_words
 
 
@@ -98,9 +100,8 @@ class FileTable(GameTable):
         if plan.role.refuses:
             who, is_claimed = self._who(plan, connection, message.fields)
         if not plan.role.is_silent:
-            renamed = players.learn(plan.role, connection, message.fields)
-            if renamed is not None:
-                self._state.rename(renamed, players.resolve(renamed))
+            for id in players.learn(plan.role, connection, message.fields):
+                self._state.rename(id, players.resolve(id))
         if plan.direction == "c2s" and not plan.role.logs_in:
             connection.is_accepted = True
         fields = self._fields(message, plan)
@@ -129,7 +130,7 @@ class FileTable(GameTable):
         if role.is_own and (player := self._players.player_of(connection)) is not None:
             return player, True
         if role.who is not None:
-            value = fields.get(role.who)
+            value = value_at(fields, role.who)
             if not isinstance(value, dict | list | bool) and value not in NO_ONE:
                 is_name = role.who == role.name and role.who != role.id
                 return label(step_text(value)) if is_name else self._players.resolve(value), role.logs_in

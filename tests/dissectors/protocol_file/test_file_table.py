@@ -467,3 +467,55 @@ def test_the_state_is_the_sum_of_the_changes(
             if sign == ".":
                 open_names.remove(name)
     conversation.check()
+
+
+LISTS = (
+    HEAD
+    + """
+format = "json"
+name = "type"
+[messages]
+state = "s*: players=[{id=id name=player points=integer}] turn={id=id} "
+deal = "s*: names=[player] cards=[text]"
+[events]
+state = { on = "state", put = { "players.{players.name}.points" = "players.points" }, say = "{players.name}" }
+deal = { on = "deal", put = { "cards.{names}" = "cards", "ready.{names}" = [] }, say = "{names}" }
+who = { on = "state", when = "turn.id", actor = "turn.id", turn = true, say = "it is {turn.id}'s turn" }
+"""
+)
+
+
+def test_lists_of_players_are_put_element_by_element() -> None:
+    dissector, conversation = talk(
+        LISTS,
+        'a< {"type":"state","turn":{"id":2},"players":['
+        '{"id":1,"name":"ann","points":3},{"id":2,"name":"bo","points":4}]}',
+        'a< {"type":"deal","names":["ann","bo"],"cards":["A","B"]}',
+        'a< {"type":"deal","names":["ann","bo"],"cards":["A"]}',
+    )
+    found = conversation.found()
+    assert state_of(found) == {
+        "players": {"ann": {"points": 3}, "bo": {"points": 4}},
+        "turn": "bo",
+        "cards": {"ann": "A", "bo": "B"},
+        "ready": {"ann": [], "bo": []},
+    }
+    assert sentences(dissector, found) == ["ann, bo", "it is bo's turn", "ann, bo", "ann, bo"]
+
+
+def test_fields_whose_names_are_no_words() -> None:
+    text = (
+        HEAD
+        + """
+format = "json"
+name = "type"
+[messages]
+move = "s*: player-name=player 'to x'=integer"
+[events]
+moved = { on = "move", say = "{player_name} moves to {to_x}", put = { "players.{player_name}.x" = "to_x" } }
+"""
+    )
+    dissector = dissector_of(text)
+    found = Conversation(dissector).send('a< {"type":"move","player-name":"ann","to x":3}').found()
+    assert sentences(dissector, found) == ["ann moves to 3"]
+    assert state_of(found) == {"players": {"ann": {"x": 3}}}

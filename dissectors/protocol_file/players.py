@@ -1,0 +1,161 @@
+"""The players of a protocol file's table: who is behind a connection, and which name belongs to an id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kiebitz.dissectors.game.context import label
+from kiebitz.dissectors.grammar.sentences import value_at
+from kiebitz.dissectors.protocol_file.roles import NO_ONE, Role
+
+
+def _id(value: Any) -> str | None:
+    return None if isinstance(value, dict | list | bool) or value in NO_ONE else label(str(value))
+
+
+def _name(value: Any) -> str | None:
+    return label(value) if isinstance(value, str) and value else None
+
+
+class Connection:
+    """A client's connection: its player, as far as it is known.
+
+    Attributes:
+        id: The player's id as text.
+        name: The player's name.
+        asked: A name that counts only after the server has accepted it.
+        is_accepted: True if the server is known to have accepted the name.
+        is_proven: True if an event has reported its player.
+        is_over: True if its player has left.
+    """
+
+    __slots__ = ("asked", "id", "is_accepted", "is_over", "is_proven", "name")
+
+    def __init__(self) -> None:
+        self.id: str | None = None
+        self.name: str | None = None
+        self.asked: str | None = None
+        self.is_accepted = False
+        self.is_proven = False
+        self.is_over = False
+
+
+MAX_IDS = 1000
+"""Maximum number of ids whose names are kept."""
+
+
+class Players:
+    """The players of a table: names by id, and the player of each connection.
+
+    `waits` is True if a name counts only after the server has accepted it, `has_names` if the server says
+    which name belongs to an id.
+    """
+
+    def __init__(self, waits: bool, has_names: bool) -> None:
+        self._waits = waits
+        self._has_names = has_names
+        self._names: dict[str, str] = {}
+        self._unnamed: dict[str, None] = {}
+        self.connections: dict[int, Connection] = {}
+
+    def resolve(self, value: Any) -> str:
+        """Return the name of the player with an id, or the id as text."""
+        text = str(value) if not isinstance(value, str) else label(value)
+        name = self._names.get(text)
+        if name is not None:
+            return name
+        if text not in self._unnamed:
+            self._unnamed[text] = None
+            if len(self._unnamed) > MAX_IDS:
+                del self._unnamed[next(iter(self._unnamed))]
+        return text
+
+    def connection(self, stream_id: int) -> Connection:
+        """Return the connection of a stream."""
+        found = self.connections.get(stream_id)
+        if found is None:
+            found = self.connections[stream_id] = Connection()
+        return found
+
+    def player_of(self, connection: Connection) -> str | None:
+        """Return the name of a connection's player, or else its id, or the name it asked for."""
+        if connection.is_over:
+            return None
+        if connection.id is not None:
+            name = self._names.get(connection.id, connection.name)
+            return name if name is not None else connection.asked or connection.id
+        return connection.name or connection.asked
+
+    def confirmed(self, connection: Connection) -> str | None:
+        """Return the name of a connection's player, or its id if there are no names, once it is certain."""
+        if connection.is_over:
+            return None
+        if connection.id is None:
+            return connection.name
+        if self._has_names:
+            return self._names.get(connection.id)
+        return connection.name or connection.id
+
+    def learn(self, role: Role, connection: Connection, fields: Mapping[str, Any]) -> list[str]:
+        """Learn from a message who is who; return the ids in use that just got their names."""
+        named = []
+        for number, title in role.pairs(fields) if role.pairs is not None else ():
+            id, name = _id(number), _name(title)
+            if id is not None and name is not None and self._name(id, name):
+                named.append(id)
+        name = _name(value_at(fields, role.name)) if role.name is not None else None
+        id = _id(value_at(fields, role.id)) if role.id is not None else None
+        if role.logs_in and name is not None:
+            self._log_in(connection, name)
+        if role.gives:
+            connection.is_over = False
+            connection.is_accepted = True
+            connection.id = id if id is not None else connection.id
+            if name is not None:
+                connection.name, connection.asked = name, None
+            elif connection.asked is not None:
+                connection.name, connection.asked = connection.asked, None
+        if role.accepts and name is not None and name in (connection.asked, connection.name):
+            connection.name, connection.asked = name, None
+            connection.is_accepted = True
+        elif role.refuses and not connection.is_accepted:
+            connection.name = connection.asked = None
+        return named
+
+    def _name(self, id: str, name: str) -> bool:
+        """Note the name that belongs to an id; return True if the id was used before."""
+        if any(name == known for other, known in self._names.items() if other != id):
+            # Two players with one name stay apart.
+            name = f"{name} ({id})"
+        if self._names.get(id) == name:
+            return False
+        self._names[id] = name
+        if len(self._names) > MAX_IDS:
+            del self._names[next(iter(self._names))]
+        was_used = id in self._unnamed
+        self._unnamed.pop(id, None)
+        return was_used
+
+    def _log_in(self, connection: Connection, name: str) -> None:
+        connection.is_over = connection.is_accepted = False
+        is_taken = any(
+            other is not connection and other.name == name and not other.is_over
+            for other in self.connections.values()
+        )
+        if connection.id is not None or not (self._waits or is_taken):
+            connection.name, connection.asked = name, None
+        else:
+            connection.asked = name
+
+    def leave(self, name: str | None) -> None:
+        """Handle that a player has left: the player's connections and ids are free."""
+        if name is None:
+            return
+        for connection in self.connections.values():
+            if self.player_of(connection) == name:
+                connection.is_over = True
+                connection.name = connection.id = connection.asked = None
+                connection.is_proven = False
+        for id in [id for id, known in self._names.items() if known == name]:
+            del self._names[id]
