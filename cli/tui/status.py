@@ -11,7 +11,7 @@ from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
 from kiebitz.cli.tui.navigation import Navigator
 
 _MAX_ROWS = 4
-"""Maximum height of the status, in rows."""
+"""Maximum height of the status, in rows; each further line of a message adds one."""
 
 _TITLES = {"message": "one message", "said": "recorder"}
 
@@ -43,7 +43,7 @@ def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
         lines = [line for part in parts for line in _wrapped(part, width)]
     for line in lines:
         line.pad_right(max(width - line.cell_len, 0))
-    return LINE_BREAK.join(lines[:_MAX_ROWS])
+    return LINE_BREAK.join(lines[: _MAX_ROWS + notice.count("\n")])
 
 
 def _position(viewer: Navigator, course: EventCursor) -> str:

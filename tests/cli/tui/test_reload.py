@@ -6,6 +6,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from dice_file import DICE, OTHER, capture_game, forgetting_files, write_file
+from terminals import OnTerminal
 from watch_driver import Sight, watch
 
 from kiebitz.services.protocol_files import add_protocol_files
@@ -42,3 +43,15 @@ def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
         add_protocol_files([file])
         reloader = Reloader([file], [capture], lambda found: put.put(found[0]), put.put)
         watch(capture, script, size=(120, 40))
+
+
+def test_the_command_on_a_terminal(tmp_path: Path) -> None:
+    with forgetting_files():
+        capture = capture_game(tmp_path)
+    file = write_file(tmp_path)
+    with OnTerminal("watch", capture, "-P", file, "--reload", columns=120, rows=40) as terminal:
+        terminal.read_until(lambda written: b"alice rolls 5" in written)
+        write_file(tmp_path, OTHER)
+        terminal.read_until(lambda written: b"alice throws a 5" in written)
+        terminal.type(b"q")
+        assert terminal.ended() == 0, terminal.lines
