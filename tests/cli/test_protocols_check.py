@@ -149,9 +149,10 @@ def test_what_a_file_lacks_and_what_no_capture_has(file: Path) -> None:
     ]
     failures = [index for index, line in enumerate(lines) if " × " in line]
     assert [lines[index] for index in failures] == [
-        '5 × server → client: "wrong" is no number [bad-number], first in #62',
+        '5 × server → client: PLAYER LOST: reason: "ANNOUNCED_LOSING_DICE" is not a whole number [bad-number],'
+        " first in #52",
         '2 × client → server: "ROLL" is no message a client sends: did you mean REROLL? [unknown-message],'
-        " first in #20",
+        " first in #25",
     ]
     assert lines[failures[1] + 1].startswith("  ROLL;")
     assert "client → server: 15 of 17 messages (88.2%)" in done.out

@@ -14,7 +14,7 @@ from kiebitz.dissectors.grammar.fields import Text
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import binary_types, json_types, text_types
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
-from kiebitz.dissectors.protocol_file.reader import read_specification
+from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 
 FRAMINGS = {
     "lines": 'framing = "lines"',

@@ -11,7 +11,7 @@ import pytest
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
-from kiebitz.dissectors.protocol_file.reader import read_specification
+from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.testing import check_anatomy
 
 _ROWS = """

@@ -1,1 +1,0 @@
-from kiebitz.dissectors.protocol_file.reading.errors import *  # temporary
