@@ -14,6 +14,7 @@ from kiebitz.dissectors.drafting.draft import Draft
 from kiebitz.services.drafting import DraftError, draft_from, protocol_name, read_traffic
 from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
+from kiebitz.services.progress import OnProgress
 from kiebitz.services.sessions import all_sessions
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
@@ -29,7 +30,9 @@ from kiebitz.services.wording import counted
     metavar="PORT",
     help="Use only the traffic of the server at this port; repeatable.",
 )
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write the protocol file to this file.")
+@click.option(
+    "-o", "--output", type=click.Path(), metavar="FILE", help="Write the protocol file to this file."
+)
 def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None) -> None:
     """Infer a first protocol file from the traffic of an unknown protocol.
 
@@ -47,7 +50,7 @@ def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None)
     names = [*all_sessions(captures)]
     with ExitStack() as bars:
 
-        def progress(name: str):  # type: ignore[no-untyped-def]
+        def progress(name: str) -> OnProgress:
             bars.close()
             return bars.enter_context(loading(name))
 

@@ -1,7 +1,7 @@
 """Inference of the fields of binary messages: the cheapest sequence of types that consumes all of them.
 
-Small numbers leave the high bytes of their fields at zero, and texts follow their length. A sequence costs more for
-each field, and for each number that would be an unlikely one.
+Small numbers leave the high bytes of their fields at zero, and texts follow their length. Each field has a
+cost, and unlikely numbers cost more.
 """
 
 from __future__ import annotations
@@ -177,6 +177,9 @@ class _Search:
             is_wide = len(high) <= 16 and max(low) - min(low) > 100 and len({*low}) > len(high)
             is_random = len(high) > 0.6 * number and len({*low}) > 0.6 * number and number >= 6
             return (1.3 if is_wide else 1.9 if is_random else 2.6), kind
+        if zeros[0] and any(zeros[2:-1]) and not zeros[1]:
+            # Rather two numbers, each with a high byte of zero.
+            return 2.6, kind
         if zeros[0]:
             penalty = 0.0 if zeros[1] or len(second) <= 16 or len(columns) == 8 else 0.6
             # Of eight bytes, the upper four are zero in two u32, too.

@@ -25,19 +25,19 @@ from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifier
 from kiebitz.dissectors.drafting.relations import (
     Broadcast,
     Kind,
-    Turn,
     find_answers,
     find_broadcasts,
     find_heartbeat_answers,
     find_heartbeats,
-    find_turn,
 )
 from kiebitz.dissectors.drafting.traffic import Conversation, Message, Segment, segments_of
+from kiebitz.dissectors.drafting.turns import Turn, find_turn
 from kiebitz.dissectors.drafting.verification import verify
 from kiebitz.dissectors.drafting.writer import Contents, quoted
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
+from kiebitz.dissectors.protocol_file.specification import Framing
 
 _FEW = 20
 """Number of messages below which a draft is unreliable."""
@@ -127,10 +127,11 @@ def draft(
     binary = layouts(messages, form.format.order) if form.format.kind == "struct" else None
     has_keys = not form.is_positional
     on_progress(3, _STEPS)
-    identifiers = find_identifiers(messages, has_keys)
+    tables = [one.table for one in conversations]
+    identifiers = find_identifiers(messages, tables, has_keys)
     heartbeats = find_heartbeats(messages)
     on_progress(4, _STEPS)
-    broadcasts = find_broadcasts(messages, [one.server for one in conversations])
+    broadcasts = find_broadcasts(messages, tables)
     on_progress(5, _STEPS)
     rows, types = _rows(messages, form, identifiers, binary)
     on_progress(6, _STEPS)
@@ -155,7 +156,7 @@ def draft(
         rows=by_name,
         codes={name: int(name.rpartition("_")[2]) for name in by_name} if form.has_codes else {},
         identity=_identity(rows, identifiers),
-        hints=_hints(turn, rows),
+        hints=_hints(turn),
     )
     on_progress(7, _STEPS)
     text, checked, accepted = verify(contents)
@@ -270,7 +271,7 @@ def _keyed_row(kind: Kind, messages: list[Message], types: TypeInference, identi
     columns: list[Column] = []
     keys = Counter(key for message in messages for key in message.values)
     # In the order of the fullest message.
-    order = {key: None for key in max(messages, key=lambda message: len(message.values)).values}
+    order = dict.fromkeys(max(messages, key=lambda message: len(message.values)).values)
     for key in list(dict.fromkeys((*order, *keys)))[:MAX_FIELDS]:
         if quoted_name(key) is None:
             continue
@@ -429,16 +430,17 @@ def _names(rows: Sequence[Row], direction: str, names: Collection[str], kind: st
     )
 
 
-def _hints(turn: Turn | None, rows: Sequence[Row]) -> list[str]:
+def _hints(turn: Turn | None) -> list[str]:
+    """Return the comments at the end: an event for the turn, which hides all others."""
     if turn is None:
         return []
-    lines = [
-        f"{turn.name} says whose turn it is: in {turn.hits} of {turn.total} cases, that player was the next to act.",
-        "With events, only these are shown; without, each message is one:",
+    event = f'on = {quoted(turn.name)}, say = "it is {{who}}\'s turn", turn = true, put = {{ turn = "who" }}'
+    return [
+        f"{turn.name} says whose turn it is: that player acted next in {turn.hits} of {turn.total} cases.",
+        "Without events, each message is one; with them, only these are shown:",
         "[events]",
-        f'turn = {{ on = {quoted(turn.name)}, say = "it is {{who}}\'s turn", turn = true, put = {{ turn = "who" }} }}',
+        f"turn = {{ {event} }}",
     ]
-    return lines
 
 
 def _warnings(

@@ -116,7 +116,7 @@ class TypeInference:
             return _range(values)
         if kinds and kinds <= {"integer", "number"}:
             return "number"
-        if len(path) >= _MAX_DEPTH * 2:
+        if len(path) + sum(step.count("[]") for step in path) >= _MAX_DEPTH * 2:
             return "any"
         if kinds == {"list"}:
             items = [item for value in values for item in value[:200]][:5000]
@@ -269,8 +269,11 @@ def _range(values: Sequence[int]) -> str:
     counts = Counter(values)
     # Limits that are hardly reached are none.
     ends = min(counts[low], counts[high])
-    if len(values) >= 20 and 0 < high - low <= 12 and ends >= max(3, 0.03 * len(values)) and (
-        len(counts) >= 0.8 * (high - low + 1)
+    if (
+        len(values) >= 20
+        and 0 < high - low <= 12
+        and ends >= max(3, 0.03 * len(values))
+        and (len(counts) >= 0.8 * (high - low + 1))
     ):
         return f"{low}..{high}"
     return "0.." if low >= 0 else "integer"

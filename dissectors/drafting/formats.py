@@ -89,7 +89,7 @@ def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice
     if _share(contents, _element) >= 0.5 and Counter(c[:1] for c in contents).most_common(1)[0][0] == b"<":
         return _xml_format(contents)
     encoding = "utf-8" if _share(contents, _utf8) >= 0.99 else "latin-1"
-    texts = [content.decode(encoding, "replace") for content in contents]
+    texts = [content.rstrip(b"\r\n").decode(encoding, "replace") for content in contents]
     if sum(map(_is_printable, texts)) < 0.8 * len(texts):
         from kiebitz.dissectors.drafting.binary import struct_format
 
@@ -359,7 +359,7 @@ def _by_position(values: Iterable[str]) -> dict[str, Any]:
 def _split_parser(delimiter: str, encoding: str) -> Parser:
     def parse(content: bytes) -> Parsed | None:
         try:
-            name, *values = content.decode(encoding).split(delimiter)
+            name, *values = content.rstrip(b"\r\n").decode(encoding).split(delimiter)
         except UnicodeDecodeError:
             return None
         return name, _by_position(values)
@@ -373,7 +373,7 @@ def _words_parser(texts: Sequence[str], quote: str, encoding: str) -> Parser:
 
     def parse(content: bytes) -> Parsed | None:
         try:
-            text = content.decode(encoding)
+            text = content.rstrip(b"\r\n").decode(encoding)
         except UnicodeDecodeError:
             return None
         words = _words(text, quote)
@@ -463,7 +463,7 @@ def _pairs_format(texts: Sequence[str], encoding: str, is_block: bool) -> Format
 
     def parse(content: bytes) -> Parsed | None:
         try:
-            first, pairs = _split_pairs(content.decode(encoding), delimiter, assign)
+            first, pairs = _split_pairs(content.rstrip(b"\r\n").decode(encoding), delimiter, assign)
         except UnicodeDecodeError:
             return None
         found = first if name == "first" else pairs.pop(name, None)

@@ -18,7 +18,7 @@ import msgspec
 
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.model import Transport
-from kiebitz.dissectors.protocol_file.specification import ByteOrder, Framing, IntegerKind
+from kiebitz.dissectors.protocol_file.specification import ByteOrder, Framing
 
 Bounds = Iterator[tuple[int, int]]
 """Start and end of each complete frame."""
@@ -96,8 +96,10 @@ def bounds_of(framing: Framing) -> Callable[[bytes], Bounds]:
 def content(framing: Framing, frame: bytes) -> bytes:
     """Return a frame without its line end, delimiter, or length prefix."""
     match framing.kind:
-        case "lines" | "datagrams" | "json" | "xml":
+        case "lines" | "json" | "xml":
             return frame.rstrip(b"\r\n")
+        case "datagrams":
+            return frame
         case "delimiter":
             return frame.removesuffix(framing.end.encode("latin-1"))
         case "block":
@@ -122,9 +124,7 @@ def _choice(segments: Sequence[Segment], framing: Framing, evidence: str) -> Cho
             piece = min(bisect_left(segment.ends, end), len(segment.ends) - 1)
             frame = segment.data[start:end]
             covered += end - start
-            messages.append(
-                Message(segment.conversation, segment.direction, segment.times[piece], frame)
-            )
+            messages.append(Message(segment.conversation, segment.direction, segment.times[piece], frame))
         left_over += len(segment.data) - covered
     # Messages of one piece stay in order: the sort is stable.
     messages.sort(key=lambda message: message.ts_ns)
@@ -286,7 +286,7 @@ def _delimiter(segments: Sequence[Segment], end: bytes) -> Framing:
             for turn in segment.turns
             if segment.data[:turn].endswith(end)
         )
-        text, number = longer.most_common(1)[0]
+        text, number = longer.most_common(1)[0] if longer else (b"", 0)
         first = text[:1]
         if len(text) != size + 1 or number < 0.95 * longer.total():
             break
@@ -307,7 +307,7 @@ def _prefixed(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing]]:
             for inclusive in (False, True) if prefix != "varint" else (False,):
                 framing = Framing(
                     kind="length",
-                    prefix=cast(IntegerKind, prefix),
+                    prefix=prefix,
                     order=cast(ByteOrder, order),
                     inclusive=inclusive,
                 )

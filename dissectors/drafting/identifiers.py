@@ -1,8 +1,8 @@
 """Inference of identifiers: names and numbers of players, tokens that clients repeat, numbers of games.
 
-A player's name is a text that a client sends early, that differs between connections, and that the server then
-repeats to all. A player's number is given to each connection by the server. A token is made up by the server, and
-a client's answer contains it.
+A player's name is a text that a client sends early, that differs between connections, and that the server
+repeats. A player's number is given to each connection by the server, or occurs together with the name. A
+token is made up by the server, and a client's answer contains it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Identifiers(msgspec.Struct):
     owners: dict[int, str]
     numbers: dict[int, Scalar]
 
-
     def type_at(self, direction: Direction, name: str, path: tuple[str, ...]) -> str | None:
         """Return the type of the identifier at a path; in XML, a list may have one item only."""
         found = self.types.get((direction, name, path))
@@ -125,8 +124,14 @@ class _Values:
         return sum(map(len, self.by_conversation.values())) > 5 * len(self.by_conversation)
 
 
-def find_identifiers(messages: Sequence[Message], has_keys: bool) -> Identifiers:
-    """Return the identifiers in messages; `has_keys` is True if fields have names."""
+def find_identifiers(messages: Sequence[Message], tables: Sequence[str], has_keys: bool) -> Identifiers:
+    """Return the identifiers in messages.
+
+    Args:
+        messages: The messages.
+        tables: The server of each conversation, each with its own numbers of players.
+        has_keys: True if fields have names.
+    """
     places = _collect(messages)
     heard: set[Scalar] = set()
     for (direction, _, _), values in places.items():
@@ -138,9 +143,9 @@ def find_identifiers(messages: Sequence[Message], has_keys: bool) -> Identifiers
     found = Identifiers(set(), {}, set(), [], [], {}, {})
     _find_tokens(messages, places, found)
     _find_players(places, heard, found)
-    _find_named(messages, places, found)
+    _find_named(messages, tables, places, found)
     if not found.numbers:
-        _find_given(places, found)
+        _find_given(places, tables, found)
     # What is a player's number by the name of its field is so in messages with few values, too.
     _spread_numbers(places, has_keys, found)
     _spread_numbers(places, has_keys, found)
@@ -266,10 +271,10 @@ def _find_players(places: Mapping[Place, _Values], heard: set[Scalar], found: Id
     for score, place in scored:
         own = {value for value in places[place].last_values.values() if isinstance(value, str)}
         is_alike = _key(place) == _key(best_place) and not _key(place).isdigit()
-        if score >= 0.3 * best and (is_alike or len(own & names) >= 0.5 * len(own)) or place == best_place:
+        if (score >= 0.3 * best and (is_alike or len(own & names) >= 0.5 * len(own))) or place == best_place:
             found.login.append(place)
-            for conversation, values in places[place].by_conversation.items():
-                named = [value for value in values if isinstance(value, str)]
+            for conversation, said in places[place].by_conversation.items():
+                named = [value for value in said if isinstance(value, str)]
                 found.players.update(named)
                 if named:
                     found.owners.setdefault(conversation, named[-1])
@@ -304,9 +309,16 @@ def _is_name(value: str) -> bool:
 # Numbers of players.
 
 
-def _find_named(messages: Iterable[Message], places: Mapping[Place, _Values], found: Identifiers) -> None:
+def _find_named(
+    messages: Iterable[Message],
+    tables: Sequence[str],
+    places: Mapping[Place, _Values],
+    found: Identifiers,
+) -> None:
     """Find numbers that occur together with players' names, always the same with the same."""
-    together: dict[tuple[Place, Place], dict[Scalar, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    together: dict[tuple[Place, Place], dict[tuple[str, Scalar], Counter[str]]] = defaultdict(
+        lambda: defaultdict(Counter)
+    )
     for message in messages:
         if message.direction != "s2c" or not found.players:
             continue
@@ -320,13 +332,13 @@ def _find_named(messages: Iterable[Message], places: Mapping[Place, _Values], fo
                         kind = message.direction, message.name
                         pair = (*kind, (*path, other)), (*kind, (*path, key))
                         if len(together) < 1000 or pair in together:
-                            together[pair][number][name] += 1
-    best: tuple[int, Place, dict[Scalar, str]] | None = None
+                            together[pair][tables[message.conversation], number][name] += 1
+    best: tuple[int, Place, dict[tuple[str, Scalar], str]] | None = None
     for (place, _), names_of in sorted(together.items()):
         usual = {number: counts.most_common(1)[0][0] for number, counts in names_of.items()}
         total = sum(counts.total() for counts in names_of.values())
         fitting = sum(counts[usual[number]] for number, counts in names_of.items())
-        is_bijective = len({*usual.values()}) == len(usual)
+        is_bijective = len({(table, name) for (table, _), name in usual.items()}) == len(usual)
         if len(usual) < 2 or fitting < 0.9 * total or not is_bijective or total < len(usual) + 1:
             continue
         if best is None or (len(usual), total) > (len(best[2]), best[0]):
@@ -334,9 +346,11 @@ def _find_named(messages: Iterable[Message], places: Mapping[Place, _Values], fo
         found.types.setdefault(place, "id")
     if best is None:
         return
-    number_of = {name: number for number, name in best[2].items()}
+    number_of = {(table, name): number for (table, number), name in best[2].items()}
     mine = {
-        conversation: number_of[owner] for conversation, owner in found.owners.items() if owner in number_of
+        conversation: number_of[tables[conversation], owner]
+        for conversation, owner in found.owners.items()
+        if (tables[conversation], owner) in number_of
     }
     found.numbers = mine
     for place, values in places.items():
@@ -374,14 +388,16 @@ def _is_number(value: Scalar) -> bool:
     return isinstance(value, int) or value.isdigit()
 
 
-def _find_given(places: Mapping[Place, _Values], found: Identifiers) -> None:
+def _find_given(places: Mapping[Place, _Values], tables: Sequence[str], found: Identifiers) -> None:
     """Find the number that the server gives each connection, by the names of fields and messages."""
     scored: list[tuple[float, Place]] = []
     for place, values in places.items():
         if place[0] != "s2c" or place in found.types or "[]" in "".join(place[2]):
             continue
         first = values.first_values
-        numbers = {value for value in first.values() if _is_number(value)}
+        numbers = {
+            (tables[conversation], value) for conversation, value in first.items() if _is_number(value)
+        }
         if len(first) < 2 or len(numbers) < max(2, 0.8 * len(first)) or not values.is_stable:
             continue
         early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
@@ -406,7 +422,9 @@ def _spread_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Iden
             continue
         known = sum(number for value, number in values.counts.items() if value in numbers)
         others = {value for value in values.counts if value not in numbers}
-        if known < 0.6 * values.counts.total() or any(_is_positive(value) for value in others if len(others) > 2):
+        if known < 0.6 * values.counts.total() or any(
+            _is_positive(value) for value in others if len(others) > 2
+        ):
             continue
         if has_keys:
             same = _key(place) in keys

@@ -1,16 +1,17 @@
-"""Inference of relations between messages: answers, broadcast copies, heartbeats, and whose turn it is."""
+"""Inference of relations between messages: answers, broadcast copies and heartbeats."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from statistics import median
 
 import msgspec
 
-from kiebitz.dissectors.drafting.identifiers import Identifiers, leaves
+from kiebitz.dissectors.drafting.identifiers import leaves
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.model import OPPOSITE, Direction
 
@@ -34,12 +35,10 @@ _MAX_ANSWERED = 4
 
 _GENERAL = re.compile(
     r"\W*(ok(ay)?|n?ack|err(or)?|fail(ed|ure)?|fehler|success|(server)?(response|answer|antwort|reply)|status|info"
-    r"|denied|invalid|refused|rejected)\W*",
+    r"|denied|invalid|refused|rejected)(_?(msg|message))?\W*",
     re.IGNORECASE,
 )
 """Names of general confirmations and errors, which answer nearly everything."""
-
-_TURN = re.compile(r"turn|current|next|active|dran|zug|aktiv|move", re.IGNORECASE)
 
 _HEARTBEAT = re.compile(
     r"\W?(ping|pong|alive|keep_?-?alive|heart_?-?beat|noop|echo_?re(quest|ply))\W?", re.IGNORECASE
@@ -52,15 +51,6 @@ class Broadcast(msgspec.Struct):
     messages: int
     copies: int
     coverage: float
-
-
-class Turn(msgspec.Struct):
-    """A message that says whose turn it is: the field with the player, None if it is the receiver."""
-
-    name: str
-    path: tuple[str, ...] | None
-    hits: int
-    total: int
 
 
 # Broadcasts.
@@ -160,7 +150,7 @@ def find_heartbeats(messages: Sequence[Message]) -> set[Kind]:
     of_server = {kind for kind in named | regular if kind[0] == "s2c"}
     replies: Counter[Kind] = Counter()
     for own in by_conversation(messages).values():
-        for former, message in zip(own, own[1:], strict=False):
+        for former, message in itertools.pairwise(own):
             if ("s2c", former.name) in of_server and former.direction == "s2c" and message.direction == "c2s":
                 replies["c2s", message.name] += 1
     answering = {kind for kind in regular if kind[0] == "c2s" and replies[kind] >= 0.7 * counts[kind]}
@@ -169,7 +159,7 @@ def find_heartbeats(messages: Sequence[Message]) -> set[Kind]:
 
 def _is_regular(times: Sequence[Sequence[int]]) -> bool:
     """Return True if nearly all intervals are alike, and not short."""
-    steps = [later - earlier for own in times for earlier, later in zip(own, own[1:], strict=False)]
+    steps = [later - earlier for own in times for earlier, later in itertools.pairwise(own)]
     if len(steps) < 5:
         return False
     middle = median(steps)
@@ -222,7 +212,11 @@ def find_answers(
     for (asked, answer), score in scores.items():
         # Of two that follow each other, the stronger relation counts, or that of the earlier one.
         opposite = scores.get((answer, asked), 0.0)
-        if score < 1.0 or opposite > 1.5 * score or (opposite > 0.67 * score and first[asked] > first[answer]):
+        if (
+            score < 1.0
+            or opposite > 1.5 * score
+            or (opposite > 0.67 * score and first[asked] > first[answer])
+        ):
             continue
         likeness = name_likeness(asked[1], answer[1])
         echoes = pairs[asked, answer].echoes / max(1, pairs[asked, answer].preceded)
@@ -230,7 +224,13 @@ def find_answers(
         if is_copied and (asked in replied or likeness < 0.6 or asked[1] == answer[1]):
             continue
         followed = pairs[asked, answer].followed / counts[asked]
-        if asked[1] in broadcasts and asked[0] == "s2c" and followed < 0.15 and echoes < 0.5 and likeness < 0.9:
+        if (
+            asked[1] in broadcasts
+            and asked[0] == "s2c"
+            and followed < 0.15
+            and echoes < 0.5
+            and likeness < 0.9
+        ):
             # Some client did something after what all were told.
             continue
         if _GENERAL.fullmatch(answer[1]) or (asked in named_reply and likeness < 0.5 and echoes < 0.5):
@@ -389,7 +389,9 @@ def find_heartbeat_answers(messages: Sequence[Message], heartbeats: set[Kind]) -
         first.setdefault((message.direction, message.name), message.order)
     scored = sorted(
         (
-            -(1 + name_likeness(asked[1], answer[1]) + 0.5 * (asked[1] != answer[1])) * number / counts[answer],
+            -(1 + name_likeness(asked[1], answer[1]) + 0.5 * (asked[1] != answer[1]))
+            * number
+            / counts[answer],
             first[asked],
             asked,
             answer,
@@ -404,75 +406,4 @@ def find_heartbeat_answers(messages: Sequence[Message], heartbeats: set[Kind]) -
         if asked not in found and answer not in found and answer not in questions:
             found[answer] = asked[1]
             questions.add(asked)
-    return found
-
-
-# Turns.
-
-
-def find_turn(messages: Sequence[Message], heartbeats: set[Kind], identifiers: Identifiers) -> Turn | None:
-    """Return the server's message after which the named player, or its receiver, is the next to act."""
-    actors: dict[str | int, int] = {}
-    for conversation, owner in (*identifiers.owners.items(), *identifiers.numbers.items()):
-        actors.setdefault(owner, conversation)
-    following = _next_senders(messages, heartbeats)
-    hits: Counter[tuple[str, tuple[str, ...] | None]] = Counter()
-    totals: Counter[tuple[str, tuple[str, ...] | None]] = Counter()
-    values: dict[tuple[str, tuple[str, ...] | None], list[int]] = defaultdict(list)
-    for message in messages:
-        sender = following.get(message.order)
-        if message.direction != "s2c" or sender is None:
-            continue
-        for path, actor in _named(message, actors):
-            key = message.name, path
-            totals[key] += 1
-            hits[key] += actor == sender
-            values[key].append(actor)
-    best: tuple[float, Turn] | None = None
-    runs = _count_runs(messages, heartbeats)
-    for key, total in totals.items():
-        changes = sum(a != b for a, b in zip(values[key], values[key][1:], strict=False))
-        hinted = bool(_TURN.search(key[0]))
-        if total < 4 or len({*values[key]}) < 2 or hits[key] < (0.7 if hinted else 0.9) * total:
-            continue
-        # A message about turns changes the player nearly as often as another player acts.
-        if changes < (0.2 if hinted else 0.5) * runs:
-            continue
-        score = hits[key] / total + 0.5 * hinted
-        if best is None or score > best[0]:
-            best = score, Turn(key[0], key[1], hits[key], total)
-    return None if best is None else best[1]
-
-
-def _count_runs(messages: Sequence[Message], heartbeats: set[Kind]) -> int:
-    """Return how often another client than before sends a message."""
-    senders = [
-        message.conversation
-        for message in messages
-        if message.direction == "c2s" and (message.direction, message.name) not in heartbeats
-    ]
-    return sum(a != b for a, b in zip(senders, senders[1:], strict=False))
-
-
-def _named(message: Message, actors: Mapping[str | int, int]) -> Iterator[tuple[tuple[str, ...] | None, int]]:
-    for path, value in leaves(message.values):
-        if len(path) == 1 and value in actors and not path[0].endswith("[]"):
-            yield path, actors[value]
-    if _TURN.search(message.name):
-        yield None, message.conversation
-
-
-def _next_senders(messages: Sequence[Message], heartbeats: set[Kind]) -> dict[int, int]:
-    """Return the conversation of the next client's message by the number of a server's message."""
-    found: dict[int, int] = {}
-    pending: list[Message] = []
-    for message in messages:
-        if (message.direction, message.name) in heartbeats:
-            continue
-        if message.direction == "s2c":
-            pending.append(message)
-            continue
-        for earlier in pending:
-            found[earlier.order] = message.conversation
-        pending.clear()
     return found

@@ -29,12 +29,21 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """The pieces between one client and the server, in order; client and server are written `ip:port`."""
+    """The pieces between one client and the server, in order; client and server are written `ip:port`.
+
+    `capture` is the number of the capture: at another time, the same server plays other games.
+    """
 
     client: str
     server: str
     transport: Transport
     pieces: list[Piece]
+    capture: int = 0
+
+    @property
+    def table(self) -> str:
+        """The server in this capture."""
+        return f"{self.capture} {self.server}"
 
 
 class Segment(msgspec.Struct):

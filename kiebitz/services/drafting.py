@@ -79,15 +79,15 @@ def read_traffic(
         StorageError: A database cannot be read.
     """
     traffic = Traffic({}, [])
-    for name in captures:
-        collected = _Collected(frozenset(ports), MAX_BYTES)
+    for capture, name in enumerate(captures):
+        collected = _Collected(frozenset(ports), MAX_BYTES // len(captures))
         path, number = split_number(name)
         if is_database(path):
             _read_database(path, number, collected)
         else:
             traffic.losses += ((name, loss) for loss in _read_capture(path, collected, progress(name)))
         traffic.is_cut |= collected.is_full
-        for conversation in collected.conversations():
+        for conversation in collected.conversations(capture):
             server = Server(conversation.transport, port_of(conversation.server))
             traffic.servers.setdefault(server, []).append(conversation)
     return traffic
@@ -176,7 +176,7 @@ class _Collected:
                 piece = Piece(item.direction, item.ts_ns, item.offset, item.data)
                 self._pieces[item.stream].append(piece)
 
-    def conversations(self) -> Iterator[Conversation]:
+    def conversations(self, capture: int) -> Iterator[Conversation]:
         """Yield the conversations; a side with several peers is their server."""
         peers: dict[tuple[str, str], set[str]] = defaultdict(set)
         for stream in self._pieces:
@@ -193,7 +193,7 @@ class _Collected:
                 pieces = [
                     msgspec.structs.replace(piece, direction=OPPOSITE[piece.direction]) for piece in pieces
                 ]
-            yield Conversation(client, server, stream.transport, pieces)
+            yield Conversation(client, server, stream.transport, pieces, capture)
 
 
 def _read_database(path: str, number: int | None, collected: _Collected) -> None:

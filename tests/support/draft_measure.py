@@ -208,4 +208,4 @@ def _identifiers(types: Sequence[MessageType], truth: Counter[str], rows: Sequen
 
 
 def _is_identifier(field: Field) -> bool:
-    return any(True for _ in field.type.identifiers()) and not field.type.parts or field.generated
+    return (any(True for _ in field.type.identifiers()) and not field.type.parts) or field.generated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -106,7 +107,9 @@ class Game:
                 self._server(player, "ROLLED", pips=pips)
                 self._all("MOVED", len(NAMES), id=player + 1, pips=pips, square=self._squares[player])
                 if self._random.random() < 0.2:
-                    text = self._random.choice(("well done", "oh no", "what a lucky roll", "hm", "next time I win"))
+                    text = self._random.choice(
+                        ("well done", "oh no", "what a lucky roll", "hm", "next time I win")
+                    )
                     self._client(player, "CHAT", text=text)
                     self._all("SAID", len(NAMES), id=player + 1, text=text)
         winner = max(range(len(NAMES)), key=lambda player: self._squares[player])
@@ -191,20 +194,55 @@ def _block(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
 
 
 def _words(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
-    words = [f'"{value}"' if isinstance(value, str) and (" " in value or key == "text") else str(value) for key, value in fields.items()]
+    words = [
+        f'"{value}"' if isinstance(value, str) and (" " in value or key == "text") else str(value)
+        for key, value in fields.items()
+    ]
     sign = "" if direction == "c2s" else "- " if name == "ERROR" else "+ "
     return (sign + " ".join([name, *words]) + "\r\n").encode()
 
 
 def _json_body(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
-    import json
-
     body = json.dumps({"cmd": name, **fields}).encode()
     return struct.pack(">I", len(body)) + body
 
 
 def _nul(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
     return "|".join([name, *map(str, fields.values())]).encode() + b"\0"
+
+
+def _datagram(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    return _binary(direction, name, fields)[2:]
+
+
+def _coded(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    return json.dumps({"t": _CODES[name], "d": fields or None}).encode() + b"\n"
+
+
+def _header(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    return json.dumps({"head": {"kind": name.lower(), "seq": 1}, **fields}, indent=1).encode()
+
+
+def _first(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    return (
+        " ".join([name.lower(), *(f"{key}={str(value).replace(' ', '_')}" for key, value in fields.items())])
+        + "\n"
+    ).encode()
+
+
+def _mail(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    return "".join(f"{line}\r\n" for line in [name, *map(str, fields.values()), ""]).encode()
+
+
+def _varint(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    body = ":".join([name, *map(str, fields.values())]).encode() * (3 if name == "STARTED" else 1)
+    body = body.ljust(200, b"-") if name == "STARTED" else body
+    size = bytes([len(body)]) if len(body) < 128 else bytes([len(body) & 127 | 128, len(body) >> 7])
+    return size + body
+
+
+def _camel(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    return (",".join([f"{name.title()}Msg", *map(str, fields.values())]) + "\n").encode()
 
 
 WIRES: Sequence[Wire] = (
@@ -216,6 +254,13 @@ WIRES: Sequence[Wire] = (
     Wire("words", "tcp", _words),
     Wire("json", "tcp", _json_body),
     Wire("nul", "tcp", _nul),
+    Wire("datagram", "udp", _datagram),
+    Wire("coded", "tcp", _coded),
+    Wire("header", "tcp", _header),
+    Wire("first", "tcp", _first),
+    Wire("mail", "tcp", _mail),
+    Wire("varint", "tcp", _varint),
+    Wire("camel", "tcp", _camel),
 )
 
 

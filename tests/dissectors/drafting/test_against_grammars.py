@@ -1,0 +1,83 @@
+"""Drafts of the built-in protocols' captures, compared with their grammars."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from command import CAPTURES
+from draft_measure import Measures, Share, compare, draft_of
+
+from kiebitz.dissectors.registry import dissector_of
+
+DRAFTED = {
+    "maexchen-fork-pybots.pcap.gz": "maexchen",
+    "maexchen-head-port4711.pcap": "maexchen",
+    "maexchen-old-20111003.pcap": "maexchen",
+    "schafkopf-1.3-2humans.pcap": "schafkopf",
+    "schafkopf-old-1.0.pcap": "schafkopf",
+    "catan-eisfrei-game2-3p.pcap.gz": "catan",
+    "catan-infrarot-game2-3p.pcap.gz": "catan",
+    "catan-lurche-py-3p.pcap.gz": "catan",
+    "catan-niedlichepixel-game2-3p.pcap.gz": "catan",
+    "catan-yaks-g1-3p.pcap.gz": "catan",
+    "okey-head-game-win.pcap.gz": "okey",
+    "okey-seed-game-win.pcap.gz": "okey",
+    "okey-head-chat.pcap.gz": "okey",
+    "okey-seed-lobby.pcap.gz": "okey",
+    "cgml-hands.pcap.gz": "cgml",
+    "cgml-tiny.pcap.gz": "cgml",
+}
+"""Captures with their protocols."""
+
+PORTS = {"cgml": [7001, 7002, 7003]}
+"""Ports of protocols with several servers."""
+
+LEAST = {
+    "names": (0.98, 0.95),
+    "fields": (0.9, 0.85),
+    "identifiers": (0.7, 0.9),
+    "answers": (0.8, 0.8),
+    "broadcasts": (0.94, 0.94),
+    "heartbeats": (1.0, 1.0),
+    "logins": (0.5, 1.0),
+}
+"""Least recall and precision in all captures together."""
+
+
+@cache
+def _measured(capture: str) -> tuple[Measures, float]:
+    """Return the measures of a capture's draft, and the share of messages that fit it."""
+    protocol = DRAFTED[capture]
+    draft, conversations = draft_of(str(CAPTURES / capture), PORTS.get(protocol, []))
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    return compare(draft, conversations, dissector), draft.described / draft.messages
+
+
+def _table() -> str:
+    lines = []
+    for capture in DRAFTED:
+        measures, _ = _measured(capture)
+        lines.append(f"{capture:40}" + "  ".join(f"{key} {share}" for key, share in measures.items()))
+    return "\n".join(lines)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("measure", LEAST)
+def test_drafts_agree_with_the_grammars(measure: str) -> None:
+    total = Share(0, 0, 0)
+    for capture in DRAFTED:
+        total += _measured(capture)[0][measure]
+    recall, precision = LEAST[measure]
+    assert total.expected
+    assert total.recall >= recall, f"{measure} {total}\n{_table()}"
+    assert total.precision >= precision, f"{measure} {total}\n{_table()}"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("capture", DRAFTED)
+def test_a_draft_dissects_its_capture(capture: str) -> None:
+    measures, described = _measured(capture)
+    assert described >= 0.99
+    assert measures["names"].recall >= 0.9

@@ -1,0 +1,99 @@
+"""Drafts of protocols that were invented for these tests."""
+
+from __future__ import annotations
+
+import pytest
+from drafted_protocols import (
+    ANSWERS,
+    BROADCASTS,
+    FIELDS,
+    HEARTBEATS,
+    NEUTRAL,
+    SERVER,
+    WIRES,
+    Game,
+    Wire,
+    merged,
+)
+
+from kiebitz.dissectors.drafting.draft import Draft, draft
+from kiebitz.dissectors.drafting.traffic import Conversation, Piece, segments_of
+from kiebitz.dissectors.model import port_of
+from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
+from kiebitz.dissectors.protocol_file.reading.reader import read_specification
+
+
+def _drafted(wire: Wire, seed: int = 1) -> tuple[Draft, list[Conversation]]:
+    conversations = merged(Game(wire, seed).conversations())
+    return draft(conversations, [port_of(SERVER)], "invented", wire.name), conversations
+
+
+def _dissector(drafted: Draft) -> FileDissector:
+    return dissector_from(read_specification(drafted.text))
+
+
+def _plain(name: str) -> str:
+    """Return the name in the game of a drafted name."""
+    if name.startswith("message_"):
+        return [*FIELDS][int(name.removeprefix("message_")) - 1][1]
+    return name.strip("+- ").upper().removesuffix("MSG")
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+def test_messages_and_relations(wire: Wire) -> None:
+    drafted, _ = _drafted(wire)
+    found = {(row.direction, _plain(row.name)): row for row in drafted.rows}
+    assert found.keys() == FIELDS.keys()
+    for kind, fields in FIELDS.items():
+        columns = found[kind].columns
+        # One message is no sample, and padding adds fields.
+        if kind[1] not in ("ERROR", "STARTED"):
+            assert len(columns) == len(fields), kind
+            if not columns or not columns[0].key.isdigit():
+                assert {column.name for column in columns} == {*fields}
+    answers = {(kind[1], _plain(asked)) for kind, row in found.items() for asked in row.answers}
+    assert len(answers & ANSWERS) >= 3
+    assert len(answers - ANSWERS - NEUTRAL) <= 3
+    assert {kind[1] for kind, row in found.items() if row.broadcast} == BROADCASTS
+    # Without a name, and with a game that goes on between them, they are recognised by their intervals.
+    assert {kind[1] for kind, row in found.items() if row.heartbeat} == HEARTBEATS
+    identity = {
+        key: [_plain(name) for name in names] for key, (names, _) in drafted.contents.identity.items()
+    }
+    assert identity["login"] == ["JOIN"]
+    assert identity["given"] == ["WELCOME"]
+    assert "JOINED" in identity["named"]
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+def test_a_draft_dissects_other_games(wire: Wire) -> None:
+    dissector = _dissector(_drafted(wire)[0])
+    total = valid = 0
+    for segment in segments_of(Game(wire, seed=2).conversations()):
+        for frame in dissector.framer(segment.direction).feed(0, segment.data):
+            total += 1
+            valid += dissector.codec.decode(frame.data, segment.direction).valid
+    assert valid >= 0.98 * total
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+def test_a_draft_is_always_the_same(wire: Wire) -> None:
+    assert _drafted(wire)[0].text == _drafted(wire)[0].text
+
+
+def test_a_gap_loses_few_messages() -> None:
+    conversations = Game(WIRES[5]).conversations()
+    pieces = conversations[0].pieces
+    lacking = Conversation(conversations[0].client, SERVER, "tcp", [*pieces[:100], *pieces[103:]])
+    drafted = draft([lacking, *conversations[1:]], [4711], "gap")
+    assert {(row.direction, _plain(row.name)) for row in drafted.rows} == FIELDS.keys()
+    assert drafted.described >= drafted.messages - 3
+
+
+def test_doubts_are_said() -> None:
+    pieces = [Piece("c2s", 1000 * number, 3 * number, b"A1\n") for number in range(5)]
+    drafted = draft([Conversation("10.0.0.2:1", SERVER, "tcp", pieces)], [4711], "few")
+    said = " ".join(drafted.warnings)
+    assert "no bytes from the server" in said
+    assert "only 5 messages" in said
+    assert "only one connection" in said
