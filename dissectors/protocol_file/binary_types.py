@@ -33,6 +33,7 @@ from kiebitz.dissectors.protocol_file.text_types import (
     integer_limits,
     limits_title,
     matcher,
+    matches_names,
     quoted,
 )
 
@@ -110,7 +111,7 @@ def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
         case IdentifierType(kind, inner):
             value = binary_type(inner, of)
             value.identifier = identifier_kind(kind)
-            value.is_free_text = value.is_free_text and value.identifier.of_player
+            value.is_free_text = isinstance(value, BinaryText) and value.identifier.of_player
             value.title = f"{value.identifier.title}: {value.title}"
             return value
         case ListType(item, _):
@@ -155,7 +156,10 @@ class Binary(FieldType):
         return self.pack(self.decode(text))
 
     def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
-        """Yield the steps, types and places of the parts of a valid value."""
+        """Yield the steps, types and places of the parts of a valid value.
+
+        The value without its length has no step.
+        """
         yield from ()
 
     def _too_short(self, at: int, end: int) -> Mismatch:
@@ -302,6 +306,10 @@ class BinarySequence(Binary):
             raise Mismatch(at, end, f"there are {end - at} bytes, not {length}", self.title, "missing-field")
         return at, at + length
 
+    def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
+        if self._prefix is not None:
+            yield (), self, *self.bounds(data, at, end)
+
     def wrap(self, data: bytes) -> bytes:
         """Return bytes with their length, or filled up with zeros."""
         if self._length is not None:
@@ -337,6 +345,8 @@ class BinaryText(BinarySequence):
         if pattern is not None:
             self.title += f" like /{pattern}/"
         self._matches = matcher(pattern) if pattern is not None else None
+        if self._matches is not None:
+            self.is_free_text = matches_names(self._matches)
         if words:
             self.is_free_text = False
             self.wrong_texts = (Wrong("unknown", "an unknown word", NOBODY), *type(self).wrong_texts)

@@ -27,7 +27,12 @@ class Envelope:
         self.framing = framing
         self.is_text = of.kind != "struct"
         self._stripped = _STRIPPED.get(of.kind, _LINE_ENDS)
-        self._line_end = of.line_end.encode() or (b"\n" if framing.kind in ("lines", "block") else b"")
+        self._line_end = of.line_end.encode()
+        if framing.kind in ("lines", "block"):
+            self._line_end = self._line_end or b"\n"
+        elif framing.kind in ("json", "xml") and of.line_end == "\n":
+            # The default: these messages need no line end.
+            self._line_end = b""
         self._end = framing.end.encode()
 
     def body(self, frame: bytes) -> Body:

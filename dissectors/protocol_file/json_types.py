@@ -35,6 +35,7 @@ from kiebitz.dissectors.protocol_file.text_types import (
     integer_limits,
     limits_title,
     matcher,
+    matches_names,
 )
 from kiebitz.dissectors.suggestions import with_suggestion
 
@@ -88,7 +89,7 @@ def json_type(spec: FieldTypeSpec) -> JsonType:
             # An id may be a number or a token.
             value = JsonToken() if kind != "player" and inner == TextType() else json_type(inner)
             value.identifier = identifier_kind(kind)
-            value.is_free_text = value.is_free_text and value.identifier.of_player
+            value.is_free_text = isinstance(value, JsonText) and value.identifier.of_player
             value.title = value.identifier.title
             return value
         case ListType(item, _):
@@ -170,6 +171,7 @@ class JsonPattern(JsonText):
     def __init__(self, pattern: str) -> None:
         self.title = f"text like /{pattern}/"
         self.matches = matcher(pattern)
+        self.is_free_text = matches_names(self.matches)
 
     def read(self, value: Any) -> Any:
         if type(value) is not str or not self.matches(value):

@@ -216,7 +216,9 @@ class PairsCodec(MappingCodec):
                 place = self._span(frame, pair.value_start + begin, pair.value_start + upto)
                 step = (*path, kind.step(count))
                 inner.append(Part(place[0], sum(place), step, "field", of.title, place, place, of))
-        return Part(*span, path, "field", kind.title, value, whole, kind, tuple(inner))
+        # The value without its key.
+        shown = Part(value[0], sum(value), path, "field", kind.title, value, value, None, tuple(inner))
+        return Part(*span, path, "field", kind.title, value, whole, kind, (shown,))
 
     def twice(self, whole: bytes) -> bytes:
         delimiter = self._delimiter.encode()

@@ -136,7 +136,10 @@ class StructCodec(FileCodec):
         return part.type.pack(value)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        return _binary(field).as_bytes(text)
+        try:
+            return _binary(field).as_bytes(text)
+        except Mismatch as error:
+            raise ValueError(error.problem) from error
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         # Any byte may be a code.
@@ -156,6 +159,10 @@ def _binary(field: Field) -> Binary:
 def _inner(kind: Binary, frame: bytes, at: int, end: int, path: Path) -> Iterator[Part]:
     """Yield the parts of a valid value."""
     for steps, of, start, upto in kind.inner(frame, at, end):
-        inner = (*_inner(of, frame, start, upto, (*path, *steps)),)
         place = start, upto - start
-        yield Part(start, upto, (*path, *steps), "field", of.title, place, place, of, inner)
+        if steps:
+            inner = (*_inner(of, frame, start, upto, (*path, *steps)),)
+            yield Part(start, upto, (*path, *steps), "field", of.title, place, place, of, inner)
+        else:
+            # The same value without its length cannot be written alone.
+            yield Part(start, upto, path, "field", of.title, place, place)

@@ -11,7 +11,7 @@ from kiebitz.dissectors.filters.expressions import TookTooLong, searching
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
 from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, OF_WORDS, Wrong
+from kiebitz.dissectors.grammar.invalid_values import NOBODY, OF_ANY, OF_NUMBERS, OF_WORDS, Wrong
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
@@ -32,6 +32,9 @@ MAX_QUOTED = 40
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """Limits of numbers."""
 
+_NOBODY = ("", -1, "-1")
+"""Values of identifiers that identify nothing."""
+
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,3})?")
 _BOOLEANS = {"true": True, "false": False}
@@ -43,8 +46,8 @@ def identifier_kind(kind: str) -> IdentifierKind:
     if kind == "player":
         return IdentifierKind("player", of_player=True, null_values=("",))
     if kind == "id":
-        return IdentifierKind("player's id", of_player=True, null_values=("", -1))
-    return IdentifierKind(kind, null_values=("", -1))
+        return IdentifierKind("player's id", of_player=True, null_values=_NOBODY)
+    return IdentifierKind(kind, null_values=_NOBODY)
 
 
 def text_type(spec: FieldTypeSpec, of: Format) -> FieldType:
@@ -98,9 +101,9 @@ def integer_limits(kind: str) -> tuple[int, int]:
 def with_identifier(kind: FieldType, name: str) -> FieldType:
     """Return a type whose values are identifiers of this kind."""
     kind.identifier = identifier_kind(name)
-    if isinstance(kind, Text) and not kind.identifier.of_player:
-        # A token; a player's name is text of its player's choice.
-        kind.is_free_text = False
+    if isinstance(kind, Text):
+        # A player's name is text of its player's choice; others are tokens.
+        kind.is_free_text = kind.identifier.of_player
     kind.title = kind.identifier.title
     return kind
 
@@ -116,6 +119,11 @@ def matcher(pattern: str) -> Callable[[str], bool]:
             return False
 
     return matches
+
+
+def matches_names(matches: Callable[[str], bool]) -> bool:
+    """Return True if a pattern matches any word, so that its values may be personal."""
+    return any(map(matches, (NOBODY, NOBODY.lower(), NOBODY.upper(), "Jo")))
 
 
 def quoted(text: str) -> str:
@@ -158,6 +166,7 @@ class PatternText(Text):
         super().__init__()
         self.title = f"text like /{pattern}/"
         self.matches = matcher(pattern)
+        self.is_free_text = matches_names(self.matches)
 
     def decode(self, text: str) -> str:
         if not self.matches(text):

@@ -13,6 +13,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Violation,
     count_of_fields,
     to_json,
     unreadable,
@@ -128,6 +129,7 @@ class WordsCodec(FileCodec):
         count = len(texts) - first
         for assignment in self._assigned(direction, name, count, first):
             row, steps, tail, at, has_optional = assignment
+            notes: tuple[Violation, ...] = ()
             fields: dict[str, Any] = {}
             try:
                 for field, decode, number in steps:
@@ -136,12 +138,14 @@ class WordsCodec(FileCodec):
                     if at < len(texts) or not tail.optional:
                         fields[tail.name] = self._decode_tail(tail.type, text, texts, at)
                 elif at < len(texts):
-                    continue
+                    if at + 1 < len(texts) or texts[at] or self._is_words:
+                        continue
+                    notes = (self._trailing(frame, row),)
             except Mismatch:
                 continue
             if has_optional:
                 fields = {key: value for key, value in fields.items() if value is not _ABSENT}
-            return Decoded(row, fields, to_json(fields), True)
+            return Decoded(row, fields, to_json(fields), True, notes)
         return self._misfit(frame, direction, name, text, texts, first)
 
     def _split(self, text: str) -> list[str]:
@@ -236,6 +240,15 @@ class WordsCodec(FileCodec):
         return end + (1 if self._is_words else len(self._separator))
 
     # Errors.
+
+    def _trailing(self, frame: bytes, row: MessageType) -> Violation:
+        _, end, _ = self.envelope.body(frame)
+        length = len(self._separator.encode(self.encoding))
+        text = f"{row.name} has a delimiter after its last field"
+        place = end - length, length
+        return Violation(
+            "note", "malformed", "trailing-delimiter", text, *place, self.notation(row), row.clause, True
+        )
 
     def _undecodable(
         self, frame: bytes, direction: Direction, error: UnicodeDecodeError, start: int

@@ -100,7 +100,7 @@ ERRORS = [
     # Delimited.
     Row("delimited", C2S, "MOVE;ann;⟨⟩;4", "bad-number", "MOVE", {"name": "ann"}),
     Row("delimited", C2S, "MOVE;ann;3;⟨x⟩", "bad-number", "MOVE", {"name": "ann", "x": 3}),
-    Row("delimited", C2S, "MOVE;ann;3;4⟨;⟩", "surplus-fields", "MOVE", {"name": "ann", "x": 3, "y": 4}),
+    Row("delimited", C2S, "MOVE;ann;3;4⟨;5⟩", "surplus-fields", "MOVE", {"name": "ann", "x": 3, "y": 4}),
     Row("delimited", S2C, "⟨GAME OVR⟩;ann", "unknown-message"),
     Row("delimited", S2C, "SHOW;1:2:⟨3⟩;red", "surplus-fields", "SHOW"),
     Row("delimited", C2S, "⟨ MOVE⟩;ann;3", "unknown-message"),
@@ -259,6 +259,8 @@ NOTES = [
     Row("pairs", C2S, "type=MOVE;name=a;x=1;⟨x=2⟩", "duplicate-key", "MOVE", {"name": "a", "x": 2}),
     Row("xml", C2S, '<QUIT ⟨when⟩="now"/>', "unknown-field", "QUIT"),
     Row("xml", C2S, "<QUIT><⟨when⟩>now</when></QUIT>", "unknown-field", "QUIT"),
+    Row("delimited", C2S, "MOVE;a;1;2⟨;⟩", "trailing-delimiter", "MOVE", {"name": "a", "x": 1, "y": 2}),
+    Row("delimited", S2C, "GAME OVER;ann⟨;⟩\n", "trailing-delimiter", "GAME OVER", {"winner": "ann"}),
     Row("words", C2S, "⟨\r\n⟩", "empty-message"),
     Row("json", C2S, "⟨ \n⟩", "empty-message"),
     Row("xml", C2S, "⟨\n⟩", "empty-message"),
