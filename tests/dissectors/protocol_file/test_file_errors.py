@@ -72,7 +72,8 @@ class Row(NamedTuple):
     fields: Mapping[str, Any] = MappingProxyType({})
 
 
-C2S, S2C = "c2s", "s2c"
+C2S: Direction = "c2s"
+S2C: Direction = "s2c"
 
 ERRORS = [
     # Words.
