@@ -53,24 +53,24 @@ class GameState:
 
     def put_all(self, plans: Sequence[PutPlan], scope: Scope) -> None:
         """Make changes of the state, all by the values before them; a path with an unknown step is none."""
-        changes = [
-            (
-                [step(scope) if callable(step) else step for step in plan.steps],
-                plan.value if plan.expression is None else plan.expression.evaluate(scope),
-                plan.expression is not None,
-            )
-            for plan in plans
-        ]
-        for steps, value, is_computed in changes:
-            for each, part in _single(steps, value, is_computed):
-                self.set(part, each)
+        changes = []
+        for plan in plans:
+            expression = plan.expression
+            value = plan.value if expression is None else expression.evaluate(scope)
+            steps = plan.keys or [step(scope) if callable(step) else step for step in plan.steps]
+            changes.append((plan, steps, value))
+        for plan, steps, value in changes:
+            if plan.keys is not None:
+                self.set(value, plan.keys)
+                continue
+            for each, part in _single(steps, value, plan.expression is not None):
+                self.set(part, [label(step_text(step)) for step in each])
 
-    def set(self, value: Any, steps: Sequence[Any]) -> None:
+    def set(self, value: Any, keys: Sequence[str]) -> None:
         """Set a value at a path, or remove it if it is None."""
-        keys = [label(step_text(step)) for step in steps]
         if keys[0] == GAMES:
             # The key of the running games.
-            keys[0] += "_"
+            keys = (f"{GAMES}_", *keys[1:])
         above = self._above(keys[0])
         value = self._limited(value)
         place: Any = self._context.state
@@ -79,13 +79,13 @@ class GameState:
         for number, key in enumerate(keys):
             if isinstance(place, list):
                 # A list is replaced as a whole, as changes have no indexes.
-                changed = _replaced(place, steps[number:], value)
+                changed = _replaced(place, keys[number:], value)
                 if changed is not None:
                     self._context.set_state(changed, *above, *keys[:number])
                 return
             if not isinstance(place, dict):
                 break
-            if value is not None and key not in place and len(place) >= MAX_KEYS:
+            if value is not None and len(place) >= MAX_KEYS and key not in place:
                 return
             place = place.get(key)
         self._set(value, (*above, *keys))
@@ -178,7 +178,7 @@ class GameState:
         return found if isinstance(found, dict) else {}
 
 
-def _single(steps: list[Any], value: Any, is_computed: bool) -> Iterator[tuple[list[Any], Any]]:
+def _single(steps: Sequence[Any], value: Any, is_computed: bool) -> Iterator[tuple[Sequence[Any], Any]]:
     """Yield a path and its value; or one for each element if a step is a list.
 
     The value of each path then is the element in its place of a computed list, or the same for all. Nothing
@@ -225,12 +225,12 @@ def _renamed(value: Any, old: str, new: str, depth: int) -> Any:
     return value if same and [*renamed] == [*value] else renamed
 
 
-def _replaced(whole: list[Any], steps: Sequence[Any], value: Any) -> list[Any] | None:
+def _replaced(whole: list[Any], steps: Sequence[str], value: Any) -> list[Any] | None:
     """Return a list with another value at a path within it, None if there is no such place.
 
     The place after the last element is one, too.
     """
-    place = index(step_text(steps[0]))
+    place = index(steps[0])
     if place is None or place > len(whole) or (place == len(whole) and value is None):
         return None
     if len(steps) > 1:
@@ -240,7 +240,7 @@ def _replaced(whole: list[Any], steps: Sequence[Any], value: Any) -> list[Any] |
             if value is None:
                 return None
         else:
-            value = _with(inner if isinstance(inner, dict) else {}, [*map(step_text, steps[1:])], value)
+            value = _with(inner if isinstance(inner, dict) else {}, steps[1:], value)
     elif value is None:
         return [*whole[:place], *whole[place + 1 :]]
     return [*whole[:place], value, *whole[place + 1 :]]

@@ -21,6 +21,7 @@ from kiebitz.dissectors.protocol_file.roles import Convert, Role, conversion_of,
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,
+    Put,
     RuleSpec,
     Specification,
 )
@@ -40,11 +41,15 @@ KEPT = frozenset({"players", PRIVATE})
 
 
 class PutPlan(msgspec.Struct, frozen=True):
-    """A change of the state: steps of the path, and the new value, or its expression."""
+    """A change of the state: steps of the path, and the new value, or its expression.
+
+    `keys` are the steps if none of them is computed.
+    """
 
     steps: tuple[Step | Evaluate, ...]
     value: Any
     expression: Compiled | None
+    keys: tuple[str, ...] | None
 
 
 class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,13 +225,19 @@ def _event_plan(event: EventSpec) -> EventPlan:
         when=_optional(event.when),
         say=sentence_of(event.say) if event.say else None,
         actor=None if event.actor.strip() == WHO else compile_expression(event.actor),
-        puts=tuple(PutPlan(compile_path(put.path), *_value(put.value)) for put in event.puts),
+        puts=tuple(_put_plan(put) for put in event.puts),
         opens=event.opens,
         ends=event.ends,
         label=sentence_of(event.label) if event.label is not None else None,
         result=tuple((key, *_value(value)) for key, value in event.result.items()),
         turn=event.turn,
     )
+
+
+def _put_plan(put: Put) -> PutPlan:
+    steps = compile_path(put.path)
+    is_fixed = not any(callable(step) for step in steps)
+    return PutPlan(steps, *_value(put.value), tuple(map(str, steps)) if is_fixed else None)
 
 
 def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:

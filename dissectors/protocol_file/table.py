@@ -85,6 +85,8 @@ class FileTable(GameTable):
 
     def _fields(self, message: Message, plan: RowPlan) -> dict[str, Any]:
         """Return the fields with names in place of ids."""
+        if not (plan.absent or plan.conversions or plan.keys):
+            return message.fields
         fields = {**plan.absent, **message.fields}
         resolve = self._players.resolve
         for name, convert in plan.conversions:
@@ -154,9 +156,9 @@ class FileTable(GameTable):
         """Report an event of a player, with its changes of the state and of the game."""
         state = self._state
         actor = who if plan.actor is None else _name(plan.actor.evaluate(scope))
-        hidden = self._plan.hidden
-        data: dict[str, Any] = {**self._plan.fields[plan.kind]}
-        data.update((key, value) for key, value in scope.fields.items() if key not in hidden)
+        data: dict[str, Any] = {**self._plan.fields[plan.kind], **scope.fields}
+        for key in self._plan.hidden:
+            data.pop(key, None)
         if plan.opens:
             if state.game is not None:
                 state.close(dict.fromkeys(self._plan.result_keys), ts_ns)
@@ -166,9 +168,9 @@ class FileTable(GameTable):
         if plan.turn:
             state.set(actor, ("turn",))
         if plan.say is not None:
-            for word, value in plan.say.evaluate(scope).items():
+            for word, expression in plan.say.values.items():
                 if data[word] is None:
-                    data[word] = _shortened(value)
+                    data[word] = _shortened(expression.evaluate(scope))
         game = state.game
         if plan.ends:
             result = {
