@@ -36,6 +36,7 @@ from kiebitz.dissectors.drafting.verification import verify
 from kiebitz.dissectors.drafting.writer import Contents, quoted
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
 from kiebitz.dissectors.protocol_file.specification import Framing
 
@@ -159,8 +160,11 @@ def draft(
         hints=_hints(turn),
     )
     on_progress(7, _STEPS)
-    text, checked, accepted = verify(contents)
-    described = round(sum(len(row.messages) for row in rows) * accepted / checked)
+    try:
+        text, checked, accepted = verify(contents)
+    except ProtocolFileError as error:
+        raise DraftingError(f"{source}: no protocol file can describe these messages: {error.message}") from error
+    described = round(sum(len(row.messages) for row in rows) * accepted / max(1, checked))
     result = Draft(
         text=text,
         contents=contents,

@@ -215,7 +215,7 @@ def _text_framing(segments: Sequence[Segment]) -> Framing | None:
             return block
         if last[b"\n"] >= 0.5 * last.total():
             return lines
-    if is_usual and not end.isalnum() and end != b"\n":
+    if is_usual and end and not end.isalnum() and end != b"\n":
         return _delimiter(segments, end)
     return lines if sum(segment.data.count(b"\n") for segment in segments) else None
 

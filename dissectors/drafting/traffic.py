@@ -106,6 +106,8 @@ def _streams(index: int, direction: Direction, pieces: list[Piece]) -> Iterable[
         if piece.direction != direction:
             is_turn = True
             continue
+        if not piece.data:
+            continue
         if segment is None or piece.offset != expected:
             if segment is not None:
                 segment.turns.append(size)

@@ -63,6 +63,21 @@ def _readable(contents: Contents) -> tuple[str, FileDissector]:
             if name is None:
                 raise
             del contents.rows[name]
+            contents.codes.pop(name, None)
+            _forget(name, contents)
+
+
+def _forget(name: str, contents: Contents) -> None:
+    """Remove what refers to a message that is left out."""
+    for rows in contents.rows.values():
+        for row in rows:
+            row.answers = [asked for asked in row.answers if asked != name]
+    for key, (names, why) in list(contents.identity.items()):
+        left = [each for each in names if each != name]
+        if left:
+            contents.identity[key] = left, why
+        else:
+            del contents.identity[key]
 
 
 def _message_at(text: str, line: int, contents: Contents) -> str | None:

@@ -51,8 +51,8 @@ class Contents(msgspec.Struct):
     line_end: str
     types: Mapping[str, str]
     rows: dict[str, list[Row]]
-    codes: Mapping[str, int]
-    identity: Mapping[str, tuple[Sequence[str], str]]
+    codes: dict[str, int]
+    identity: dict[str, tuple[list[str], str]]
     hints: Sequence[str]
 
 
