@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from kiebitz.dissectors.protocol_file.codecs import codec_of
-
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.identity import Identity
+from kiebitz.dissectors.protocol_file.codecs import codec_of
 from kiebitz.dissectors.protocol_file.framers import framer_of
+from kiebitz.dissectors.protocol_file.game.plan import Plan
+from kiebitz.dissectors.protocol_file.game.presentation import FilePresentation
+from kiebitz.dissectors.protocol_file.game.table import FileTable
 from kiebitz.dissectors.protocol_file.grammar import grammar_of
-from kiebitz.dissectors.protocol_file.plan import Plan
-from kiebitz.dissectors.protocol_file.presentation import FilePresentation
 from kiebitz.dissectors.protocol_file.specification import Specification
-from kiebitz.dissectors.protocol_file.table import FileTable
 
 
 class FileDissector(Dissector):

@@ -19,8 +19,8 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.protocol_file.expressions import WHO
 from kiebitz.dissectors.protocol_file.field_types import field_type
-from kiebitz.dissectors.protocol_file.plan import EventPlan, Plan, RowPlan
-from kiebitz.dissectors.protocol_file.roles import ID, PLAYER, kinds_in, names_in
+from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan
+from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,

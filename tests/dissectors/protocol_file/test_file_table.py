@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strength import times
 
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
-from kiebitz.dissectors.protocol_file.game_state import MAX_KEYS
+from kiebitz.dissectors.protocol_file.game.state import MAX_KEYS
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 
 HEAD = 'protocol = "test"\nport = 4711\n'

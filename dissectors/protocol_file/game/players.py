@@ -7,7 +7,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.sentences import value_at
-from kiebitz.dissectors.protocol_file.roles import NO_ONE, Role
+from kiebitz.dissectors.protocol_file.game.roles import NO_ONE, Role
 
 
 def _id(value: Any) -> str | None:

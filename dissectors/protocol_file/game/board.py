@@ -24,7 +24,7 @@ from kiebitz.dissectors.game.view import (
     counted,
 )
 from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression, index
-from kiebitz.dissectors.protocol_file.plan import GAMES, KEPT
+from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT
 from kiebitz.dissectors.protocol_file.specification import BoardSpec, GridSpec
 from kiebitz.dissectors.protocol_file.templates import Sentence, sentence_of, value_words
 

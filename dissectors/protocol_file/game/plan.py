@@ -17,7 +17,7 @@ from kiebitz.dissectors.protocol_file.expressions import (
     compile_expression,
     compile_path,
 )
-from kiebitz.dissectors.protocol_file.roles import Convert, Role, conversion_of, roles_of
+from kiebitz.dissectors.protocol_file.game.roles import Convert, Role, conversion_of, roles_of
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,

@@ -10,8 +10,8 @@ from kiebitz.dissectors.game.view import Scene, View
 from kiebitz.dissectors.grammar.grammar import Grammar, shortened
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.presentation import Presentation
-from kiebitz.dissectors.protocol_file.board import Board, states_of
-from kiebitz.dissectors.protocol_file.plan import Plan
+from kiebitz.dissectors.protocol_file.game.board import Board, states_of
+from kiebitz.dissectors.protocol_file.game.plan import Plan
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.templates import value_words
 from kiebitz.dissectors.statistics import Counts, Sample, Statistic, of_each

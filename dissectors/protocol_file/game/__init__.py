@@ -1,0 +1,1 @@
+"""Tables of protocol files: players, state, events and rules, and their presentation."""
