@@ -61,6 +61,9 @@ def load_protocol_files(files: Sequence[str | Path], source: FileSource = "given
         ProtocolFileError: A text is invalid.
         ProtocolClashError: Two files describe the same protocol differently.
     """
+    if isinstance(files, str):
+        # A list with one path is easily forgotten.
+        files = [files]
     if len(files) > MAX_FILES:
         raise UnreadableProtocolFileError(f"at most {MAX_FILES} protocol files can be used at once")
     loaded: dict[str, LoadedFile] = {}

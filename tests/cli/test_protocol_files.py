@@ -318,7 +318,7 @@ def test_a_wrong_value_in_the_configuration_file_is_reported(
 def test_the_library_takes_paths_and_texts(capture: str, dice: str, database: str, tmp_path: Path) -> None:
     with library.open(capture, protocols=[dice]) as session:
         assert [event.sentence for event in session.events('kind == "rolled"')] == SENTENCES[2:]
-    with library.open(capture, protocols=[OTHER]) as session:
+    with library.open(capture, protocols=OTHER) as session:
         assert "throws" in next(iter(session.events('kind == "rolled"'))).sentence
     with library.open(database, protocols=[Path(write_file(tmp_path, OTHER, "other.toml"))]) as session:
         assert session.path is None
