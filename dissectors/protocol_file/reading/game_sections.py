@@ -231,6 +231,8 @@ class GameSections:
         for key in ("cells", "tokens"):
             if value := getattr(table, key):
                 check_path(self._source, (*path, key), value, names)
+        if table.cell and state_path(f"cell.{table.cell}") is None:
+            self._source.wrong((*path, "cell"), 'cell must be a path within a cell, such as "type"')
         return GridSpec(
             cells=table.cells or None,
             columns=table.columns,

@@ -29,6 +29,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     FieldSpec,
     FieldTypeSpec,
     Format,
+    FormatKind,
     Framing,
     IdentifierType,
     IdentitySpec,
@@ -143,7 +144,7 @@ class _Reader:
         if problem is not None:
             self._source.wrong(("protocol",), problem)
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
-        self._has_numbers = head.format == "json"
+        self._has_numbers = self._kind(head) == "json"
         self._check_types(head.types)
         format = self._format(head)
         messages = self._messages(head, format)
@@ -174,6 +175,12 @@ class _Reader:
 
     # Framing and format.
 
+    def _kind(self, head: Document) -> FormatKind:
+        """Return the format; JSON and XML need not be named twice."""
+        if head.format is not None:
+            return head.format
+        return head.framing if head.framing in ("json", "xml") else "words"
+
     def _framing(self, head: Document) -> Framing:
         is_udp = head.transport == "udp" or head.framing == "datagrams"
         kind = head.framing or ("datagrams" if is_udp else "lines")
@@ -190,12 +197,12 @@ class _Reader:
         return Framing(kind=kind, end=end, prefix=head.prefix, order=head.order, inclusive=head.inclusive)
 
     def _format(self, head: Document) -> Format:
-        kind = head.format or "words"
+        kind = self._kind(head)
         self._only_with(
             "format",
             kind,
             {
-                "quote": ("words", "delimited"),
+                "quote": ("words", "delimited", "pairs"),
                 "delimiter": ("delimited", "pairs"),
                 "assign": ("pairs",),
                 "name": ("pairs", "json", "xml", "struct"),
@@ -210,7 +217,7 @@ class _Reader:
             self._source.wrong(("name",), f"in struct, name must be {listed(notation.INTEGERS)}")
         if kind == "xml" and head.name not in ("", "tag") and not head.name.startswith("@"):
             self._source.wrong(("name",), 'in XML, name must be "tag" or "@attribute"')
-        if kind in ("words", "delimited") and len(head.quote) > 1:
+        if len(head.quote) > 1:
             self._source.wrong(("quote",), "quote must be one character")
         for key in ("assign", "delimiter"):
             if self._document.get(key) == "":

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from make_file_schema import PATH, schema_text
 
+from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.document import json_schema
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.positions import TomlPlaces, parse_toml
@@ -37,7 +38,6 @@ from kiebitz.dissectors.protocol_file.specification import (
     NumberType,
     ObjectType,
     Put,
-    Specification,
     TextType,
 )
 
@@ -162,6 +162,12 @@ def test_defaults_follow_the_transport_and_the_framing() -> None:
         assert (found.transport, found.framing.kind, found.format.line_end) == (transport, framing, line_end)
 
 
+def test_json_and_xml_are_named_once() -> None:
+    for head, kind in {'framing = "json"\nname = "type"': "json", 'framing = "xml"': "xml"}.items():
+        found = read_specification(f'protocol = "p"\n{head}\n[messages]\nA = "c:"\n')
+        assert (found.framing.kind, found.format.kind) == (kind, kind)
+
+
 def test_numbers_are_choices_in_json_only() -> None:
     messages = '[messages]\nA = "c: x=1|2"\n'
     for head, expected in {
@@ -210,7 +216,7 @@ MISTAKES = {
     "no datagrams": ('transport = "tcp"\nframing = "datagrams"\n', "2:11", '"datagrams"', "over TCP"),
     "no lines": ('transport = "udp"\nframing = "lines"\n', "2:11", '"lines"', "each datagram is a message"),
     "foreign key": ('prefix = "u8"', "1:1", "prefix", 'belongs to framing = "length", not to lines'),
-    "foreign format key": ('quote = "x"\nformat = "xml"', "1:1", "quote", 'format = "words" or "delimited"'),
+    "foreign format key": ('quote = "x"\nformat = "xml"', "1:1", "quote", '"words", "delimited" or "pairs"'),
     "no end": ('framing = "delimiter"', "1:1", "framing", "a delimiter needs end"),
     "no name": ('format = "json"', "1:1", "format", "json needs name"),
     "no delimiter": ('format = "delimited"', "1:1", "format", "delimited needs delimiter"),
@@ -441,6 +447,7 @@ MISTAKES = {
     "no path": (f'{MESSAGES}[board]\ndice = "1 + 2"\n', "6:8", '"1 + 2"', "dice must be a path of the state"),
     "board text": (f'{MESSAGES}[board]\ntext = ["a", "{{x}}"]\n', "6:16", "x", "x is not put by any event"),
     "grid": (f"{MESSAGES}[board.grid]\nwidht = 3\n", "6:1", "widht", "did you mean width?"),
+    "cell": (f'{MESSAGES}[board.grid]\ncell = "a b"\n', "6:8", '"a b"', "cell must be a path within a cell"),
     "width": (
         f"{MESSAGES}[board.grid]\nwidth = 1000\n",
         "6:9",
@@ -540,7 +547,8 @@ def _is_read(text: str) -> None:
             assert 0 <= place.position <= len(place.line)
             mistake.excerpt()
     else:
-        assert isinstance(found, Specification)
+        # Nothing that is read fails later.
+        dissector_from(found)
 
 
 @given(st.text())
