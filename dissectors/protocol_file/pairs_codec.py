@@ -47,10 +47,9 @@ class PairsCodec(MappingCodec):
         }
         self._is_quoted = re.compile("")
         if self._quote:
-            mark = re.escape(self._quote)
-            self._is_quoted = re.compile(
-                rf"[^{mark}]*?{re.escape(self._assign)}\s*{mark}(?:[^{mark}\\]|\\.)*+{mark}"
-            )
+            mark, assign, delimiter = map(re.escape, (self._quote, self._assign, self._delimiter))
+            key = rf"(?:(?!{assign}|{delimiter}|{mark}).)*{assign}\s*"
+            self._is_quoted = re.compile(rf"{key}{mark}(?:[^{mark}\\]|\\.)*+{mark}", re.DOTALL)
 
     def reader_of(self, kind: FieldType) -> Read:
         return kind.decode
@@ -256,7 +255,9 @@ class PairsCodec(MappingCodec):
         return self._value_text(part.type, value).encode(self.encoding)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        return super().as_text(frame, row, field, self._written(text) if self._quote else text)
+        if self._quote and not isinstance(field.type, Rest):
+            text = self._written(text)
+        return super().as_text(frame, row, field, text)
 
     def notation(self, row: MessageType) -> str:
         sent = str(self.sent_name(row))

@@ -39,6 +39,7 @@ FORMATS = {
     "quoted": 'format = "words"\nquote = "\\""',
     "delimited": 'format = "delimited"\ndelimiter = ";"',
     "pairs": 'format = "pairs"\nname = "type"',
+    "pairs-quoted": 'format = "pairs"\nname = "type"\nquote = "\\""',
     "pairs-first": 'format = "pairs"\ndelimiter = ";"\nassign = ": "\nname = "first"',
     "headers": 'format = "pairs"\ndelimiter = "\\n"\nassign = ":"\nname = "type"',
     "json": 'format = "json"\nname = "type"',
@@ -57,7 +58,11 @@ _LINES = ("lines", "crlf", "datagrams", "nul", "bars", "u8", "u16-little", "u32-
 
 PAIRS = [
     *((framing, "words") for framing in (*_LINES, "dot", "blank", "u64", "varint-inclusive")),
-    *((framing, each) for each in ("quoted", "delimited", "pairs", "latin") for framing in ("lines", "nul")),
+    *(
+        (framing, each)
+        for each in ("quoted", "delimited", "pairs", "pairs-quoted", "latin")
+        for framing in ("lines", "nul")
+    ),
     *((framing, "pairs-first") for framing in ("crlf", "datagrams")),
     *((framing, "headers") for framing in ("dot", "blank", "u32-inclusive")),
     *((framing, "json") for framing in ("lines", "json", "datagrams", "nul", "u16-little", "blank")),

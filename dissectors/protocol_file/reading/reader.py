@@ -20,17 +20,16 @@ from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import PROTOCOL_NAME, Document, IdentityTable, RowTable
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections
+from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
-from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes, listed
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
     FieldSpec,
     FieldTypeSpec,
     Format,
-    FormatKind,
-    Framing,
     IdentifierType,
     IdentitySpec,
     ListType,
@@ -144,9 +143,10 @@ class _Reader:
         if problem is not None:
             self._source.wrong(("protocol",), problem)
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
-        self._has_numbers = self._kind(head) == "json"
+        section = HeadSection(self._source, self._document, head)
+        framing, format = section.framing(), section.format()
+        self._has_numbers = format.kind == "json"
         self._check_types(head.types)
-        format = self._format(head)
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
         identity = self._identity(messages)
@@ -163,7 +163,7 @@ class _Reader:
             title=head.title or head.protocol,
             transport=transport,
             ports=tuple(head.port) if isinstance(head.port, list) else (head.port,),
-            framing=self._framing(head),
+            framing=framing,
             format=format,
             messages=messages,
             identity=identity,
@@ -172,88 +172,6 @@ class _Reader:
             board=game.board(),
             extension=head.python or None,
         )
-
-    # Framing and format.
-
-    def _kind(self, head: Document) -> FormatKind:
-        """Return the format; JSON and XML need not be named twice."""
-        if head.format is not None:
-            return head.format
-        return head.framing if head.framing in ("json", "xml") else "words"
-
-    def _framing(self, head: Document) -> Framing:
-        is_udp = head.transport == "udp" or head.framing == "datagrams"
-        kind = head.framing or ("datagrams" if is_udp else "lines")
-        if kind == "datagrams" and head.transport == "tcp":
-            self._source.wrong(("framing",), "there are no datagrams over TCP")
-        if kind != "datagrams" and head.transport == "udp":
-            self._source.wrong(("framing",), "over UDP, each datagram is a message: remove this")
-        self._only_with(
-            "framing", kind, {"end": ("delimiter", "block"), "prefix": ("length",), "inclusive": ("length",)}
-        )
-        if kind == "delimiter" and not head.end:
-            self._source.wrong_key(("framing",), 'a delimiter needs end, such as end = "\\u0000"')
-        end = head.end if kind in ("delimiter", "block") else "\n"
-        return Framing(kind=kind, end=end, prefix=head.prefix, order=head.order, inclusive=head.inclusive)
-
-    def _format(self, head: Document) -> Format:
-        kind = self._kind(head)
-        self._only_with(
-            "format",
-            kind,
-            {
-                "quote": ("words", "delimited", "pairs"),
-                "delimiter": ("delimited", "pairs"),
-                "assign": ("pairs",),
-                "name": ("pairs", "json", "xml", "struct"),
-                "fields": ("json",),
-            },
-        )
-        if kind == "json" and not head.name:
-            self._source.wrong_key(("format",), 'json needs name, the key of the name, such as name = "type"')
-        if kind == "delimited" and not head.delimiter:
-            self._source.wrong_key(("format",), 'delimited needs delimiter, such as delimiter = ";"')
-        if kind == "struct" and head.name and head.name not in notation.INTEGERS:
-            self._source.wrong(("name",), f"in struct, name must be {listed(notation.INTEGERS)}")
-        if kind == "xml" and head.name not in ("", "tag") and not head.name.startswith("@"):
-            self._source.wrong(("name",), 'in XML, name must be "tag" or "@attribute"')
-        if len(head.quote) > 1:
-            self._source.wrong(("quote",), "quote must be one character")
-        for key in ("assign", "delimiter"):
-            if self._document.get(key) == "":
-                self._source.wrong((key,), f"{key} is empty")
-        if kind == "pairs" and head.assign == (head.delimiter or " "):
-            self._source.wrong_key(
-                ("delimiter" if "delimiter" in self._document else "assign",),
-                "assign and delimiter are the same",
-            )
-        self._check_encoding(head)
-        is_text = head.framing not in ("datagrams", "delimiter", "length") and head.transport != "udp"
-        return Format(
-            kind=kind,
-            name=head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),
-            fields=head.fields,
-            delimiter=head.delimiter or " ",
-            assign=head.assign,
-            quote=head.quote,
-            line_end=head.line_end if is_text or "line_end" in self._document else "",
-            order=head.order,
-            encoding=head.encoding,
-        )
-
-    def _only_with(self, what: str, kind: str, kinds: Mapping[str, Collection[str]]) -> None:
-        """Report keys that mean nothing with the chosen framing or format."""
-        for key, of in kinds.items():
-            if key in self._document and kind not in of:
-                self._source.wrong_key((key,), f"{key} belongs to {what} = {listed(of)}, not to {kind}")
-
-    def _check_encoding(self, head: Document) -> None:
-        """Report texts that the encoding lacks."""
-        for key in ("end", "line_end", "quote", "delimiter", "assign"):
-            try:
-                getattr(head, key).encode(head.encoding)
-            except UnicodeEncodeError:
-                self._source.wrong((key,), f"{key} has a character that {head.encoding} lacks")
 
     # Types and messages.
 

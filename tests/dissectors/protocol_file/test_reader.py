@@ -219,6 +219,7 @@ MISTAKES = {
     "foreign format key": ('quote = "x"\nformat = "xml"', "1:1", "quote", '"words", "delimited" or "pairs"'),
     "no end": ('framing = "delimiter"', "1:1", "framing", "a delimiter needs end"),
     "no name": ('format = "json"', "1:1", "format", "json needs name"),
+    "no name in JSON": ('framing = "json"', "1:1", "framing", "json needs name"),
     "no delimiter": ('format = "delimited"', "1:1", "format", "delimited needs delimiter"),
     "struct name": ('format = "struct"\nname = "f32"\n', "2:8", '"f32"', "in struct, name must be"),
     "XML name": ('format = "xml"\nname = "type"\n', "2:8", '"type"', '"tag" or "@attribute"'),
@@ -518,6 +519,13 @@ REMARKS = {
         "result means nothing without ends = true",
     ),
 }
+
+
+def test_binary_lines_are_remarked_on() -> None:
+    remarks = read('protocol = "p"\nformat = "struct"\n[codes]\nA = 1\n[messages]\nA = "c:"\n').remarks
+    assert [each.text("x") for each in remarks] == [
+        'x:2:1: binary messages may contain line ends: use framing = "length"'
+    ]
 
 
 @pytest.mark.parametrize("name", REMARKS)
