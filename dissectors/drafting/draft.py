@@ -404,34 +404,21 @@ def _times(number: int) -> str:
 
 def _identity(rows: Sequence[Row], identifiers: Identifiers) -> dict[str, tuple[list[str], str]]:
     found: dict[str, tuple[list[str], str]] = {}
-    login = _names(rows, "c2s", {place[1] for place in identifiers.login if len(place[2]) == 1}, "player")
+    login = _names(rows, "c2s", {place[1] for place in identifiers.login})
     if login:
         found["login"] = login, f"{len(identifiers.players)} names, each on its own connection"
-    given = _names(rows, "s2c", {place[1] for place in identifiers.given if len(place[2]) == 1}, "id")
+    given = _names(rows, "s2c", {place[1] for place in identifiers.given})
     if given:
         found["given"] = given, f"differs on each of {len(identifiers.numbers)} connections"
-    named = [
-        row.name
-        for row in rows
-        if row.direction == "s2c"
-        and {"id", "player"} <= {column.type.partition(" ")[0] for column in row.columns}
-    ]
-    if named and given:
-        found["named"] = list(dict.fromkeys(named)), "has both an id and a name"
+    named = _names(rows, "s2c", {place[1] for place in identifiers.named})
+    if named and identifiers.numbers:
+        found["named"] = named, "has both an id and a name"
     return found
 
 
-def _names(rows: Sequence[Row], direction: str, names: Collection[str], kind: str) -> list[str]:
-    """Return those message names of which a field has this type."""
-    return list(
-        dict.fromkeys(
-            row.name
-            for row in rows
-            if row.direction == direction
-            and row.name in names
-            and any(column.type.partition(" ")[0] == kind for column in row.columns)
-        )
-    )
+def _names(rows: Sequence[Row], direction: str, names: Collection[str]) -> list[str]:
+    """Return those message names that have rows, in their order."""
+    return list(dict.fromkeys(row.name for row in rows if row.direction == direction and row.name in names))
 
 
 def _hints(turn: Turn | None) -> list[str]:

@@ -60,6 +60,7 @@ class Identifiers(msgspec.Struct):
         generated: Values that the server makes up.
         login: Places of the name in a client's login.
         given: Places of the number that a connection is given.
+        named: Places of a number that occurs together with a name.
         owners: Name of the player of each conversation.
         numbers: Number of the player of each conversation.
     """
@@ -69,6 +70,7 @@ class Identifiers(msgspec.Struct):
     generated: set[Place]
     login: list[Place]
     given: list[Place]
+    named: list[Place]
     owners: dict[int, str]
     numbers: dict[int, Scalar]
 
@@ -140,7 +142,7 @@ def find_identifiers(messages: Sequence[Message], tables: Sequence[str], has_key
                 heard.add(value)
                 if isinstance(value, str) and len(value) < 1000:
                     heard.update(_ITEMS.split(value)[:50])
-    found = Identifiers(set(), {}, set(), [], [], {}, {})
+    found = Identifiers(set(), {}, set(), [], [], [], {}, {})
     _find_tokens(messages, places, found)
     _find_players(places, heard, found)
     _find_named(messages, tables, places, found)
@@ -344,6 +346,7 @@ def _find_named(
         if best is None or (len(usual), total) > (len(best[2]), best[0]):
             best = total, place, usual
         found.types.setdefault(place, "id")
+        found.named.append(place)
     if best is None:
         return
     number_of = {(table, name): number for (table, number), name in best[2].items()}

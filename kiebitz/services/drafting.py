@@ -15,6 +15,7 @@ from kiebitz.dissectors.drafting.fields import identifier_of
 from kiebitz.dissectors.drafting.traffic import MAX_BYTES, Conversation, Piece
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import OPPOSITE, Chunk, Item, Stream, Transport, port_of
+from kiebitz.dissectors.protocol_file.reading.reader import problem_of_name
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
@@ -264,4 +265,5 @@ def protocol_name(output: str | None, captures: Sequence[str]) -> str:
     path = captures[0] if output in (None, "-") else str(output)
     stem = identifier_of(os.path.basename(path).partition(".")[0]) or "draft"
     name = stem if stem[0].isalpha() else f"p{stem}"
-    return f"{name}_draft" if name in installed().dissectors else name
+    is_taken = name in installed().dissectors or problem_of_name(name) is not None
+    return f"{name}_draft" if is_taken else name
