@@ -56,6 +56,8 @@ class Players:
         self._waits = waits
         self._has_names = has_names
         self._names: dict[str, str] = {}
+        self._gone: dict[str, None] = {}
+        """Ids of players who have left; others may have their names now."""
         self._unnamed: dict[str, None] = {}
         self.connections: dict[int, Connection] = {}
 
@@ -125,14 +127,20 @@ class Players:
 
     def _name(self, id: str, name: str) -> bool:
         """Note the name that belongs to an id; return True if the id was used before."""
-        if any(name == known for other, known in self._names.items() if other != id):
+        apart = f"{name} ({id})"
+        if self._names.get(id) in (name, apart) and id not in self._gone:
+            return False
+        self._gone.pop(id, None)
+        if name in {known for other, known in self._names.items() if other != id and other not in self._gone}:
             # Two players with one name stay apart.
-            name = f"{name} ({id})"
+            name = apart
         if self._names.get(id) == name:
             return False
         self._names[id] = name
         if len(self._names) > MAX_IDS:
-            del self._names[next(iter(self._names))]
+            oldest = next(iter(self._names))
+            del self._names[oldest]
+            self._gone.pop(oldest, None)
         was_used = id in self._unnamed
         self._unnamed.pop(id, None)
         return was_used
@@ -149,7 +157,7 @@ class Players:
             connection.asked = name
 
     def leave(self, name: str | None) -> None:
-        """Handle that a player has left: the player's connections and ids are free."""
+        """Handle that a player has left: its connections are nobody's, and others may take the name."""
         if name is None:
             return
         for connection in self.connections.values():
@@ -157,5 +165,13 @@ class Players:
                 connection.is_over = True
                 connection.name = connection.id = connection.asked = None
                 connection.is_proven = False
-        for id in [id for id, known in self._names.items() if known == name]:
-            del self._names[id]
+        self._gone.update((id, None) for id, known in self._names.items() if known == name)
+
+    def close(self, stream_id: int) -> str | None:
+        """Handle the end of a connection; return its player if the player has no other one."""
+        connection = self.connections.pop(stream_id, None)
+        name = self.confirmed(connection) if connection is not None else None
+        if name is None or any(self.confirmed(other) == name for other in self.connections.values()):
+            return None
+        self.leave(name)
+        return name

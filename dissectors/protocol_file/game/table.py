@@ -73,15 +73,12 @@ class FileTable(GameTable):
     def closed(self, stream: Stream, ts_ns: int) -> None:
         if self._log is not None:
             self._log.forget(stream.id)
-        connection = self._players.connections.get(stream.id)
-        who = self._players.confirmed(connection) if connection is not None else None
+        who = self._players.close(stream.id)
         if who is not None:
             scope = Scope({}, who, self._state.states, lenient=True)
             for event in self._plan.leaving:
                 if event.when is None or event.when.holds(scope):
                     self._emit(event, scope, who, ts_ns)
-            self._players.leave(who)
-        self._players.connections.pop(stream.id, None)
 
     def _fields(self, message: Message, plan: RowPlan) -> dict[str, Any]:
         """Return the fields with names in place of ids."""

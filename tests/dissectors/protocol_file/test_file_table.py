@@ -315,6 +315,25 @@ def test_two_players_of_one_name_stay_apart() -> None:
     assert names == ["ann, ann (2) play"]
 
 
+def test_a_player_who_returns_has_the_name_again() -> None:
+    names = told(
+        IDS,
+        'a< {"type":"welcome","id":1}',
+        'a< {"type":"player","id":1,"nick":"ann"}',
+        "a.",
+        'b< {"type":"welcome","id":2}',
+        'b< {"type":"player","id":2,"nick":"ann"}',
+        'b> {"type":"move","x":5}',
+        'b< {"type":"order","ids":[1,2]}',
+    )
+    assert names == ["ann wants 5", "ann, ann play"]
+
+
+def test_a_player_with_another_connection_has_not_left() -> None:
+    lines = ("a> JOIN alice", "a< JOINED alice", "b> JOIN alice", "b< JOINED alice", "a.", "b.")
+    assert told(GAME, *lines)[2:] == ["alice leaves"]
+
+
 @pytest.mark.parametrize(
     ("path", "value", "before", "state"),
     [
