@@ -1,0 +1,121 @@
+"""The head of a protocol file: framing and format."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kiebitz.dissectors.protocol_file.reading import notation
+from kiebitz.dissectors.protocol_file.reading.document import Document
+from kiebitz.dissectors.protocol_file.reading.source import Source, listed
+from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
+
+
+class HeadSection:
+    """Reads framing and format; mistakes are added to the source."""
+
+    def __init__(self, source: Source, document: Mapping[str, Any], head: Document) -> None:
+        self._source = source
+        self._document = document
+        self._head = head
+
+    def kind(self) -> FormatKind:
+        """Return the format; JSON and XML need not be named twice."""
+        head = self._head
+        if head.format is not None:
+            return head.format
+        return head.framing if head.framing in ("json", "xml") else "words"
+
+    def framing(self) -> Framing:
+        """Return the framing."""
+        head = self._head
+        is_udp = head.transport == "udp" or head.framing == "datagrams"
+        kind = head.framing or ("datagrams" if is_udp else "lines")
+        if kind == "datagrams" and head.transport == "tcp":
+            self._source.wrong(("framing",), "there are no datagrams over TCP")
+        if kind != "datagrams" and head.transport == "udp":
+            self._source.wrong(("framing",), "over UDP, each datagram is a message: remove this")
+        if kind in ("lines", "block", "json", "xml") and self.kind() == "struct":
+            key = "framing" if head.framing is not None else "format"
+            self._source.remark((key,), 'binary messages may contain line ends: use framing = "length"')
+        self._only_with(
+            "framing", kind, {"end": ("delimiter", "block"), "prefix": ("length",), "inclusive": ("length",)}
+        )
+        if kind == "delimiter" and not head.end:
+            self._source.wrong_key(("framing",), 'a delimiter needs end, such as end = "\\u0000"')
+        end = head.end if kind in ("delimiter", "block") else "\n"
+        return Framing(
+            kind=kind,
+            end=end,
+            prefix=head.prefix,
+            order=head.order,
+            inclusive=head.inclusive,
+        )
+
+    def format(self) -> Format:
+        """Return the format."""
+        head = self._head
+        kind = self.kind()
+        self._only_with(
+            "format",
+            kind,
+            {
+                "quote": ("words", "delimited", "pairs"),
+                "delimiter": ("delimited", "pairs"),
+                "assign": ("pairs",),
+                "name": ("pairs", "json", "xml", "struct"),
+                "fields": ("json",),
+            },
+        )
+        if kind == "json" and not head.name:
+            self._source.wrong_key(
+                (self._format_key,), 'json needs name, the key of the name, such as name = "type"'
+            )
+        if kind == "delimited" and not head.delimiter:
+            self._source.wrong_key(("format",), 'delimited needs delimiter, such as delimiter = ";"')
+        if kind == "struct" and head.name and head.name not in notation.INTEGERS:
+            self._source.wrong(("name",), f"in struct, name must be {listed(notation.INTEGERS)}")
+        if kind == "xml" and head.name not in ("", "tag") and not head.name.startswith("@"):
+            self._source.wrong(("name",), 'in XML, name must be "tag" or "@attribute"')
+        if len(head.quote) > 1:
+            self._source.wrong(("quote",), "quote must be one character")
+        for key in ("assign", "delimiter"):
+            if self._document.get(key) == "":
+                self._source.wrong((key,), f"{key} is empty")
+        if kind == "pairs" and head.assign == (head.delimiter or " "):
+            self._source.wrong_key(
+                ("delimiter" if "delimiter" in self._document else "assign",),
+                "assign and delimiter are the same",
+            )
+        self._check_encoding()
+        is_text = head.framing not in ("datagrams", "delimiter", "length") and head.transport != "udp"
+        return Format(
+            kind=kind,
+            name=head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),
+            fields=head.fields,
+            delimiter=head.delimiter or " ",
+            assign=head.assign,
+            quote=head.quote,
+            line_end=head.line_end if is_text or "line_end" in self._document else "",
+            order=head.order,
+            encoding=head.encoding,
+        )
+
+    @property
+    def _format_key(self) -> str:
+        """The key that chooses the format."""
+        return "format" if self._head.format is not None else "framing"
+
+    def _only_with(self, what: str, kind: str, kinds: Mapping[str, Collection[str]]) -> None:
+        """Report keys that mean nothing with the chosen framing or format."""
+        for key, of in kinds.items():
+            if key in self._document and kind not in of:
+                self._source.wrong_key((key,), f"{key} belongs to {what} = {listed(of)}, not to {kind}")
+
+    def _check_encoding(self) -> None:
+        """Report texts that the encoding lacks."""
+        for key in ("end", "line_end", "quote", "delimiter", "assign"):
+            try:
+                getattr(self._head, key).encode(self._head.encoding)
+            except UnicodeEncodeError:
+                self._source.wrong((key,), f"{key} has a character that {self._head.encoding} lacks")
