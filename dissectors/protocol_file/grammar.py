@@ -10,7 +10,6 @@ from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import Lookup
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import (
-    OWN_CLAUSE,
     EventKind,
     Field,
     Grammar,
@@ -31,8 +30,6 @@ from kiebitz.dissectors.protocol_file.templates import word_of
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
 
 _PLAYER = identifier_kind(PLAYER)
-_UNCLAUSED = "messages"
-"""Clause of messages without one: the section of the protocol file."""
 
 
 def grammar_of(specification: Specification, plan: Plan | None = None) -> Grammar:
@@ -79,7 +76,7 @@ def _row(row: MessageSpec, specification: Specification) -> MessageType:
             for field in row.fields
         ),
         row.description or row.name,
-        clause=row.clause or _UNCLAUSED,
+        clause=row.clause or f"messages.{row.name}",
         answers=row.answers,
         broadcast=row.broadcast,
         heartbeat=row.heartbeat,
@@ -157,13 +154,15 @@ def _follows(plan: Plan, event: EventPlan, spec: EventSpec | None) -> bool:
 
 def _rule(rule: RuleSpec, plan: Plan) -> Rule:
     compiled = next(each for each in plan.rules if each.key == rule.key)
+    rows = (row for row in plan.specification.messages if row.name in rule.on)
+    clause = rule.clause or next((row.clause for row in rows if row.clause), f"rules.{rule.key}")
     return Rule(
         rule.key,
         rule.on[0] if len(rule.on) == 1 else None,
         compiled.say.template,
         expected=compiled.expected.template if compiled.expected is not None else None,
         severity=rule.severity,
-        clause=_escaped(rule.clause) if rule.clause is not None else OWN_CLAUSE,
+        clause=_escaped(clause),
     )
 
 

@@ -90,6 +90,11 @@ class GameState:
             place = place.get(key)
         self._set(value, (*above, *keys))
 
+    def add_player(self, name: str) -> None:
+        """Add a player of whom nothing else is known."""
+        if name not in self._entries("players"):
+            self.set({}, ("players", name))
+
     def _set(self, value: Any, path: tuple[str, ...]) -> None:
         if not isinstance(value, dict) or not any(isinstance(part, dict) for part in value.values()):
             self._context.set_state(value, *path)

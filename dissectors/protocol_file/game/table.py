@@ -110,7 +110,7 @@ class FileTable(GameTable):
         actor = None if is_claimed and who != players.confirmed(connection) else who
         scope = Scope(fields, who, self._state.states)
         for rule in plan.rules:
-            self._check(rule, scope, message, plan)
+            self._check(rule, scope, message)
         scope.lenient = True
         for event in plan.events:
             if event.when is None or event.when.holds(scope):
@@ -118,6 +118,8 @@ class FileTable(GameTable):
                 scope.states = self._state.states
         if plan.role.leaves:
             players.leave(who)
+            if who is not None and not self._plan.has_events:
+                self._state.set(None, ("players", who))
         self._tie(message, plan, connection)
         self._state.measure()
 
@@ -162,6 +164,9 @@ class FileTable(GameTable):
             state.open(self._label(plan, scope), ts_ns)
             scope.states = state.states
         state.put_all(plan.puts, scope)
+        if not self._plan.has_events and actor is not None:
+            # Messages alone tell at least who is there.
+            state.add_player(actor)
         if plan.turn:
             state.set(actor, ("turn",))
         if plan.say is not None:
@@ -190,7 +195,7 @@ class FileTable(GameTable):
 
     # Rules.
 
-    def _check(self, rule: RulePlan, scope: Scope, message: Message, plan: RowPlan) -> None:
+    def _check(self, rule: RulePlan, scope: Scope, message: Message) -> None:
         """Report a violation if the condition is true and the demand false; unknown values are neither."""
         if rule.of_game and self._plan.opens_games and self._state.game is None:
             # A game that is on began before the capture.
@@ -204,9 +209,7 @@ class FileTable(GameTable):
         inner = Scope({**scope.fields, "known": known}, scope.who, scope.states)
         values = {**rule.say.evaluate(inner), **(rule.expected.evaluate(inner) if rule.expected else {})}
         words: dict[str, Any] = {word: value_words(value) for word, value in values.items()}
-        row = self._plan.specification.messages
-        clause = next((one.clause for one in row if one.name == message.name and one.clause), "rules")
-        self.context.report_violation(message, rule.key, clause=clause, **words)
+        self.context.report_violation(message, rule.key, **words)
 
 
 def _name(value: Any) -> str | None:

@@ -127,6 +127,14 @@ def test_messages_alone_name_the_player_of_the_connection() -> None:
     ]
 
 
+def test_messages_alone_show_who_is_there() -> None:
+    login = DICE + 'BYE = "c:"\n[identity]\nlogin = "JOIN"\nleft = "BYE"\n'
+    _, conversation = talk(login, *JOINED, "a> ROLL", "b> BYE", "a> ROLL")
+    found = conversation.found()
+    assert state_of(found) == {"players": {"alice": {}}}
+    assert found.events[0].changes == [(["players", "alice"], {})]
+
+
 def test_a_game_with_scores() -> None:
     dissector, conversation = talk(
         GAME, *JOINED, "*< START", "*< TURN alice", "*< ROLLED alice 6", "*< TURN bob", "*< ROLLED bob 3"
