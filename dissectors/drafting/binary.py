@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from kiebitz.dissectors.drafting.formats import FormatChoice, Parsed
+from kiebitz.dissectors.drafting.format_choice import FormatChoice, Parsed
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.protocol_file.specification import ByteOrder, Format, Framing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,16 +16,13 @@ from kiebitz.dissectors.model import Direction
 MAX_FIELDS = 60
 """Maximum number of fields of a message."""
 
-MAX_POSITIONS = 20
-"""Maximum number of fields of a message without names for them; more are a list."""
-
 _MAX_CHOICE = 12
 _MAX_WORD = 24
 _MAX_DEPTH = 4
 _MAX_NAMED = 40
 """Length of a type, in characters, from which it gets a name of its own."""
 
-_INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
+INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{0,14}[1-9])?")
 _BARE = re.compile(r"[^\W\d][\w.-]*")
 _CELL = re.compile(r"(?:([A-Z])|([a-z]))\d{1,2}")
@@ -165,7 +162,7 @@ class TypeInference:
         return known >= 0.4 * counts.total() and several >= min(2, len(self._players)) and several > 0
 
     def _number_in_text(self, counts: Counter[str]) -> str | None:
-        if all(map(_INTEGER.fullmatch, counts)):
+        if all(map(INTEGER.fullmatch, counts)):
             return _range([int(word) for word in counts.elements()])
         # One number with a fraction, such as 2.1, is rather a version.
         if len(counts) > 1 and all(map(_NUMBER.fullmatch, counts)):
@@ -197,7 +194,7 @@ class TypeInference:
             items = Counter(item for word in words for item in split[word] for _ in range(counts[word]))
             if "" in items or any(" " in item or len(item) > 40 for item in items):
                 continue
-            are_numbers = all(map(_INTEGER.fullmatch, items))
+            are_numbers = all(map(INTEGER.fullmatch, items))
             if separator == " " and not (are_numbers or self._are_players(items)):
                 # A sentence.
                 continue
@@ -220,7 +217,7 @@ class TypeInference:
         ]
         if any(kind.startswith(("[", "{")) for kind in types) or all(kind == "text" for kind in types):
             return None
-        are_numbers = all(_INTEGER.fullmatch(word) for column in columns for word in column)
+        are_numbers = all(INTEGER.fullmatch(word) for column in columns for word in column)
         names = ("x", "y", "z")[: len(types)] if are_numbers and len(types) <= 3 else field_names(types)
         return "{" + " ".join(f"{name}={kind}" for name, kind in zip(names, types, strict=False)) + "}"
 
@@ -351,80 +348,3 @@ def field_names(types: Sequence[str]) -> list[str]:
             name, number = f"{base}{number}", number + 1
         names.append(name)
     return names
-
-
-# Variants of messages whose fields have positions.
-
-
-def variants(messages: Sequence[Message], is_words: bool) -> Iterator[tuple[list[Message], int, bool]]:
-    """Yield the variants of positional messages: messages, number of fields required, and if a tail follows.
-
-    Trailing fields are optional if the fields before them are alike.
-    """
-    groups: dict[int, list[Message]] = {}
-    for message in messages:
-        groups.setdefault(len(message.values), []).append(message)
-    usual = {
-        count: found
-        for count, found in sorted(groups.items())
-        if len(found) >= 3 or len(found) > 0.02 * len(messages)
-    } or groups
-    counts = sorted(usual)
-    if counts[-1] > MAX_POSITIONS or len(counts) > 3 or (len(counts) > 1 and is_words and _is_prose(usual)):
-        tail = _tail_start(usual)
-        yield [message for found in usual.values() for message in found], tail, True
-        return
-    while counts:
-        first = counts.pop(0)
-        alike = [first]
-        while counts and _are_alike(usual[alike[-1]], usual[counts[0]], alike[-1]):
-            alike.append(counts.pop(0))
-        yield [message for count in alike for message in usual[count]], first, False
-
-
-def _tail_start(groups: Mapping[int, Sequence[Message]]) -> int:
-    """Return the number of leading fields that all messages have, before those that vary in number."""
-    least = min(groups)
-    messages = [message for found in groups.values() for message in found]
-    # The tail begins where the last run of fields of one kind begins.
-    kinds = [_coarse([message.values[str(index)] for message in messages]) for index in range(1, least + 1)]
-    rest = [value for message in messages for key, value in message.values.items() if int(key) > least]
-    kind = _coarse(rest)
-    while least > 0 and kinds[least - 1] == kind:
-        least -= 1
-    return least
-
-
-def _is_prose(groups: Mapping[int, Sequence[Message]]) -> bool:
-    """Return True if the words after the shortest form are those of sentences."""
-    least = min(groups)
-    if len(groups) < 3:
-        return False
-    words = Counter(
-        value
-        for found in groups.values()
-        for message in found
-        for key, value in message.values.items()
-        if int(key) > least
-    )
-    return sum(not _INTEGER.fullmatch(word) for word in words) > 0.5 * len(words) and len(words) > 6
-
-
-def _are_alike(shorter: Sequence[Message], longer: Sequence[Message], count: int) -> bool:
-    """Return True if the first fields of two variants have values of the same kind."""
-    return all(
-        _coarse([message.values[str(index)] for message in shorter])
-        == _coarse([message.values[str(index)] for message in longer])
-        for index in range(1, count + 1)
-    )
-
-
-def _coarse(values: Sequence[Any]) -> str:
-    if values and all(isinstance(value, str) and _INTEGER.fullmatch(value) for value in values):
-        return "integer"
-    if values and all(
-        isinstance(value, str) and len(value) >= 16 and re.fullmatch(r"[0-9a-fA-F-]+", value)
-        for value in values
-    ):
-        return "token"
-    return "text"

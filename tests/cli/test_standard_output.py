@@ -59,6 +59,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "export of a page": ("export", "DB", "-T", "html"),
     "corpus": ("corpus", "sessions", "CORPUS"),
     "protocols": ("protocols",),
+    "draft": ("draft", TINY),
     "addon-path": ("addon-path",),
     "help": ("help",),
     "help filters": ("help", "filters"),

@@ -1,0 +1,50 @@
+"""The names of messages, without garbled forms of other names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from kiebitz.dissectors.drafting.format_choice import MAX_NAME, MAX_NAMES
+from kiebitz.dissectors.drafting.traffic import Message
+
+_NAME_LIKE = re.compile(r"[^\w\s]{0,2}[^\W\d][\w .+!?*#/-]*")
+
+
+def known_names(messages: Iterable[Message]) -> set[tuple[str, str]]:
+    """Return the names, with directions, that are no garbled forms of others."""
+    counts: Counter[tuple[str, str]] = Counter((message.direction, message.name) for message in messages)
+    folded: dict[tuple[str, str], int] = {}
+    for (direction, name), number in counts.items():
+        key = direction, _fold(name)
+        folded[key] = max(folded.get(key, 0), number)
+    found: list[tuple[str, str]] = []
+    style = _usual_style(counts)
+    for (direction, name), number in counts.most_common():
+        if not name or len(name) > MAX_NAME or not name.isprintable():
+            continue
+        if number < folded[direction, _fold(name)] / 5 and number < 5:
+            continue
+        if number < 3 and style is not None and not style.fullmatch(name):
+            continue
+        found.append((direction, name))
+    return {*found[:MAX_NAMES]}
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"\W", "", name).casefold() or name
+
+
+def _usual_style(counts: Mapping[tuple[str, str], int]) -> re.Pattern[str] | None:
+    """Return the pattern of nearly all frequent names, or None."""
+    names = {name for (_, name), number in counts.items() if number >= 3}
+    for pattern in (
+        r"[^\w\s]{0,2} ?[A-Z][A-Z0-9_ -]*",
+        r"[^\w\s]{0,2}[a-z][a-z0-9_ .-]*",
+        _NAME_LIKE.pattern,
+    ):
+        style = re.compile(pattern)
+        if len(names) >= 4 and sum(bool(style.fullmatch(name)) for name in names) >= 0.95 * len(names):
+            return style
+    return None
