@@ -38,6 +38,7 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.sessions import session_of
 from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.database.schema import StorageError
 
 if TYPE_CHECKING:
     from kiebitz.services.reloading import Dissected
@@ -119,19 +120,32 @@ class WatchApp(App[int], inherit_bindings=False):
     def tick(self) -> None:
         """Update the waiting times of held messages."""
         self.held_messages.tick()
+        dissected, problem = None, ""
         while not self.reloads.empty():
             found = self.reloads.get()
             if isinstance(found, list | tuple):
-                self.note("\n".join(found))
+                problem = "\n".join(found)
             else:
-                self._show_dissected(found)
+                dissected, problem = found, ""
+        if dissected is not None:
+            self._show_dissected(dissected)
+        if problem:
+            self.note(problem)
 
     def _show_dissected(self, found: Dissected) -> None:
         with self.reporting_errors():
-            connection = open_existing(found.database)
+            try:
+                connection = open_existing(found.database)
+            except StorageError as error:
+                self.note(str(error))
+                return
             timeline, _ = session_of(connection, found.database, found.session_id)
             self.viewer.replace(timeline, found.database)
             self.replace_lists()
+            if self.viewer.table is None:
+                # The list has the events of the closed database.
+                self.query_one("#events", Listing).take(FixedRows("no table yet"))
+                self.query_one("#picture", Picture).renew()
             if self.shows_several:
                 self.several.refresh_tables()
         self.viewer.notice = "dissected again with the saved protocol file"

@@ -355,7 +355,7 @@ class Navigator:
     def replace(self, timeline: Timeline, path: str) -> None:
         """Show another dissection of the session, in the database at `path`, at the same position."""
         server = self.table.server if self.table is not None else None
-        place = self.course.place if self.course is not None else -1
+        place = self.course.place if self.course is not None else 0
         # The numbers of tables, games and events are new.
         self.followed.game_id = None
         self.followed.replace(timeline, path)

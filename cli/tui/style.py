@@ -7,7 +7,7 @@ Screen, Static, Listing, Picture, Bar, FilterLine { background: ansi_default; co
 #panes { width: 1fr; height: 1fr; }
 Picture, SmallTables { height: 1fr; }
 Bar, #keys, #pane { height: 1; }
-#status { height: auto; max-height: 4; }
+#status { height: auto; max-height: 8; }
 #waiting { display: none; height: auto; max-height: 3; }
 ContentSwitcher { height: 1fr; }
 FilterLine { display: none; height: auto; max-height: 8; }

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from multiprocessing.connection import Connection
@@ -16,7 +17,14 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.registry import ProtocolFile, add_file, protocol_files, remove_files
+from kiebitz.dissectors.registry import (
+    ProtocolFile,
+    add_file,
+    dissector_of,
+    known_problems,
+    protocol_files,
+    remove_files,
+)
 from kiebitz.proxy.journal.follower import start_child, start_resource_tracker
 from kiebitz.services.faults import fault, reporting_faults
 from kiebitz.services.protocol_files import add_received, load_protocol_files
@@ -25,6 +33,9 @@ from kiebitz.storage.database.schema import StorageError
 
 _POLL_S = 0.2
 """Interval in seconds between two looks at the protocol files."""
+
+_KEPT = 3
+"""Number of latest dissections that are kept, as readers may still use or open them."""
 
 
 class Dissected(msgspec.Struct, frozen=True):
@@ -88,7 +99,7 @@ class Reloader:
         self._folder = tempfile.TemporaryDirectory(prefix="kiebitz-")
         self._stopped = threading.Event()
         self._number = 0
-        self._old: list[str] = []
+        self._made: deque[list[str]] = deque()
         self._state = self._look()
         self._thread = threading.Thread(target=self._run, name="reloader", daemon=True)
 
@@ -148,11 +159,11 @@ class Reloader:
         for file, dissector in loaded:
             add_file(file, dissector, replaces=True)
         self._on_dissected(dissected)
-        # Readers may still use the last ones.
-        for database in self._old:
-            with suppress(OSError):
-                os.unlink(database)
-        self._old = [one.database for one in dissected]
+        self._made.append([one.database for one in dissected])
+        if len(self._made) > _KEPT:
+            for database in self._made.popleft():
+                with suppress(OSError):
+                    os.unlink(database)
 
     def _dissect(self, source: str, database: str, files: tuple[ProtocolFile, ...]) -> Dissected | None:
         """Dissect a session in a child process; return None if this one ends meanwhile."""
@@ -178,6 +189,8 @@ def _dissect(connection: Connection, source: str, database: str, files: tuple[Pr
     """Dissect a session into a database; run by `start_child`."""
     try:
         add_received(files)
+        if any(dissector_of(file.protocol) is None for file in files):
+            raise StorageError(known_problems()[-1])
         found = dissect_into(source, database)
     except KiebitzError as error:
         found = Dissected(database, problem=(str(error), *error.excerpt()))

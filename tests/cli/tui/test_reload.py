@@ -36,6 +36,11 @@ def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
             await sight.until(lambda: "bob rolls 2" in sight.text, "the repaired file")
             assert sight.place == place
             assert "^" not in sight.status
+            write_file(tmp_path, DICE.replace("JOIN", "ENTER").replace("ROLL", "THROW"))
+            await sight.until(lambda: "no game yet" in sight.text, "a file that fits nothing")
+            assert "closed database" not in sight.text
+            write_file(tmp_path)
+            await sight.until(lambda: "alice rolls 5" in sight.text, "the right file")
         finally:
             reloader.close()
 
