@@ -118,8 +118,10 @@ class Plan:
         ]
         self.fields = {event.kind: self._event_fields(event) for event in self.events}
         """Keys of the data of each kind of event, all unknown."""
-        self.hidden = frozenset(name for row in self.rows for name in row.keys)
-        """Fields that have another key in an event's data."""
+        self.hidden = frozenset(name for row in self.rows for name in row.keys) | {
+            field.name for row in specification.messages for field in row.fields if field.generated
+        }
+        """Fields that are not in an event's data, or have another key there; generated ones say nothing."""
         kinds = {event.kind for event in self.events}
         self.connected = CONNECTED if CONNECTED not in kinds else f"{CONNECTED}_2"
         """Kind of the event that ties a connection to its player, if the file has none for that."""
@@ -179,6 +181,7 @@ class Plan:
             for row, plan in zip(self.specification.messages, self.rows, strict=True)
             if event in plan.events
             for field in row.fields
+            if not field.generated
         )
         return fields | dict.fromkeys(event.say.values if event.say is not None else ())
 

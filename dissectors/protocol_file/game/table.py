@@ -155,9 +155,12 @@ class FileTable(GameTable):
         """Report an event of a player, with its changes of the state and of the game."""
         state = self._state
         actor = who if plan.actor is None else _name(plan.actor.evaluate(scope))
-        data: dict[str, Any] = {**self._plan.fields[plan.kind], **scope.fields}
-        for key in self._plan.hidden:
-            data.pop(key, None)
+        data: dict[str, Any] = {**self._plan.fields[plan.kind]}
+        hidden = self._plan.hidden
+        if hidden:
+            data.update((key, value) for key, value in scope.fields.items() if key not in hidden)
+        else:
+            data.update(scope.fields)
         if plan.opens:
             if state.game is not None:
                 state.close(dict.fromkeys(self._plan.result_keys), ts_ns)

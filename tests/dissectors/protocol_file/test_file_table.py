@@ -135,6 +135,22 @@ def test_messages_alone_show_who_is_there() -> None:
     assert found.events[0].changes == [(["players", "alice"], {})]
 
 
+def test_generated_values_are_no_part_of_events() -> None:
+    text = (
+        HEAD
+        + """
+[messages]
+DEAL = "s: token=text! card=text"
+SHOW = "s: token=text!"
+[events]
+dealt = { on = "DEAL", say = "{card}" }
+shown = { on = "SHOW", say = "{token}" }
+"""
+    )
+    _, conversation = talk(text, "a< DEAL x7 A", "a< SHOW x8")
+    assert [event.data for event in conversation.found().events] == [{"card": "A"}, {"token": "x8"}]
+
+
 def test_a_game_with_scores() -> None:
     dissector, conversation = talk(
         GAME, *JOINED, "*< START", "*< TURN alice", "*< ROLLED alice 6", "*< TURN bob", "*< ROLLED bob 3"
