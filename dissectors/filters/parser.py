@@ -230,7 +230,7 @@ def _typed(token: Token) -> Token:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """Makes the tree while the parser reduces, bottom up; nothing here recurses."""
+    """Makes the common parts of a tree while the parser reduces, bottom up; nothing here recurses."""
 
     def or_terms(self, *terms: Expression) -> Expression:
         return Or(terms)
@@ -241,6 +241,15 @@ class _Builder(Transformer[Token, Any]):
     def negation(self, *parts: Token | Expression) -> Expression:
         term = cast(Expression, parts[-1])
         return Not(term) if len(parts) % 2 == 0 else term
+
+    def constant(self, token: Token) -> Constant:
+        value = {"STRING": _text, "NUMBER": _number, "BOOLEAN": "true".__eq__}[token.type](token)
+        return Constant(value, token.start_pos or 0, len(token))
+
+
+@v_args(inline=True)
+class _FilterBuilder(_Builder):
+    """Makes the tree of a filter."""
 
     def has(self, name: Name) -> Expression:
         return Has(name)
@@ -266,10 +275,6 @@ class _Builder(Transformer[Token, Any]):
         if not number.isdigit():
             raise _BadToken("an index is a whole number from 0 up", number)
         return int(_number(number)), close.end_pos or 0
-
-    def constant(self, token: Token) -> Constant:
-        value = {"STRING": _text, "NUMBER": _number, "BOOLEAN": "true".__eq__}[token.type](token)
-        return Constant(value, token.start_pos or 0, len(token))
 
 
 @v_args(inline=True)
@@ -363,7 +368,7 @@ def _lark(grammar: str, builder: Transformer[Token, Any]) -> Lark:
 
 @functools.cache
 def _filters() -> Lark:
-    return _lark(_GRAMMAR, _Builder())
+    return _lark(_GRAMMAR, _FilterBuilder())
 
 
 @functools.cache
