@@ -65,9 +65,11 @@ class Trial:
                 try:
                     frame = self._dissector.codec.encode(row.name, row.direction, fields)
                 except ValueError as error:
-                    problem = (
-                        problem or f"a sample of {row.name}, {to_json(fields)}, cannot be written: {error}"
-                    )
+                    if len(self._dissector.grammar.rows_named(row.direction, row.name)) > 1:
+                        problem = f"no message is read as this row of {row.name}: another row fits before it"
+                    else:
+                        shown = to_json(fields)
+                        problem = problem or f"a sample of {row.name}, {shown}, cannot be written: {error}"
                     continue
                 self.frames.append(frame)
                 decoded = self._dissector.codec.decode(frame, row.direction)
