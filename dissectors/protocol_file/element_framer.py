@@ -25,6 +25,9 @@ _TAG_BEGUN = re.compile(rb"""<([^\s<>/"'=]{1,64})[\s/>]""")
 _MAX_NAME = 66
 """Maximum length in bytes of a match of it."""
 
+_MAX_OPEN = 256
+"""Maximum number of elements inside each other; others are not counted, and no codec accepts them."""
+
 _MAX_ROOTS = 1000
 """Maximum number of known names of outermost elements."""
 
@@ -150,7 +153,8 @@ class ElementFramer(StructuredFramer):
                 self._add_root(name)
             if held[end - 2] == ord("/"):
                 return not self._open
-            self._open.append(name)
+            if len(self._open) < _MAX_OPEN:
+                self._open.append(name)
             return False
         if name in self._open:
             # An element in it may lack its end tag.

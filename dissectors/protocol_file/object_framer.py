@@ -97,7 +97,7 @@ class ObjectFramer(StructuredFramer):
             end = self._in_string(limit) if self._state == "string" else self._outside(limit)
             if end != GOES_ON:
                 return end
-            if self._state == "string" and bytes(held[self._at : limit]) in (b"\n", b"\\"):
+            if self._state == "string" and self._at + 1 == limit and held[self._at] in b"\n\\":
                 # The next byte decides.
                 return GOES_ON
         return self._next_beginning(limit) if self._state == "broken" else GOES_ON

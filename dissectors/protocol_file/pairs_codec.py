@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.grammar.delimited_codec import DELIMITER
@@ -11,7 +12,7 @@ from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, Grammar, MessageType, Violation, unreadable
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part
+from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part, byte_offsets, span_of
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.text_types import PartsText, Rest
@@ -114,17 +115,19 @@ class PairsCodec(MappingCodec):
         while at < len(text):
             quoted = self._is_quoted.match(text, at) if self._quote else None
             end = text.find(self._delimiter, at if quoted is None else quoted.end())
-            end = len(text) if end < 0 or self._takes_rest(text, at) else end
+            end = len(text) if end < 0 else end
+            if self._takes_rest(text, at, end):
+                end = len(text)
             pair = self._pair(text, at, end)
             if pair is not None:
                 yield pair
             at = end + len(self._delimiter)
 
-    def _takes_rest(self, text: str, at: int) -> bool:
+    def _takes_rest(self, text: str, at: int, end: int) -> bool:
         """Return True if the value of the key at `at` is all that remains."""
         if not self._rest_keys:
             return False
-        assign = text.find(self._assign, at)
+        assign = text.find(self._assign, at, end)
         return assign >= 0 and text[at:assign].strip(_BLANKS) in self._rest_keys
 
     def _pair(self, text: str, start: int, end: int) -> Pair | None:
@@ -148,8 +151,7 @@ class PairsCodec(MappingCodec):
     def _span(self, frame: bytes, start: int, end: int) -> Place:
         begin, upto, _ = self.envelope.body(frame)
         text = frame[begin:upto].decode(self.encoding)
-        before = len(text[:start].encode(self.encoding))
-        return begin + before, len(text[start:end].encode(self.encoding))
+        return span_of(byte_offsets(text, upto - begin), begin, start, end)
 
     def _all_pairs(self, frame: bytes) -> list[Pair]:
         start, end, _ = self.envelope.body(frame)
@@ -183,8 +185,11 @@ class PairsCodec(MappingCodec):
         fields = {field.name: field for field in row.fields}
         parts: list[Part] = []
         before = 0
-        for number, pair in enumerate(self._all_pairs(frame)):
-            start, length = self._span(frame, pair.start, pair.end)
+        begin, upto, _ = self.envelope.body(frame)
+        text = frame[begin:upto].decode(self.encoding)
+        span = partial(span_of, byte_offsets(text, upto - begin), begin)
+        for number, pair in enumerate(self._pairs(text)):
+            start, length = span(pair.start, pair.end)
             end = start + length
             is_head = self._name_key is None and number == 0 and not pair.has_value
             if is_head or (pair.has_value and pair.key == self._name_key):
@@ -195,29 +200,11 @@ class PairsCodec(MappingCodec):
                 whole = before, end - before
                 if not number:
                     whole = start, length + len(self._delimiter.encode())
-                parts.append(self._field_part(frame, fields[pair.key], pair, (start, end), whole))
+                parts.append(_field_part(span, fields[pair.key], pair, (start, end), whole))
             else:
                 parts.append(Part(start, end, (), "ignored", UNKNOWN_FIELD))
             before = end
         return parts
-
-    def _field_part(
-        self, frame: bytes, field: Field, pair: Pair, span: tuple[int, int], whole: Place
-    ) -> Part:
-        kind, path = field.type, (field.name,)
-        value = self._span(frame, pair.value_start, pair.value_end)
-        inner: list[Part] = []
-        if isinstance(kind, PartsText) and pair.value_end - pair.value_start == len(pair.text):
-            for count, (begin, upto) in enumerate(kind.part_places(pair.text)):
-                of = kind.type_at(count)
-                if of is None:
-                    break
-                place = self._span(frame, pair.value_start + begin, pair.value_start + upto)
-                step = (*path, kind.step(count))
-                inner.append(Part(place[0], sum(place), step, "field", of.title, place, place, of))
-        # The value without its key.
-        shown = Part(value[0], sum(value), path, "field", kind.title, value, value, None, tuple(inner))
-        return Part(*span, path, "field", kind.title, value, whole, kind, (shown,))
 
     def twice(self, whole: bytes) -> bytes:
         delimiter = self._delimiter.encode()
@@ -267,3 +254,22 @@ class PairsCodec(MappingCodec):
             f"[{each}]" if field.optional else each for each, field in zip(names, row.fields, strict=True)
         )
         return self._delimiter.join([head, *shown])
+
+
+def _field_part(
+    place: Callable[[int, int], Place], field: Field, pair: Pair, span: tuple[int, int], whole: Place
+) -> Part:
+    kind, path = field.type, (field.name,)
+    value = place(pair.value_start, pair.value_end)
+    inner: list[Part] = []
+    if isinstance(kind, PartsText) and pair.value_end - pair.value_start == len(pair.text):
+        for count, (begin, upto) in enumerate(kind.part_places(pair.text)):
+            of = kind.type_at(count)
+            if of is None:
+                break
+            at = place(pair.value_start + begin, pair.value_start + upto)
+            step = (*path, kind.step(count))
+            inner.append(Part(at[0], sum(at), step, "field", of.title, at, at, of))
+    # The value without its key.
+    shown = Part(value[0], sum(value), path, "field", kind.title, value, value, None, tuple(inner))
+    return Part(*span, path, "field", kind.title, value, whole, kind, (shown,))

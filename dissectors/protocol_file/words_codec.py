@@ -20,7 +20,7 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.protocol_file.file_codec import FileCodec, Part
+from kiebitz.dissectors.protocol_file.file_codec import FileCodec, Part, byte_offsets, span_of
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.text_types import ListText, PartsText, Rest
 
@@ -359,9 +359,7 @@ class WordsCodec(FileCodec):
     def _span(self, frame: bytes, text: str, start: int, end: int) -> Place:
         """Return the bytes of a range of characters."""
         begin, upto, _ = self.envelope.body(frame)
-        if text.isascii() or len(text) == upto - begin:
-            return begin + start, end - start
-        return begin + len(text[:start].encode()), len(text[start:end].encode())
+        return span_of(byte_offsets(text, upto - begin), begin, start, end)
 
     # Places and spelling.
 
@@ -371,9 +369,11 @@ class WordsCodec(FileCodec):
         _, first = self._name_in([token.text for token in tokens], row.direction)
         first = min(max(first, 1), len(tokens))
 
+        body_start, body_end, _ = self.envelope.body(frame)
+        offsets = byte_offsets(text, body_end - body_start)
+
         def span(start: int, end: int) -> tuple[int, int]:
-            begin, length = self._span(frame, text, start, end)
-            return begin, begin + length
+            return body_start + offsets[start], body_start + offsets[end]
 
         if not tokens:
             return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -188,7 +189,8 @@ class XmlCodec(MappingCodec):
     def _children(
         self, frame: bytes, element: Element, kinds: Mapping[str, FieldType], path: Path
     ) -> Iterator[Part]:
-        counts: dict[str, int] = {}
+        counts = Counter(child.tag for child in element.children)
+        numbers: Counter[str] = Counter()
         at = element.open_end(frame)
         has_text = TEXT not in kinds
         for child in element.children:
@@ -198,13 +200,13 @@ class XmlCodec(MappingCodec):
                 yield Part(start, start + len(text), (*path, TEXT), "field", kinds[TEXT].title)
             at = child.end(frame)
             kind = kinds.get(child.tag)
-            number = counts[child.tag] = counts.get(child.tag, -1) + 1
             if kind is None:
                 yield Part(child.start, at, (), "ignored", UNKNOWN_FIELD)
-            elif isinstance(kind, ListText) and sum(each.tag == child.tag for each in element.children) > 1:
-                yield self._element_part(frame, child, kind.item, (*path, child.tag, number))
+            elif isinstance(kind, ListText) and counts[child.tag] > 1:
+                yield self._element_part(frame, child, kind.item, (*path, child.tag, numbers[child.tag]))
             else:
                 yield self._element_part(frame, child, kind, (*path, child.tag))
+            numbers[child.tag] += 1
         if not has_text and (text := frame[at : element.close].strip()):
             start = frame.index(text, at)
             yield Part(start, start + len(text), (*path, TEXT), "field", kinds[TEXT].title)
