@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
@@ -63,6 +62,9 @@ def store_files(connection: sqlite3.Connection, protocols: Iterable[str]) -> Non
     for protocol in dict.fromkeys(protocols):
         file = file_of(protocol)
         if file is not None:
+            # Few databases have a protocol file.
+            import hashlib
+
             create_protocol_files(connection)
             digest = hashlib.sha256(file.text.encode()).hexdigest()
             connection.execute(_STORE, (protocol, file.text, digest, time.time_ns()))
