@@ -239,7 +239,7 @@ def options() -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--mapping-file"}
-TO_OUTPUT = {("export", "-o"), ("state", "--svg"), ("stats", "--svg")}
+TO_OUTPUT = {("draft", "-o"), ("export", "-o"), ("state", "--svg"), ("stats", "--svg")}
 
 
 def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
@@ -254,6 +254,7 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
         "export": [TINY, "-T", "csv", "--anonymize"],
         "state": [TINY],
         "stats": [TINY],
+        "draft": [TINY],
     }
     seen = set()
     before = os.getcwd()
@@ -264,7 +265,7 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
             done = kiebitz(*names, *needed[names[0]], name, "-")
             if (names[0], name) in TO_OUTPUT:
                 assert done.status == 0, done.err
-                assert done.out.startswith(("<?xml", "time,"))
+                assert done.out.startswith(("<?xml", "time,", "# Drafted"))
             else:
                 assert (done.status, done.out) == (2, ""), (names, name)
                 assert f"'{name}': " in done.err
