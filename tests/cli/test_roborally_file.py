@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from command import kiebitz
+from command import ROOT, kiebitz
 
-DATA = Path(__file__).parents[1] / "data" / "protocol_files"
-CAPTURE, FILE = str(DATA / "roborally.pcap.gz"), str(DATA / "roborally.toml")
+CAPTURE = str(ROOT / "captures" / "roborally-1.pcap.gz")
+FILE = str(ROOT / "docs" / "examples" / "roborally.toml")
 
 
 def listed(command: str, *options: str) -> Any:

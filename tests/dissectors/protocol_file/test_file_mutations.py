@@ -98,7 +98,7 @@ def test_personal_text_is_replaced_in_every_format() -> None:
 
 
 def test_identifiers_are_renamed() -> None:
-    dissector = dissector_from(read_specification((DATA / "roborally.toml").read_text()))
+    dissector = dissector_from(read_specification(ROBORALLY.read_text()))
     row = dissector.grammar.row_with("PlayerAdded", "s2c", ("clientID", "name", "figure"))
     fields = {"clientID": 3, "name": "Ann", "figure": 2}
     assert row.renamed(fields, lambda kind, value: (kind.title, value)) == {
@@ -113,8 +113,8 @@ def test_identifiers_are_renamed() -> None:
 
 def test_recorded_traffic_is_read_and_rewritten() -> None:
     """RoboRally: JSON lines of a server and its clients."""
-    dissector = dissector_from(read_specification((DATA / "roborally.toml").read_text()))
-    with open_capture(str(DATA / "roborally.pcap.gz")) as capture:
+    dissector = dissector_from(read_specification(ROBORALLY.read_text()))
+    with open_capture(str(ROOT / "captures" / "roborally-1.pcap.gz")) as capture:
         items = items_of_packets([*capture], {15214})
     framers: dict[Any, Any] = {}
     frames: set[tuple[bytes, Direction]] = set()
