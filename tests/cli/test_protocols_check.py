@@ -148,8 +148,8 @@ def test_what_a_file_lacks_and_what_no_capture_has(file: Path) -> None:
     ]
     failures = [index for index, line in enumerate(lines) if " × " in line]
     assert [lines[index] for index in failures] == [
-        '5 × server → client: PLAYER LOST: reason: "ANNOUNCED_LOSING_DICE" is not a whole number [bad-number],'
-        " first in #52",
+        '5 × server → client: PLAYER LOST: reason: "ANNOUNCED_LOSING_DICE" is not a whole number'
+        " [bad-number], first in #52",
         '2 × client → server: "ROLL" is no message a client sends: did you mean REROLL? [unknown-message],'
         " first in #25",
     ]

@@ -42,7 +42,10 @@ from kiebitz.dissectors.protocol_file.specification import (
 )
 
 EXAMPLE = (ROOT / "docs" / "protocol-files.md").read_text().split("```toml\n")[1].split("```")[0]
-FILES = sorted((ROOT / "tests" / "data" / "protocol_files").glob("*.toml"))
+FILES = [
+    *sorted((ROOT / "tests" / "data" / "protocol_files").glob("*.toml")),
+    *sorted((ROOT / "docs" / "examples").glob("*.toml")),
+]
 
 MESSAGES = """protocol = "p"
 [messages]
