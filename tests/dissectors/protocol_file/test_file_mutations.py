@@ -24,7 +24,7 @@ from kiebitz.dissectors.testing import check_anatomy
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.services.alteration.raw_values import force_values
 
-DATA = ROOT / "tests" / "data" / "protocol_files"
+ROBORALLY = ROOT / "docs" / "examples" / "roborally.toml"
 
 each_format = pytest.mark.parametrize(("framing", "of"), PAIRS)
 
