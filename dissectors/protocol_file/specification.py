@@ -329,7 +329,6 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         title: Name for people.
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
-        extension: Name of a Python module beside the file that adds to it; loaded only on request.
     """
 
     text: str
@@ -344,4 +343,3 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[EventSpec, ...] = ()
     rules: tuple[RuleSpec, ...] = ()
     board: BoardSpec | None = None
-    extension: str | None = None

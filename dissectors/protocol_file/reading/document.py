@@ -180,7 +180,6 @@ class Document(Table, kw_only=True):
     assign: Annotated[Text, _about("Text between the key and the value of a pair.")] = "="
     name: Annotated[Text, _about("Where the name of a message is.")] = ""
     fields: Annotated[Text, _about("Path of the object with a message's fields.")] = ""
-    python: Annotated[Text, _about("Python module beside the file, loaded only on request.")] = ""
     codes: Annotated[
         dict[str, int], _about("Messages, and the numbers that stand for them."), _kind("a table")
     ] = {}

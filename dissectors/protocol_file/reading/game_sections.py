@@ -42,15 +42,13 @@ _DIRECTIONS: Mapping[str | None, Direction | None] = {"server": "s2c", "client":
 class GameSections:
     """Reads events, rules and board; mistakes are added to the source."""
 
-    def __init__(
-        self, source: Source, document: Mapping[str, Any], messages: Sequence[MessageSpec], *, has_code: bool
-    ) -> None:
+    def __init__(self, source: Source, document: Mapping[str, Any], messages: Sequence[MessageSpec]) -> None:
         self._source = source
         self._document = document
         self._messages = messages
         self._known = {message.name for message in messages} | {*_table(document, "messages")}
         # Python code may put anything anywhere.
-        self._state = (*KEPT, *self._put_paths(), *([(None,)] if has_code else []))
+        self._state = (*KEPT, *self._put_paths())
 
     def _put_paths(self) -> Iterator[Pattern]:
         """Yield the paths of the state that events change."""

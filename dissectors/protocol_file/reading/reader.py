@@ -150,13 +150,11 @@ class _Reader:
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
         identity = self._identity(messages)
-        game = GameSections(self._source, self._document, messages, has_code=bool(head.python))
+        game = GameSections(self._source, self._document, messages)
         events, rules = game.events(), game.rules()
         for name in head.types:
             if name not in self._used:
                 self._source.remark(("types", name), f"no row uses the type {name}")
-        if re.search(r"[/\\\\]", head.python):
-            self._source.wrong(("python",), "python must be the name of a module beside the file")
         return Specification(
             text=self._text,
             protocol=head.protocol,
@@ -170,7 +168,6 @@ class _Reader:
             events=events,
             rules=rules,
             board=game.board(),
-            extension=head.python or None,
         )
 
     # Types and messages.

@@ -240,7 +240,6 @@ MISTAKES = {
         '"§"',
         "delimiter has a character that ascii lacks",
     ),
-    "python": ('python = "../x.py"', "1:10", '"../x.py"', "the name of a module beside the file"),
     # Types.
     "named as built-in": ('[types]\ntext = "integer"\n', "2:1", "text", "text is a type already"),
     "no name of a type": ('[types]\n"a b" = "integer"\n', "2:1", '"a b"', "a b is no name of a type"),
@@ -536,11 +535,6 @@ def test_a_remark(name: str) -> None:
     text, place, message = REMARKS[name]
     remarks = read(MESSAGES + text).remarks
     assert [each.text("x") for each in remarks] == [f"x:{place}: {message}"]
-
-
-def test_python_may_put_anything() -> None:
-    text = f'python = "more.py"\n{MESSAGES}[board]\nscores = "points.{{player}}"\n'
-    assert read_specification(text).extension == "more.py"
 
 
 # Strange files.
