@@ -7,37 +7,30 @@ conditions are three-valued.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
-
-import msgspec
 
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.expressions import Search, TookTooLong, searching
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import And, Constant, Lookup, Not, Or, Relation, Step, Sum, Term
+from kiebitz.dissectors.protocol_file.values import (
+    ORDERS,
+    contains,
+    equal,
+    minus,
+    ordered,
+    plus,
+    step_text,
+    truth,
+    value_in,
+)
 
 WHO = "who"
 """Name of the player of a message."""
 
 STATE = "state"
 """First step of a path that leads into the state although a field has the name of its second step."""
-
-COUNT = "#"
-"""Step of a path to the number of elements of a list or object."""
-
-MAX_NUMBER = 10**15
-"""Largest absolute value of a sum."""
-
-MAX_TEXT = 1000
-"""Maximum length of a text that is put together, in characters."""
-
-MAX_ITEMS = 1000
-"""Maximum number of elements of a list that is put together."""
-
-
-_SEVERAL = (list, tuple, dict)
 
 
 class Scope:
@@ -62,6 +55,11 @@ class Scope:
         self.who = who
         self.states = states
         self.lenient = lenient
+
+    @property
+    def absent(self) -> bool | None:
+        """Value of a test for something in an object without it."""
+        return False if self.lenient else None
 
     def find(self, name: str) -> Any:
         """Return the value of a path's first step, None if it is unknown."""
@@ -130,11 +128,6 @@ def compile_expression(text: str) -> Compiled:
         FilterError: The text is no expression; it has the position.
     """
     return Compiled(text)
-
-
-def truth(value: Any) -> bool | None:
-    """Return a value as a condition: None is unknown; false, 0, and empty texts and lists are false."""
-    return None if value is None else bool(value)
 
 
 # Syntax.
@@ -244,49 +237,6 @@ def _lookup(term: Lookup, text: str) -> Evaluate:
     return value
 
 
-def value_in(container: Any, step: Any) -> Any:
-    """Return the value at a step of a path, None if there is none.
-
-    A list has its elements' values for a key, and `#` is the number of elements.
-    """
-    if step is None or isinstance(step, _SEVERAL):
-        return None
-    if isinstance(container, dict):
-        found = container.get(step_text(step))
-        return len(container) if found is None and step == COUNT else found
-    if not isinstance(container, list | tuple):
-        return None
-    if step == COUNT:
-        return len(container)
-    number = index(step)
-    if number is not None:
-        return container[number] if number < len(container) else None
-    values = [element.get(step_text(step)) for element in container if isinstance(element, dict)]
-    return [value for value in values if value is not None] or None
-
-
-def index(step: Any) -> int | None:
-    """Return a step as the index of a list, None if it is none."""
-    if isinstance(step, bool):
-        return None
-    if isinstance(step, int):
-        return step if step >= 0 else None
-    if isinstance(step, str) and step.isascii() and step.isdigit() and len(step) < 7:
-        return int(step)
-    return None
-
-
-def step_text(value: Any) -> str:
-    """Return a value as a key of the state."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
-
-
 def _sum(term: Sum, text: str) -> Evaluate:
     first = _compile(term.first, text)
     others = [(sign == "+", _compile(part, text)) for sign, part in term.others]
@@ -294,66 +244,13 @@ def _sum(term: Sum, text: str) -> Evaluate:
     def total(scope: Scope) -> Any:
         value = first(scope)
         for adds, part in others:
-            value = (_plus if adds else _minus)(value, part(scope))
+            value = (plus if adds else minus)(value, part(scope))
         return value
 
     return total
 
 
-def _plus(left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return None
-    if _is_number(left) and _is_number(right):
-        return _limited(left + right)
-    if isinstance(left, list | tuple):
-        joined = [*left, *right] if isinstance(right, list | tuple) else [*left, right]
-        return joined if len(joined) <= MAX_ITEMS else None
-    if isinstance(left, str) or isinstance(right, str):
-        if isinstance(left, dict | list | tuple) or isinstance(right, dict | list | tuple):
-            return None
-        joined_text = step_text(left) + step_text(right)
-        return joined_text if len(joined_text) <= MAX_TEXT else None
-    return None
-
-
-def _minus(left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return None
-    numbers = _as_number(left), _as_number(right)
-    if None not in numbers:
-        return _limited(numbers[0] - numbers[1])
-    if isinstance(left, list | tuple):
-        rest = [*left]
-        for item in right if isinstance(right, list | tuple) else [right]:
-            if item not in rest:
-                # Something was taken away that was not there: the list is not known.
-                return None
-            rest.remove(item)
-        return rest
-    return None
-
-
-def _as_number(value: Any) -> Any:
-    """Return a number, or a text that is a whole number as one; None for any other value."""
-    return value if _is_number(value) else index(value)
-
-
-def _limited(number: float) -> float | None:
-    return number if -MAX_NUMBER <= number <= MAX_NUMBER else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 # Comparisons.
-
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def _relation(term: Relation, text: str) -> Evaluate:
@@ -366,21 +263,21 @@ def _relation(term: Relation, text: str) -> Evaluate:
         return (
             _in_set(left, rights)
             if term.is_set
-            else lambda scope: _contains(right(scope), left(scope), scope)
+            else lambda scope: contains(right(scope), left(scope), scope.absent)
         )
     if term.operator == "contains":
-        return lambda scope: _contains(left(scope), right(scope), scope)
+        return lambda scope: contains(left(scope), right(scope), scope.absent)
     if term.operator == "==":
-        return lambda scope: _equal(left(scope), right(scope))
+        return lambda scope: equal(left(scope), right(scope))
     if term.operator == "!=":
 
         def differs(scope: Scope) -> bool | None:
-            equal = _equal(left(scope), right(scope))
-            return None if equal is None else not equal
+            same = equal(left(scope), right(scope))
+            return None if same is None else not same
 
         return differs
-    order = _ORDERS[term.operator]
-    return lambda scope: _ordered(order, left(scope), right(scope))
+    order = ORDERS[term.operator]
+    return lambda scope: ordered(order, left(scope), right(scope))
 
 
 def _matches(left: Evaluate, pattern: Term, text: str) -> Evaluate:
@@ -418,122 +315,12 @@ def _in_set(left: Evaluate, members: Sequence[Evaluate]) -> Evaluate:
         value, result = left(scope), False
         unknown = False
         for member in members:
-            equal = _equal(value, member(scope))
-            unknown |= equal is None
-            result |= bool(equal)
+            same = equal(value, member(scope))
+            unknown |= same is None
+            result |= bool(same)
         return result or (None if unknown else False)
 
     return is_member
-
-
-def _equal(left: Any, right: Any) -> bool | None:
-    """Compare as filters do: `true` is no number, and a list or object equals a scalar that is in it."""
-    if left is None or right is None:
-        return None
-    if isinstance(left, _SEVERAL) != isinstance(right, _SEVERAL):
-        several, single = (left, right) if isinstance(left, _SEVERAL) else (right, left)
-        return any(_is_same(item, single) for item in several if not isinstance(item, _SEVERAL))
-    return _is_same(left, right)
-
-
-def _is_same(left: Any, right: Any) -> bool:
-    if isinstance(left, bool) != isinstance(right, bool):
-        return False
-    try:
-        return bool(left == right)
-    except RecursionError:
-        return False
-
-
-def _contains(whole: Any, part: Any, scope: Scope) -> bool | None:
-    """Return True if a text contains a text, or a list an element, or an object a key.
-
-    The absence of a key is unknown, as anything absent from the state is, unless the scope is lenient.
-    """
-    absent = False if scope.lenient else None
-    if whole is None or part is None:
-        return None if part is None else absent
-    if isinstance(whole, str):
-        return part in whole if isinstance(part, str) else False
-    if isinstance(whole, list | tuple):
-        return any(_is_same(item, part) for item in whole)
-    if isinstance(whole, dict):
-        return True if step_text(part) in whole else absent
-    return False
-
-
-def _ordered(order: Callable[[Any, Any], bool], left: Any, right: Any) -> bool | None:
-    """Compare numbers with numbers and texts with texts; all others have no order."""
-    if (_is_number(left) and _is_number(right)) or (isinstance(left, str) and isinstance(right, str)):
-        return order(left, right)
-    if isinstance(left, list | tuple) and not isinstance(right, list | tuple):
-        found = [_ordered(order, item, right) for item in left]
-        return any(found) if None not in found else None
-    return None
-
-
-# Sentences and paths.
-
-
-class Template(msgspec.Struct, frozen=True):
-    """A text with expressions in braces."""
-
-    text: str
-    parts: tuple[str | Compiled, ...]
-
-    @property
-    def expressions(self) -> list[Compiled]:
-        """The expressions in the braces."""
-        return [part for part in self.parts if isinstance(part, Compiled)]
-
-
-def compile_template(text: str) -> Template:
-    """Return a compiled sentence; `{{` and `}}` are braces.
-
-    Raises:
-        FilterError: What is in the braces is no expression, or a brace is not closed.
-    """
-    parts: list[str | Compiled] = []
-    plain = ""
-    position = 0
-    while position < len(text):
-        character = text[position]
-        if character in "{}" and text[position : position + 2] == character * 2:
-            plain += character
-            position += 2
-        elif character == "{":
-            end = _closing(text, position)
-            if plain:
-                parts.append(plain)
-                plain = ""
-            parts.append(_compiled_inside(text, position + 1, end))
-            position = end + 1
-        elif character == "}":
-            raise FilterError('no "{" belongs to this "}"', text, position)
-        else:
-            plain += character
-            position += 1
-    if plain:
-        parts.append(plain)
-    return Template(text, tuple(parts))
-
-
-def _closing(text: str, opened: int) -> int:
-    depth = 0
-    for position in range(opened, len(text)):
-        depth += (text[position] == "{") - (text[position] == "}")
-        if not depth:
-            return position
-    raise FilterError('this "{" is not closed', text, opened)
-
-
-def _compiled_inside(text: str, start: int, end: int) -> Compiled:
-    try:
-        return Compiled(text[start:end])
-    except FilterError as error:
-        raise FilterError(
-            error.message, text, start + error.position, error.length, error.hint, error.unknown
-        ) from None
 
 
 def compile_path(text: str) -> tuple[Step | Evaluate, ...]:

@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.sentences import UNKNOWN
-from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_template
+from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope
 
 MAX_WORDS = 200
 """Maximum length of a value in a sentence, in characters."""
@@ -32,6 +33,67 @@ RESERVED_IN_RULES = RESERVED | {"at", "part", "blame", "clause"}
 """The same for the sentences of rules; see `GameContext.report_violation`."""
 
 _NO_WORD = re.compile(r"\W+")
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A text with expressions in braces."""
+
+    text: str
+    parts: tuple[str | Compiled, ...]
+
+    @property
+    def expressions(self) -> list[Compiled]:
+        """The expressions in the braces."""
+        return [part for part in self.parts if isinstance(part, Compiled)]
+
+
+def compile_template(text: str) -> Template:
+    """Return a compiled sentence; `{{` and `}}` are braces.
+
+    Raises:
+        FilterError: What is in the braces is no expression, or a brace is not closed.
+    """
+    parts: list[str | Compiled] = []
+    plain = ""
+    position = 0
+    while position < len(text):
+        character = text[position]
+        if character in "{}" and text[position : position + 2] == character * 2:
+            plain += character
+            position += 2
+        elif character == "{":
+            end = _closing(text, position)
+            if plain:
+                parts.append(plain)
+                plain = ""
+            parts.append(_compiled_inside(text, position + 1, end))
+            position = end + 1
+        elif character == "}":
+            raise FilterError('no "{" belongs to this "}"', text, position)
+        else:
+            plain += character
+            position += 1
+    if plain:
+        parts.append(plain)
+    return Template(text, tuple(parts))
+
+
+def _closing(text: str, opened: int) -> int:
+    depth = 0
+    for position in range(opened, len(text)):
+        depth += (text[position] == "{") - (text[position] == "}")
+        if not depth:
+            return position
+    raise FilterError('this "{" is not closed', text, opened)
+
+
+def _compiled_inside(text: str, start: int, end: int) -> Compiled:
+    try:
+        return Compiled(text[start:end])
+    except FilterError as error:
+        raise FilterError(
+            error.message, text, start + error.position, error.length, error.hint, error.unknown
+        ) from None
 
 
 class Sentence(msgspec.Struct, frozen=True):

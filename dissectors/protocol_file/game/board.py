@@ -23,10 +23,11 @@ from kiebitz.dissectors.game.view import (
     View,
     counted,
 )
-from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression, index
+from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT
 from kiebitz.dissectors.protocol_file.specification import BoardSpec, GridSpec
 from kiebitz.dissectors.protocol_file.templates import Sentence, sentence_of, value_words
+from kiebitz.dissectors.protocol_file.values import index
 
 _PLAYER = "player"
 """Name of each player in the paths of the board."""

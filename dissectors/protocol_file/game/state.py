@@ -9,8 +9,9 @@ from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Game
-from kiebitz.dissectors.protocol_file.expressions import Scope, index, step_text
+from kiebitz.dissectors.protocol_file.expressions import Scope
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, PutPlan
+from kiebitz.dissectors.protocol_file.values import index, step_text
 
 MAX_STATE = 1 << 20
 """Maximum size of a table's state as JSON, in bytes; a larger one is forgotten."""

@@ -13,12 +13,13 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocol_file.expressions import WHO, Scope, step_text
+from kiebitz.dissectors.protocol_file.expressions import WHO, Scope
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan, RulePlan
 from kiebitz.dissectors.protocol_file.game.players import Connection, Players
 from kiebitz.dissectors.protocol_file.game.roles import NO_ONE
 from kiebitz.dissectors.protocol_file.game.state import GameState
 from kiebitz.dissectors.protocol_file.templates import value_words
+from kiebitz.dissectors.protocol_file.values import step_text
 
 
 class _Broadcast(msgspec.Struct, eq=False):

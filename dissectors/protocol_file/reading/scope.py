@@ -10,13 +10,7 @@ import msgspec
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import WORDS, Lookup
-from kiebitz.dissectors.protocol_file.expressions import (
-    COUNT,
-    STATE,
-    compile_expression,
-    compile_path,
-    compile_template,
-)
+from kiebitz.dissectors.protocol_file.expressions import STATE, compile_expression, compile_path
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
@@ -29,6 +23,8 @@ from kiebitz.dissectors.protocol_file.specification import (
     ObjectType,
     TextType,
 )
+from kiebitz.dissectors.protocol_file.templates import compile_template
+from kiebitz.dissectors.protocol_file.values import COUNT
 
 MAX_SENTENCE = 2_000
 """Maximum length of a sentence in characters."""
