@@ -122,7 +122,7 @@ def draft(
     identifiers = find_identifiers(messages, tables, has_keys)
     heartbeats = find_heartbeats(messages)
     on_progress(4, _STEPS)
-    broadcasts = find_broadcasts(messages, tables)
+    broadcasts = find_broadcasts(messages, tables, heartbeats)
     on_progress(5, _STEPS)
     rows, types = rows_of(messages, form, identifiers, binary)
     on_progress(6, _STEPS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from statistics import median
 
@@ -40,6 +40,8 @@ _GENERAL = re.compile(
 )
 """Names of general confirmations and errors, which answer nearly everything."""
 
+_ERROR = re.compile(r"err|fehler|fail|invalid|denied|refuse|reject", re.IGNORECASE)
+
 _HEARTBEAT = re.compile(
     r"\W?(ping|pong|alive|keep_?-?alive|heart_?-?beat|noop|echo_?re(quest|ply))\W?", re.IGNORECASE
 )
@@ -59,18 +61,28 @@ class Broadcast(msgspec.Struct):
 class _Copies(msgspec.Struct):
     """Equal messages of a server on several conversations, within `_WINDOW_NS`.
 
-    `independent` are those that follow a client's message which is later than the copy before.
+    `independent` are those right behind a client's message which is later than the copy before. They are
+    repeated if others got the same before.
     """
 
     start: int
     latest: int
     conversations: set[int]
     independent: int = 0
+    is_repeated: bool = False
 
 
-def find_broadcasts(messages: Iterable[Message], servers: Sequence[str]) -> dict[str, Broadcast]:
-    """Return the server's messages of which each client gets a copy."""
-    messages = list(messages)
+def find_broadcasts(
+    messages: Iterable[Message], tables: Sequence[str], heartbeats: Collection[Kind] = ()
+) -> dict[str, Broadcast]:
+    """Return the server's messages of which each client gets a copy.
+
+    Args:
+        messages: All messages in order of time.
+        tables: The server of each conversation.
+        heartbeats: Messages that cause no answer for all.
+    """
+    messages = [message for message in messages if (message.direction, message.name) not in heartbeats]
     spans: dict[int, list[int]] = {}
     for message in messages:
         spans.setdefault(message.conversation, [message.ts_ns, 0])[1] = message.ts_ns
@@ -78,29 +90,28 @@ def find_broadcasts(messages: Iterable[Message], servers: Sequence[str]) -> dict
     found: dict[str, list[_Copies]] = defaultdict(list)
     totals: Counter[str] = Counter()
     own: Counter[str] = Counter()
-    asked: dict[int, int] = {}
     latest: dict[int, Message] = {}
     for message in messages:
         former = latest.get(message.conversation)
         latest[message.conversation] = message
         if message.direction == "c2s":
-            asked[message.conversation] = message.order
             continue
         totals[message.name] += 1
         # A greeting, or a reply.
         own[message.name] += former is None or (
             former.direction == "c2s" and message.ts_ns - former.ts_ns < _REPLY_NS
         )
-        key = servers[message.conversation], message.name, message.data
+        key = tables[message.conversation], message.name, message.data
         copies = current.get(key)
         if (
             copies is None
             or message.ts_ns - copies.start > _WINDOW_NS
             or message.conversation in copies.conversations
         ):
-            copies = current[key] = _Copies(message.ts_ns, message.order, set())
+            is_repeated = copies is not None and message.conversation not in copies.conversations
+            copies = current[key] = _Copies(message.ts_ns, message.order, set(), is_repeated=is_repeated)
             found[message.name].append(copies)
-        elif asked.get(message.conversation, -1) > copies.latest:
+        elif former is not None and former.direction == "c2s" and former.order > copies.latest:
             copies.independent += 1
         copies.conversations.add(message.conversation)
         copies.latest = message.order
@@ -108,27 +119,37 @@ def find_broadcasts(messages: Iterable[Message], servers: Sequence[str]) -> dict
     for name, groups in found.items():
         several = [group for group in groups if len(group.conversations) > 1]
         copies_of = sum(len(group.conversations) for group in several)
+        # What is sent when there is no other client, or is repeated for a new one, tells nothing.
+        totals[name] -= sum(
+            group.is_repeated or _count_open(group, spans, tables, 0) < 2
+            for group in groups
+            if len(group.conversations) == 1
+        )
         others = sum(len(group.conversations) - 1 for group in several)
         independent = sum(group.independent for group in several)
         if not several or copies_of < 0.6 * totals[name] or independent > 0.5 * others:
             continue
         if own[name] >= 0.9 * totals[name]:
             continue
-        shares = [_coverage(group, spans, servers) for group in several[:1000]]
+        shares = [
+            len(group.conversations) / max(1, _count_open(group, spans, tables, _WINDOW_NS))
+            for group in several[:1000]
+        ]
         mean = sum(shares) / len(shares)
         if mean >= 0.5:
             result[name] = Broadcast(totals[name], copies_of, mean)
     return result
 
 
-def _coverage(copies: _Copies, spans: Mapping[int, Sequence[int]], servers: Sequence[str]) -> float:
-    """Return the share of the server's open conversations that got a copy."""
-    server = servers[next(iter(copies.conversations))]
-    there = sum(
-        span[0] <= copies.start + _WINDOW_NS and span[1] >= copies.start and servers[conversation] == server
+def _count_open(
+    copies: _Copies, spans: Mapping[int, Sequence[int]], tables: Sequence[str], window_ns: int
+) -> int:
+    """Return the number of the server's conversations that are open then, or begin soon."""
+    table = tables[next(iter(copies.conversations))]
+    return sum(
+        span[0] <= copies.start + window_ns and span[1] >= copies.start and tables[conversation] == table
         for conversation, span in spans.items()
     )
-    return len(copies.conversations) / max(1, there)
 
 
 # Heartbeats.
@@ -176,6 +197,7 @@ class _Pair(msgspec.Struct):
     nearest: int = 0
     echoes: int = 0
     quick: int = 0
+    first: int = 0
 
 
 def find_answers(
@@ -198,12 +220,24 @@ def find_answers(
     replied = {
         asked
         for (asked, answer), pair in pairs.items()
-        if asked[0] == "c2s" and answer[1] not in broadcasts and pair.followed >= 0.7 * counts[asked]
+        if asked[0] == "c2s"
+        and answer[1] not in broadcasts
+        and pair.followed >= 0.7 * counts[asked]
+        and not _ERROR.search(answer[1])
     }
     named_reply = {
         asked
         for asked, answer in scores
-        if asked in replied and answer[1] not in broadcasts and name_likeness(asked[1], answer[1]) >= 0.9
+        if asked[0] == "c2s"
+        and answer[1] not in broadcasts
+        and pairs[asked, answer].followed >= 0.7 * counts[asked]
+        and name_likeness(asked[1], answer[1]) >= 0.9
+    }
+    first_reply = {
+        asked
+        for asked, answer in scores
+        if pairs[asked, answer].followed >= 0.7 * counts[asked]
+        and pairs[asked, answer].first >= 0.7 * counts[asked]
     }
     first: dict[Kind, int] = {}
     for message in messages:
@@ -232,6 +266,10 @@ def find_answers(
             and likeness < 0.9
         ):
             # Some client did something after what all were told.
+            continue
+        is_behind = pairs[asked, answer].first < 0.2 * pairs[asked, answer].preceded
+        if asked in first_reply and is_behind and likeness < 0.5 and echoes < 0.5:
+            # It comes behind the answer.
             continue
         if _GENERAL.fullmatch(answer[1]) or (asked in named_reply and likeness < 0.5 and echoes < 0.5):
             continue
@@ -283,6 +321,7 @@ def _count_pairs(
     recent: dict[Direction, list[Message]] = {"c2s": [], "s2c": []}
     # Names of answers that came since, by the number of the message.
     answered: dict[int, set[str]] = {}
+    previous: Message | None = None
     for message in messages:
         kind = message.direction, message.name
         asked = recent[OPPOSITE[message.direction]]
@@ -295,6 +334,7 @@ def _count_pairs(
             pair = pairs[(former.direction, former.name), kind]
             pair.preceded += 1
             pair.nearest += rank == 0
+            pair.first += rank == 0 and former is previous
             pair.quick += message.ts_ns - former.ts_ns < 100_000_000
             if message.name not in answered[former.order]:
                 answered[former.order].add(message.name)
@@ -302,6 +342,7 @@ def _count_pairs(
             if values and any(value in values for _, value in leaves(former.values)):
                 pair.echoes += 1
         if kind not in heartbeats:
+            previous = message
             own = recent[message.direction]
             own.append(message)
             answered[message.order] = set()
