@@ -11,7 +11,6 @@ from kiebitz.dissectors.game.view import (
     Dice,
     Element,
     Figure,
-    Grid,
     Hand,
     Line,
     Name,
@@ -23,11 +22,11 @@ from kiebitz.dissectors.game.view import (
     View,
     counted,
 )
-from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression
+from kiebitz.dissectors.protocol_file.expressions import Scope, compile_expression
+from kiebitz.dissectors.protocol_file.game.grid import GridView, optional_expression
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT
-from kiebitz.dissectors.protocol_file.specification import BoardSpec, GridSpec
+from kiebitz.dissectors.protocol_file.specification import BoardSpec
 from kiebitz.dissectors.protocol_file.templates import Sentence, sentence_of, value_words
-from kiebitz.dissectors.protocol_file.values import index
 
 _PLAYER = "player"
 """Name of each player in the paths of the board."""
@@ -36,9 +35,6 @@ _MAX_SEATS = 100
 _MAX_PIECES = 100
 _MAX_FIGURES = 8
 _MAX_LINES = 8
-_MAX_SIDE = 60
-"""Maximum number of rows and columns of a grid."""
-
 States = Sequence[Mapping[str, Any]]
 
 
@@ -66,12 +62,12 @@ class Board:
         self._title = _sentence(about.title)
         self._players = compile_expression(about.players)
         self._turn = compile_expression(about.turn or "turn")
-        self._scores = _compiled(about.scores)
+        self._scores = optional_expression(about.scores)
         self._figures = [(words, compile_expression(path)) for words, path in about.figures.items()]
-        self._hand = _compiled(about.hand)
-        self._dice = _compiled(about.dice)
+        self._hand = optional_expression(about.hand)
+        self._dice = optional_expression(about.dice)
         self._piles = [(label, compile_expression(path)) for label, path in about.piles.items()]
-        self._grid = _GridView(about.grid) if about.grid is not None else None
+        self._grid = GridView(about.grid) if about.grid is not None else None
         self._text = [sentence_of(text) for text in about.text]
 
     # Scores.
@@ -231,10 +227,6 @@ _SCORES = [compile_expression(f"players.{{player}}.{key}") for key in ("points",
 _PRIVATE = compile_expression("private.{player}")
 
 
-def _compiled(text: str | None) -> Compiled | None:
-    return None if text is None else compile_expression(text)
-
-
 def _sentence(text: str | None) -> Sentence | None:
     return None if text is None else sentence_of(text)
 
@@ -294,139 +286,3 @@ def _line(sentence: Sentence, scope: Scope, names: Sequence[str]) -> Line:
         else:
             elements.append(Span(value_words(value), "faint" if value is None else ""))
     return tuple(elements)
-
-
-class _GridView:
-    """A rectangular board."""
-
-    def __init__(self, spec: GridSpec) -> None:
-        self._spec = spec
-        self._cells = _compiled(spec.cells)
-        self._cell = compile_expression(f"cell.{spec.cell}") if spec.cell else None
-        self._tokens = _compiled(spec.tokens)
-
-    def grid(self, scope: Scope, names: Sequence[str]) -> Grid | None:
-        """Return the grid, None if neither its cells nor its size are known."""
-        rows = self._rows(self._cells.evaluate(scope) if self._cells is not None else None, names)
-        if not rows:
-            return None
-        self._put_tokens(rows, scope)
-        return Grid(tuple(tuple(row) for row in rows))
-
-    def _rows(self, cells: Any, names: Sequence[str]) -> list[list[Token | None]]:
-        spec = self._spec
-        count = spec.width * spec.height if spec.width and spec.height else None
-        if isinstance(cells, dict):
-            return self._of_object(cells, names)
-        given: list[list[Any]] = []
-        if isinstance(cells, list) and cells:
-            if any(isinstance(row, list) for row in cells) and len(cells) != count:
-                given = [row if isinstance(row, list) else [row] for row in cells[:_MAX_SIDE]]
-            else:
-                width = spec.width or _square_side(len(cells))
-                given = [cells[start : start + width] for start in range(0, len(cells), width)][:_MAX_SIDE]
-        if spec.columns:
-            given = _transposed(given)
-        if not given and not (spec.width and spec.height):
-            return []
-        height, width = self._size(len(given), max(map(len, given), default=0))
-        return [
-            [
-                self._token(given[y][x], names) if y < len(given) and x < len(given[y]) else None
-                for x in range(width)
-            ]
-            for y in range(height)
-        ]
-
-    def _of_object(self, cells: Mapping[str, Any], names: Sequence[str]) -> list[list[Token | None]]:
-        places: dict[tuple[int, int], Any] = {}
-        for key, value in islice(cells.items(), _MAX_SIDE * _MAX_SIDE):
-            x, _, y = key.partition(",")
-            column, row = _number(x), _number(y)
-            if column is not None and row is not None:
-                column, row = column - self._spec.first, row - self._spec.first
-                if 0 <= column < _MAX_SIDE and 0 <= row < _MAX_SIDE:
-                    places[column, row] = value
-        height, width = self._size(
-            max((row + 1 for _, row in places), default=0),
-            max((column + 1 for column, _ in places), default=0),
-        )
-        return [
-            [self._token(places[x, y], names) if (x, y) in places else None for x in range(width)]
-            for y in range(height)
-        ]
-
-    def _size(self, height: int, width: int) -> tuple[int, int]:
-        return min(self._spec.height or height, _MAX_SIDE), min(self._spec.width or width, _MAX_SIDE)
-
-    def _token(self, cell: Any, names: Sequence[str]) -> Token | None:
-        """Return the token for a cell; of several words, the last one that has a sign."""
-        if self._cell is not None:
-            cell = self._cell.evaluate(Scope({"cell": cell}))
-        words = cell if isinstance(cell, list) else [cell]
-        for word in reversed(words):
-            if word is None or isinstance(word, dict | list):
-                continue
-            text = value_words(word)
-            sign = self._spec.symbols.get(text, "" if word in ("", False) else text)
-            if sign:
-                return Token(sign, text if text in names else "")
-        return None
-
-    def _put_tokens(self, rows: list[list[Token | None]], scope: Scope) -> None:
-        tokens = self._tokens.evaluate(scope) if self._tokens is not None else None
-        if not isinstance(tokens, dict):
-            return
-        placed = [
-            (name, place)
-            for name, token in islice(tokens.items(), _MAX_SEATS)
-            if (place := self._place(token)) is not None
-        ]
-        signs = _signs([name for name, _ in placed])
-        for name, (x, y) in placed:
-            if y < len(rows) and x < len(rows[y]):
-                rows[y][x] = Token(self._spec.symbols.get(name, signs[name]), name)
-
-    def _place(self, token: Any) -> tuple[int, int] | None:
-        """Return the column and row of a token, from 0."""
-        if not isinstance(token, dict):
-            return None
-        x, y = _number(token.get(self._spec.x)), _number(token.get(self._spec.y))
-        if x is None or y is None:
-            return None
-        x, y = x - self._spec.first, y - self._spec.first
-        return (x, y) if x >= 0 and y >= 0 else None
-
-
-def _number(value: Any) -> int | None:
-    if isinstance(value, str) and value[:1] == "-":
-        found = index(value[1:].strip())
-        return None if found is None else -found
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return index(value.strip()) if isinstance(value, str) else None
-
-
-def _square_side(count: int) -> int:
-    side = 1
-    while side * side < count:
-        side += 1
-    return side
-
-
-def _transposed(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Return the rows of a board that is written column by column."""
-    height = min(max(map(len, columns), default=0), _MAX_SIDE)
-    return [[column[y] if y < len(column) else None for column in columns] for y in range(height)]
-
-
-def _signs(names: Sequence[str]) -> dict[str, str]:
-    """Return a short sign for each name: its first letter, or its first letter and a number."""
-    signs: dict[str, str] = {}
-    for name in names:
-        letter = name[:1].upper() or "?"
-        same = sum(other[:1].upper() == letter for other in names)
-        signs[name] = (
-            letter if same == 1 else f"{letter}{sum(sign[:1] == letter for sign in signs.values()) + 1}"
-        )
-    return signs
