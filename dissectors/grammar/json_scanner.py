@@ -39,7 +39,7 @@ _A_DIGIT = "a digit"
 _NO_DEEPER = f"no more than {DEPTH_LIMIT} objects and lists inside each other"
 
 
-class JsonError(Exception):
+class JsonMismatch(Exception):
     """The first error of a text: `length` bytes at `offset` are `found` where `expected` is required.
 
     `found` and `expected` are texts for people. At the end of the text, `length` is 0.
@@ -99,7 +99,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 def scan(data: bytes, start: int = 0, end: int | None = None) -> Node:
-    """Return the value in a range of bytes, which may have blanks around it. Raises JsonError."""
+    """Return the value in a range of bytes, which may have blanks around it. Raises JsonMismatch."""
     scanner = _Scanner(data, len(data) if end is None else end)
     node = scanner.value(scanner.skip(start), 0)
     rest = scanner.skip(node.end)
@@ -184,7 +184,7 @@ class _Scanner:
         for half in _HALF.finditer(data, start, at):
             if half[1]:
                 found = f"{half[1].decode()}, half of a surrogate pair,"
-                raise JsonError(half.start(), len(half[1]), found, "the escapes of both halves")
+                raise JsonMismatch(half.start(), len(half[1]), found, "the escapes of both halves")
         return at + 1
 
     def _number(self, start: int) -> int:
@@ -198,20 +198,20 @@ class _Scanner:
             msgspec.json.decode(number[0])
         except ValueError:
             problem = "a number that is too large"
-            raise JsonError(start, len(number[0]), problem, "a smaller number") from None
+            raise JsonMismatch(start, len(number[0]), problem, "a smaller number") from None
         return number.end()
 
     def _byte(self, at: int) -> int:
         """Return the byte at an offset, 0 at the end."""
         return self.data[at] if at < self.end else 0
 
-    def error(self, at: int, expected: str, length: int | None = None) -> JsonError:
+    def error(self, at: int, expected: str, length: int | None = None) -> JsonMismatch:
         """Return the error that the bytes at an offset are not as expected."""
         if length is not None:
             shown = self.data[at : at + length].hex(" ")
-            return JsonError(at, length, f"the byte sequence {shown}", expected)
+            return JsonMismatch(at, length, f"the byte sequence {shown}", expected)
         found, length = _describe(self.data, at, self.end)
-        return JsonError(at, length, found, expected)
+        return JsonMismatch(at, length, found, expected)
 
 
 def _describe(data: bytes, at: int, end: int) -> tuple[str, int]:

@@ -20,7 +20,7 @@ from kiebitz.dissectors.grammar.grammar import (
     unreadable,
 )
 from kiebitz.dissectors.grammar.json_keys import duplicate_key
-from kiebitz.dissectors.grammar.json_scanner import DEPTH_LIMIT, JsonError, Member, Node, scan
+from kiebitz.dissectors.grammar.json_scanner import DEPTH_LIMIT, JsonMismatch, Member, Node, scan
 from kiebitz.dissectors.grammar.patching import Path, Place, spelt_alike
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part
@@ -89,7 +89,7 @@ class JsonCodec(MappingCodec):
             value = _decode(data)
             if data.count(b"[") + data.count(b"{") > DEPTH_LIMIT:
                 scan(data)
-        except (ValueError, RecursionError, JsonError):
+        except (ValueError, RecursionError, JsonMismatch):
             return self._no_json(frame)
         if type(value) is not dict:
             text = f"{json_quoted(value)} is not an object"
@@ -161,7 +161,7 @@ class JsonCodec(MappingCodec):
             return unreadable(self.error("no-object", text, (start, end - start), "a JSON object"))
         try:
             scan(frame, start, end)
-        except JsonError as error:
+        except JsonMismatch as error:
             place = error.offset, error.length
             text = "the message ends too early" if error.offset == end else str(error)
             code = "not-utf-8" if error.expected == "UTF-8 text" else "broken-json"
