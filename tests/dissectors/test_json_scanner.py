@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.grammar.json_scanner import DEPTH_LIMIT, JsonError, Node, scan
+from kiebitz.dissectors.grammar.json_scanner import DEPTH_LIMIT, JsonMismatch, Node, scan
 
 _VALUES: st.SearchStrategy[Any] = st.recursive(
     st.one_of(
@@ -56,7 +56,7 @@ def test_it_accepts_what_the_decoder_accepts(text: bytes) -> None:
     if _is_json(text):
         scan(text)
         return
-    with pytest.raises(JsonError) as raised:
+    with pytest.raises(JsonMismatch) as raised:
         scan(text)
     error = raised.value
     assert 0 <= error.offset <= error.offset + error.length <= len(text)
@@ -98,7 +98,7 @@ def test_each_value_has_its_place(text: bytes) -> None:
     ],
 )
 def test_the_first_error(text: str, offset: int, found: str, expected: str) -> None:
-    with pytest.raises(JsonError) as raised:
+    with pytest.raises(JsonMismatch) as raised:
         scan(text.encode())
     assert (raised.value.offset, raised.value.found, raised.value.expected) == (offset, found, expected)
 
