@@ -41,6 +41,7 @@ _PLAYER_KEY = re.compile(
     r"|who|turn|ziel|next|current|.*(player|client|user)_?(id|number|nr)?|id)",
     re.IGNORECASE,
 )
+_PLAYER_ID = re.compile(r"(player|client|user)[ _-]?(id|number|nr)", re.IGNORECASE)
 _GAME_KEY = re.compile(
     r"(game|lobby|room|table|match|group|session|round|trade|offer|handel)[ _-]?(id|number|nr|no|token)",
     re.IGNORECASE,
@@ -431,6 +432,7 @@ def _spread_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Iden
             continue
         if has_keys:
             same = _key(place) in keys
+            same = same or _PLAYER_ID.fullmatch(_key(place)) is not None
             is_player = same or _PLAYER_KEY.fullmatch(_key(place)) is not None
             if is_player and (same or len(values.counts) >= 2):
                 found.types[place] = "id"

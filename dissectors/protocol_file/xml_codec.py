@@ -19,7 +19,7 @@ from kiebitz.dissectors.protocol_file.xml_tree import (
     TEXT,
     Element,
     Repeated,
-    XmlError,
+    XmlMismatch,
     add_children,
     escaped,
     parse,
@@ -52,7 +52,7 @@ class XmlCodec(MappingCodec):
             return self.empty(frame)
         try:
             root = parse(frame, start, end, self.encoding)
-        except XmlError as error:
+        except XmlMismatch as error:
             return self._no_xml(frame, error)
         sent = root.tag if self._name_attribute is None else root.attributes.get(self._name_attribute)
         if sent is None:
@@ -75,7 +75,7 @@ class XmlCodec(MappingCodec):
             values.setdefault(TEXT, text)
         return self.read(frame, direction, name, values)
 
-    def _no_xml(self, frame: bytes, error: XmlError) -> Decoded:
+    def _no_xml(self, frame: bytes, error: XmlMismatch) -> Decoded:
         start, end, _ = self.envelope.body(frame)
         try:
             frame[start:end].decode(self.encoding)

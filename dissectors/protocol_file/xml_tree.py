@@ -34,7 +34,7 @@ _ESCAPED = str.maketrans(
 )
 
 
-class XmlError(Exception):
+class XmlMismatch(Exception):
     """The first error of a text: `length` bytes at `offset`."""
 
     def __init__(self, problem: str, offset: int, length: int, code: str = "broken-xml") -> None:
@@ -133,7 +133,7 @@ def escaped(text: str) -> str:
 
 
 def parse(data: bytes, start: int, end: int, encoding: str) -> Element:
-    """Return the element in a range of bytes. Raises XmlError with offsets in `data`."""
+    """Return the element in a range of bytes. Raises XmlMismatch with offsets in `data`."""
     parser = expat.ParserCreate(_ENCODINGS[encoding])
     parser.buffer_text = True
     open_elements: list[Element] = []
@@ -143,7 +143,7 @@ def parse(data: bytes, start: int, end: int, encoding: str) -> Element:
         element = Element(tag, attributes, start + parser.CurrentByteIndex, 0, [], [])
         if open_elements:
             if len(open_elements) == DEPTH_LIMIT:
-                raise XmlError("elements are nested too deeply", element.start, 1)
+                raise XmlMismatch("elements are nested too deeply", element.start, 1)
             open_elements[-1].children.append(element)
         else:
             found.append(element)
@@ -158,7 +158,7 @@ def parse(data: bytes, start: int, end: int, encoding: str) -> Element:
     def refuse(*_: Any) -> None:
         # The parser is at the end of the declaration's beginning.
         at = max(start, data.rfind(b"<!DOCTYPE", start, start + parser.CurrentByteIndex + 9))
-        raise XmlError("document types and entities are refused", at, min(9, end - at), "doctype")
+        raise XmlMismatch("document types and entities are refused", at, min(9, end - at), "doctype")
 
     parser.StartElementHandler = begin
     parser.EndElementHandler = finish
@@ -169,5 +169,5 @@ def parse(data: bytes, start: int, end: int, encoding: str) -> Element:
     except expat.ExpatError as error:
         at = min(start + max(parser.ErrorByteIndex, 0), end)
         problem = expat.ErrorString(error.code) or "not well-formed"
-        raise XmlError(problem, at, min(1, end - at)) from None
+        raise XmlMismatch(problem, at, min(1, end - at)) from None
     return found[0]

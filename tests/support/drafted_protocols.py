@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
@@ -282,8 +282,3 @@ def merged(conversations: Sequence[Conversation]) -> list[Conversation]:
                 pieces.append(piece)
         found.append(Conversation(conversation.client, conversation.server, conversation.transport, pieces))
     return found
-
-
-def wires() -> Iterator[Wire]:
-    """Yield all protocols."""
-    yield from WIRES
