@@ -125,10 +125,10 @@ class OkeyCodec(TextCodec[Line]):
             self._beginning.match(frame) and self.grammar.rows_named(direction, self.split(frame).texts[0])
         )
 
-    def read(self, parts: Line, direction: Direction) -> Decoded:
+    def decode_parts(self, parts: Line, direction: Direction) -> Decoded:
         if not parts.found.tokens:
             return unreadable(self._empty(parts))
-        return super().read(parts, direction)
+        return super().decode_parts(parts, direction)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         # Servers process an incomplete line as it is.

@@ -175,7 +175,7 @@ class Konto(Nonterminal):
 
     def decode(self, text: str) -> int:
         if not self._number.fullmatch(text):
-            problem = f'"{text[:40]}" is not an amount' if text else "there is nothing here"
+            problem = f'"{text[:40]}" is not an amount' if text else "the value is empty"
             raise Mismatch(0, len(text), problem, self.title, "bad-number")
         return int(text)
 
