@@ -194,7 +194,7 @@ class _Table:
         self._room = room
         self._is_short = False
         self._widths = [max(column.width, cell_len(column.title)) for column in columns]
-        """What the columns need for all that was shown."""
+        """Width of each column in cells, as required by all rows so far."""
 
     def begin(self, rows: Sequence[Row]) -> None:
         """Show the titles; `rows` come first below them."""

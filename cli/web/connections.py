@@ -114,7 +114,7 @@ class HttpConnection(H11Protocol):
         super().__init__(**uvicorn)
         self._connections = connections
         self._waiting: _Waiting | None = None
-        """Where this connection is listed while it has no request in progress."""
+        """List that contains this connection while it has no request in progress."""
         self._timer: asyncio.TimerHandle | None = None
         self.address = ""
         """Address group of the client."""

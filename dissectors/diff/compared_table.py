@@ -11,7 +11,7 @@ from kiebitz.dissectors.diff.normalize import Normalizer
 from kiebitz.dissectors.model import TableInfo
 
 OUTSIDE_GAMES = 0
-"""Stands for the id of a game."""
+"""Game id of events outside any game."""
 
 
 class ComparedTable(msgspec.Struct, eq=False):

@@ -14,8 +14,7 @@ from kiebitz.dissectors.diff.states import Owners
 from kiebitz.dissectors.model import Direction, Game, TableInfo
 
 DifferenceKind = Literal["changed", "only a", "only b", "order", "name", "game order"]
-"""How two events differ: in fields, missing on one side, in another order, or in what an identifier refers
-to.
+"""Kind of difference of two events: in fields, missing on one side, in order, or in an identifier's referent.
 
 "game order" marks the first events of two games that were played in another order.
 """
@@ -143,7 +142,7 @@ class Conversations(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """All differences of two sessions. `same` is the number of equal events; `events` are in their order."""
+    """The differences of two sessions. `same` is the number of equal events; `events` are in their order."""
 
     tables: list[TablePair]
     games: list[GamePair]

@@ -68,7 +68,7 @@ def parse_assignments(text: str) -> list[Assignment]:
         field = _FIELD.match(rest)
         if field is None:
             word = rest.split()[0][:_MAX_QUOTED]
-            hint = "; a text with blanks stands in quotes" if found else ""
+            hint = "; a text with blanks must be quoted" if found else ""
             raise AssignmentError(f"{word} is no FIELD=VALUE, such as dice=5,4{hint}")
         given, values, own = _value(rest[field.end() + 1 :])
         # The filter language reads both: so a field is called as it is there, and so is a text in quotes.
@@ -100,7 +100,7 @@ def _value(text: str) -> tuple[str, tuple[Any, ...], str | None]:
             return text[:end], (msgspec.json.decode(text[:end]),), None
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise AssignmentError(
-                f"{text[:_MAX_QUOTED]} is no JSON ({error}); a text that begins so stands in quotes"
+                f"{text[:_MAX_QUOTED]} is no JSON ({error}); a text that begins like this must be quoted"
             ) from error
     if text[:1] in ('"', "'"):
         quoted = _QUOTED.match(text)

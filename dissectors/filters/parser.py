@@ -152,7 +152,7 @@ def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> Fil
         hint = did_you_mean(f'"{_HALF_OPERATORS[found]}"')
         return FilterError(f'"{found}" alone is no operator', text, position, 1, hint)
     hint_quotes = (
-        f'text stands in quotes: "{found}"' if "BOOLEAN" in accepted and found.isidentifier() else None
+        f'text must be quoted: "{found}"' if "BOOLEAN" in accepted and found.isidentifier() else None
     )
     return FilterError(f"expected {_expected(accepted)}", text, position, len(found), hint_quotes)
 

@@ -60,7 +60,7 @@ EXIT_STATUS = "exit status "
 """The beginning of the text about a process that exited by itself."""
 
 _DID: dict[Reaction, str] = {
-    "answers": "goes on as if nothing were wrong",
+    "answers": "continues as if nothing were wrong",
     "refuses": "refuses it",
     "ignores": "ignores it",
     "closes": "ends the connection",

@@ -20,7 +20,7 @@ REFUSED = commands_of("""
 udp --drop 'msg == "ROLED"'
     => --drop: no message of any protocol can match msg == "ROLED"; did you mean ROLLED?
 udp --duplicate 'msg == ROLLED'
-    => expected a value (text in quotes, a number, true or false); text stands in quotes: "ROLLED"
+    => expected a value (text in quotes, a number, true or false); text must be quoted: "ROLLED"
 udp --hold '' => --hold: give a filter; udp or tcp selects all messages
 udp --drop 'msg == "ROLLED" [0th]' => --drop: [0th] is not a selector: WHICH
 udp --drop 'msg == "ROLLED" [2]' => --drop: [2] is not a selector: WHICH

@@ -264,7 +264,7 @@ WRONG: list[tuple[str, str, str | None, str]] = [
     (
         "dir == c2s",
         NO_VALUE,
-        'text stands in quotes: "c2s"',
+        'text must be quoted: "c2s"',
         "c2s",
     ),
     ('dice == "1', "this text has no closing quote", None, '"1'),
@@ -279,7 +279,7 @@ WRONG: list[tuple[str, str, str | None, str]] = [
     ('dice == "\udcff"', "this is not UTF-8", None, "\udcff"),
     ('stream == "3"', '"stream" is a number', None, '"3"'),
     ("time == true", '"time" is a number', None, "true"),
-    ("msg in {5}", '"msg" is text', 'text stands in quotes: "5"', "5"),
+    ("msg in {5}", '"msg" is text', 'text must be quoted: "5"', "5"),
     ('stream contains "3"', '"stream" is a number; "contains" looks into text', None, "stream"),
     ("dice contains 3", '"contains" takes text in quotes', None, "3"),
     ("dice < true", "true and false have no order", None, "true"),

@@ -85,7 +85,7 @@ class Scanner:
         self._number = 0
         """Offset of the current number."""
         self._expected = ""
-        """What is required at `at`, once it is broken."""
+        """Expected text at `at`, once the object is invalid."""
 
     @property
     def is_complete(self) -> bool:

@@ -48,7 +48,7 @@ _PAD = "padding and quotation mark"
 
 _DEVIATIONS = {
     "vanished": 'an empty argument without a padding vanishes; it is written " "',
-    "unpadded": "no padding before the closing quotation mark; it is read as it stands",
+    "unpadded": "no padding before the closing quotation mark; it is read unchanged",
     "unended": "a quotation has no end, so readers drop it",
     "loose": "extra blanks are ignored",
 }

@@ -178,7 +178,7 @@ def read_tile(text: str, at: int) -> str | None:
         problem = f"{shown}: there is no such number"
         raise Mismatch(at, at + len(number), problem, f"0 (joker) to {HIGHEST}", "bad-tile")
     if colour in COLOURS:
-        raise Mismatch(at, at + len(number), f"{shown}: no zeros stand before a number", text[1:], "bad-tile")
+        raise Mismatch(at, at + len(number), f"{shown}: a number has no leading zeros", text[1:], "bad-tile")
     problem = with_suggestion(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
     raise Mismatch(end - len(colour), end, problem, "one of " + ", ".join(COLOURS), "bad-tile")
 
