@@ -238,9 +238,7 @@ class Snapshot(msgspec.Struct, eq=False):
 
 
 class Ids(msgspec.Struct):
-    """The last number assigned to each kind of record, so that numbers are known before anything is
-    stored.
-    """
+    """The last number of each kind of record, so that numbers are known before anything is stored."""
 
     table: int = 0
     game: int = 0

@@ -65,8 +65,9 @@ class Presentation:
         return actor
 
     def template(self, event: Event) -> str:
-        """Return the sentence of an event with its fields in braces; subclasses may choose it by the
-        event's data.
+        """Return the sentence of an event with its fields in braces.
+
+        Subclasses may choose the sentence by the event's data.
         """
         return self._grammar.events[event.kind].sentence
 

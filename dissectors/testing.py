@@ -102,9 +102,7 @@ def findings_are_consistent(dissector: Dissector, frames: Sequence[bytes], examp
 def every_violation_lies_inside(
     dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES
 ) -> None:
-    """Check that no bytes break the decoder, that valid frames have no errors, and that violations lie
-    inside their frames.
-    """
+    """Check that decoding never fails, that valid frames have no errors, and the places of violations."""
 
     def check(data: st.DataObject) -> None:
         frame = data.draw(payloads(frames))
@@ -347,9 +345,7 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
 
 
 def check_in_order(items: Iterable[Item]) -> None:
-    """Check that each direction's bytes and gaps are contiguous, and that no item follows the end of a
-    stream.
-    """
+    """Check that each direction's bytes and gaps are contiguous, and that nothing follows a stream's end."""
     ends: dict[tuple[int, Direction], int] = {}
     ended: set[int] = set()
     for item in items:

@@ -229,7 +229,7 @@ def _number(token: Token) -> int | float:
 
 
 def _text(token: Token) -> str:
-    """Return the value of a quoted string; unknown escapes are kept, for `matches "\\d"`."""
+    """Return the value of a quoted string; unknown escapes are kept, for regular expressions."""
     raw = _ESCAPE.sub(_unescaped, token[1:-1])
     try:
         # Two \u escapes may be the halves of one character; one half alone is no text.

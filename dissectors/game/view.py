@@ -78,6 +78,7 @@ class Card(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
+        """The card's suit and value in words."""
         return f"{self.suit.name} {self.value}"
 
 
@@ -89,6 +90,7 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
+        """The tile's colour and number in words."""
         return f"{self.colour.lower()} {self.number}" if self.number else "joker"
 
 
@@ -142,6 +144,7 @@ class Pile(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
+        """The stack's visible pieces, or its size, in words."""
         if not self.is_known:
             return "not known"
         if self.pieces:

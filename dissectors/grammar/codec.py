@@ -78,10 +78,11 @@ class Codec(ABC):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """Return a frame of this row, whose fields were `before`, with only the bytes of changed values
-        replaced.
+        """Return a frame of this row with only the bytes of changed values replaced.
 
-        Raises ValueError if it cannot be done. `rewrite` checks that the result decodes to the new fields.
+        `before` are the frame's fields. Raises ValueError if it cannot be done. `rewrite` checks that the
+        result
+        decodes to the new fields.
         """
         return self.encode(row.name, row.direction, fields)
 
@@ -100,8 +101,7 @@ class Codec(ABC):
         return None if piece is None else (piece.offset, piece.length)
 
     def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        """Return the place of a field and of the bytes that belong to it alone, such as the delimiter before
-        it.
+        """Return the place of a field and of the bytes that belong to it alone, such as a delimiter.
 
         Removing these bytes removes the field; repeating them duplicates it.
         """

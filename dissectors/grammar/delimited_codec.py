@@ -67,9 +67,7 @@ AFTER_AN_ERROR = "not read, because of the error before it"
 
 
 class Reading(NamedTuple):
-    """A row prepared for decoding: the decoder of each field, and the numbers of fields that may have
-    remarks.
-    """
+    """A row prepared for decoding: a decoder for each field, and the fields that may have remarks."""
 
     row: MessageType
     decoders: tuple[tuple[str, Callable[[str], Any]], ...]
@@ -98,9 +96,7 @@ class TextCodec(Codec, Generic[P]):
 
     @abstractmethod
     def split(self, frame: bytes) -> P:
-        """Return the texts of a frame, beginning with its name, which may be empty. Raises
-        UnicodeDecodeError.
-        """
+        """Return the texts of a frame: name (may be empty) and fields. Raises UnicodeDecodeError."""
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         try:
@@ -164,9 +160,7 @@ class TextCodec(Codec, Generic[P]):
         return pieces.finish(decoded)
 
     def places(self, frame: bytes, count: int) -> tuple[list[Place], int]:
-        """Return the places of the first `count` texts of a frame, name included, and the end of all
-        texts.
-        """
+        """Return the places of a frame's first `count` texts, name included, and the end of all texts."""
         try:
             parts = self.split(frame)
         except UnicodeDecodeError:
@@ -212,15 +206,11 @@ class TextCodec(Codec, Generic[P]):
         return Reading(row, tuple(decoders), tuple(remarkable))
 
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
-        """Return those of several rows with one name that can have `count` fields, in the order to try
-        them.
-        """
+        """Return the rows that can have `count` fields, in the order to try them."""
         return [*exact_rows(rows, count), *shorter_rows(rows, count)]
 
     def closest(self, rows: Sequence[MessageType], values: Sequence[str]) -> MessageType:
-        """Return the row that an invalid message most probably has: the one whose first fields fit
-        longest.
-        """
+        """Return the row that an invalid message most probably has: that with the most valid fields."""
 
         def likeness(row: MessageType) -> tuple[int, bool]:
             count = 0
@@ -260,9 +250,7 @@ class TextCodec(Codec, Generic[P]):
         return self.error(mismatch.code, f"{row.name}: {mismatch}", place, mismatch.expected, row.clause)
 
     def unknown(self, parts: P, direction: Direction) -> Violation:
-        """Return the error of a frame that begins with an unknown name, with the closest name as a
-        suggestion.
-        """
+        """Return the error of a frame with an unknown name; the closest name is suggested."""
         name = parts.texts[0]
         text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
         near = self.grammar.nearest(name, direction)

@@ -58,9 +58,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Pieces:
-    """Builder of a frame's pieces, from its first byte to its last; `at` is the first byte not consumed
-    yet.
-    """
+    """Builder of a frame's pieces, from its first byte to its last; all bytes before `at` are consumed."""
 
     def __init__(self, frame: bytes) -> None:
         self.at = 0

@@ -115,8 +115,9 @@ class ByteFramer(Framer):
 
 
 class LineFramer(ByteFramer):
-    """A framer of lines that end with LF, or CR and LF. After a gap, a line begins after the next line
-    end.
+    """A framer of lines that end with LF, or CR and LF.
+
+    After a gap, a line begins after the next line end.
     """
 
     line_end = re.compile(rb"\n")

@@ -209,9 +209,7 @@ def test_any_permutation_of_a_file(lines: int, chance: random.Random) -> None:
 
 
 def with_resets(segments: list[Sent], resets: list[tuple[int, str, str]]) -> list[Sent]:
-    """Return the segments, with a RST of a side behind some of them, of the number that its receiver
-    expects.
-    """
+    """Return the segments with RSTs after some of them, whose sequence number the receiver expects."""
     mixed: list[Sent] = []
     follows = {"c": (0, 0), "s": (0, 0)}
     for place, (ts_ns, segment) in enumerate(segments):

@@ -200,9 +200,7 @@ def test_two_commands_that_lead_to_each_other(tmp_path: Path) -> None:
 
 
 def test_a_crowd_that_says_the_same_passes(tmp_path: Path) -> None:
-    """There are no answers, and all clients send the same at once, as programs do that are started
-    together.
-    """
+    """All clients send the same at once, without answers, as programs that start together do."""
     with socket.socket(V4, socket.SOCK_DGRAM) as server, ExitStack() as stack:
         server.bind(("127.0.0.1", 0))
         server.settimeout(PATIENCE_S)

@@ -24,9 +24,7 @@ from udp_relays import eventually
 
 
 def options(folder: Path, mode: str, *settings: str) -> list[str]:
-    """Return a relay in a mode of mitmproxy's, which has its keys in `folder` and records in game.db
-    there.
-    """
+    """Return a relay's options in a mode of mitmproxy, with keys and game.db in `folder`."""
     command = ["relay", "-m", mode, "-w", str(folder / "game.db"), "-q"]
     for setting in (f"confdir={folder / 'keys'}", *settings):
         command += ["--set", setting]

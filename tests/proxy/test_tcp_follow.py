@@ -87,9 +87,7 @@ def _overlapping(segments: list[Sent], chance: random.Random) -> list[Sent]:
 
 
 def _lossy(segments: list[Sent], chance: random.Random) -> list[Sent]:
-    """Return the capture has lost some in the middle; that they had arrived is seen from what answers
-    them.
-    """
+    """Return the capture without some segments in its middle, which answers show to have arrived."""
     return segments[:20] + [one for one in segments[20:-20] if chance.random() > 0.1] + segments[-20:]
 
 

@@ -25,9 +25,7 @@ class Marked(NamedTuple):
 
 
 def marked(text: str, charset: str = "utf-8") -> Marked:
-    r"""Return the bytes of a text, and offset and length of each marked part of it; "\udcff" is the byte
-    0xff.
-    """
+    r"""Return the bytes of a text, and offset and length of its marked parts; "\udcff" is the byte 0xff."""
     data = b""
     places: list[tuple[int, int]] = []
     opened: list[int] = []

@@ -89,10 +89,12 @@ class Scanner:
 
     @property
     def is_complete(self) -> bool:
+        """True if a whole value was read."""
         return self._state == "done"
 
     @property
     def is_broken(self) -> bool:
+        """True if the text so far is not valid."""
         return self._state == "broken"
 
     def expects_value(self, at: int) -> bool:

@@ -133,6 +133,7 @@ class Bidding:
             hand.awaited.add(player)
 
     def result(self, observation: Observation, hand: Hand) -> None:
+        """Handle the result of the bidding."""
         player: int = observation.fields["playerid"]
         game: str = observation.fields["licite"]
         if self._groups.known_before(hand, "contract", observation):
@@ -155,6 +156,7 @@ class Bidding:
         self._groups.put_known(hand, "contract")
 
     def takes_talon(self, observation: Observation, hand: Hand, player: int | None) -> None:
+        """Handle the cards of the talon that the declarer receives."""
         if player is None or self._groups.known_before(hand, "talon", observation):
             return
         cards: list[str | None] = observation.fields["card"]
@@ -284,6 +286,7 @@ class Bidding:
         self._level(observation, hand, player, text)
 
     def level(self, observation: Observation, hand: Hand) -> None:
+        """Handle a doubling."""
         self._level(observation, hand, observation.fields["playerid"], observation.fields["flek"])
 
     def _level(self, observation: Observation, hand: Hand, player: int, text: str) -> None:

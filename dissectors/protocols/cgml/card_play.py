@@ -137,6 +137,7 @@ class CardPlay:
         self._groups.emit_observed(observation, "turn", player, {"player": player}, hand)
 
     def trick(self, observation: Observation, hand: Hand) -> None:
+        """Handle a complete trick, as the server announces it."""
         number: int = observation.fields["number"]
         winner: int = observation.fields["playerid"]
         cards: list[str] = observation.fields["card"]
@@ -238,6 +239,7 @@ class CardPlay:
         )
 
     def result(self, observation: Observation, hand: Hand, group: Group) -> None:
+        """Handle the result of a hand."""
         if self._groups.known_before(hand, "result", observation):
             return
         winners = {one["playerid"]: one["money"]["money"] for one in observation.fields["winer"]}
@@ -312,10 +314,12 @@ class CardPlay:
         hand.events["renonc", player] = self._groups.emit_observed(observation, "renonc", player, data, hand)
 
     def cancelled(self, observation: Observation, hand: Hand | None, group: Group) -> None:
+        """Handle the cancellation of a hand."""
         why = short(observation.fields.get("cancelgame", ""))
         self._breaks_off(observation, hand, group, "cancelled", {"why": why}, {"cancelled": why}, None)
 
     def aborted(self, observation: Observation, hand: Hand | None, group: Group) -> None:
+        """Handle the abortion of a hand by the server."""
         why = short(observation.fields.get("message", ""))
         player: int | None = observation.fields.get("player", {}).get("id")
         self._breaks_off(

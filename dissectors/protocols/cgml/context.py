@@ -69,6 +69,7 @@ class CgmlContext(GameContext):
         """Names of players that have left, by id."""
 
     def conversation(self, stream: Stream) -> ClientConnection:
+        """Return the state of a client's connection; create it if needed."""
         found = self.conversations.get(stream.id)
         if found is None:
             found = self.conversations[stream.id] = ClientConnection(stream.id)
@@ -144,6 +145,7 @@ class CgmlContext(GameContext):
         return hand is not None and observation.name in ("result", "cancelgame", "abort", "renonc", "round")
 
     def open_hand(self, group: Group, observation: Observation, whole: bool) -> Hand:
+        """Begin the next hand of a group; `whole` if it is recorded from its beginning."""
         self.close_hand(group, None, observation.ts_ns)
         group.count += 1
         name = group.key if group.number is not None else "?"

@@ -70,8 +70,9 @@ class Line(Parts):
         return self.frame[self.size :]
 
     def place(self, number: int, start: int = 0, end: int | None = None) -> Place:
-        """Return offset and length of a part of an argument's text; the whole text includes its quotation
-        marks.
+        """Return offset and length of a part of an argument's text.
+
+        The place of the whole text includes its quotation marks.
         """
         token = self.found.tokens[number]
         if end is None or (start, end) == (0, len(token.text)):
@@ -318,9 +319,7 @@ def _take_inside(
 
 
 def argument_place(frame: bytes, row: MessageType, name: str, part: int | None = None) -> Place:
-    """Return offset and length of an argument in a valid message, or of the `part`th token of a list (from
-    0).
-    """
+    """Return offset and length of an argument in a valid message, or of a list's token `part` (from 0)."""
     line = read_line(frame)
     number = next(number for number, field in enumerate(row.fields, 1) if field.name == name)
     if part is None:

@@ -1,5 +1,4 @@
-"""The grammar of Schafkopf: every production of the specification, with real programs' dialects as further
-rows.
+"""The grammar of Schafkopf: all productions of the specification, and real programs' dialects.
 
 The specification is an EBNF in two parts, named after the receiver: *Client-seitig* is sent by the server,
 *Server-seitig* by the clients. A Paket is one token per line: a flag such as `!DRAN`, its fields, and `!END`;
@@ -226,9 +225,7 @@ class Each(Nonterminal):
             yield wrong._replace(text=partial(self._with_one, wrong))
 
     def _with_one(self, wrong: Wrong, value: Sequence[Any]) -> str:
-        """Return the list with the first possible element replaced by a wrong one. Raises ValueError if
-        none can be.
-        """
+        """Return the list with the first suitable element replaced by a wrong one. Raises ValueError."""
         texts = [self.part.encode(part) for part in value]
         for number, part in enumerate(value):
             with suppress(ValueError):

@@ -13,8 +13,12 @@ BOLD = 2
 
 
 class NoughtsPlayer(Player):
-    """Takes the first square that is free. Who begins asks for two at once, which is refused; and later each
-    asks for a square that is taken. It may: to refuse is the server's part."""
+    """A player that takes the first free square.
+
+    The first player asks for two squares at once, which is refused; later each asks for a taken square. Both
+    are
+    allowed: refusing them is the server's task.
+    """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

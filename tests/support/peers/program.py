@@ -25,11 +25,11 @@ BREATH_S = 0.003
 
 @dataclass(frozen=True)
 class Setup:
-    """The settings of a program. `games` is the number of games, 0 for no limit; a server waits for
-    `players`.
+    """The settings of a program.
 
-    `points` wins a game of Catan; `url` is the game server of CGML. `window` is a Mäxchen server's time limit
-    for an answer (seconds).
+    `games` is the number of games, 0 for no limit; a server waits for `players`. `points` wins a game of
+    Catan;
+    `url` is the game server of CGML. `window` is a Mäxchen server's time limit for an answer (seconds).
     """
 
     fault: str = ""
