@@ -119,8 +119,7 @@ class HttpConnection(H11Protocol):
         self.address = ""
         """Address group of the client."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        # asyncio declares a BaseTransport; uvicorn narrows it, too.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's
         super().connection_made(transport)
         self.address = address_group(self.client[0]) if self.client else ""
         self._wait(self._connections.pending)

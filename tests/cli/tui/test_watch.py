@@ -305,7 +305,7 @@ def test_the_filter_line(text: str) -> None:
         if key:
             await sight.press(key.rstrip(">"))
         for text in typed.there:
-            await sight.until(lambda text=text: text in sight.text, text)  # type: ignore[misc]
+            await sight.until(lambda text=text: text in sight.text, text)  # type: ignore[misc]  # cannot infer its type
         # A completion stays where it is.
         await sight.pilot.pause(0.25 if "tab" in key else 0)
         await sight.settle()
