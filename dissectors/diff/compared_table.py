@@ -1,4 +1,4 @@
-"""One of two tables that are compared, with its normalized events."""
+"""A compared table, with its normalized events."""
 
 from __future__ import annotations
 

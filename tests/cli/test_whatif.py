@@ -412,7 +412,7 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
 2 --drop '7 dice=1,1' => is not of the form --drop '#7'
 2 --edit 31 => is not of the form --edit '#7 FIELD=VALUE'
 2 --edit '31 dice' => dice is no FIELD=VALUE, such as dice=5,4
-2 --edit '31 token=a b' => b is no FIELD=VALUE, such as dice=5,4; a text with blanks stands in
+2 --edit '31 token=a b' => b is no FIELD=VALUE, such as dice=5,4; a text with blanks must be
 2 --edit "31 dice='5,4" => '5,4 has no closing quote
 2 --edit "31 dice='5,4'x" => a blank is missing behind dice='5,4'
 2 --edit '31 dice=[5,' => [5, is no JSON

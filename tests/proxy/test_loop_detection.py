@@ -280,7 +280,7 @@ def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
 @pytest.mark.parametrize("gap_s", [0.0001, 0.003, 0.05, 0.09])
 @pytest.mark.parametrize("size", [9, 20, 1000])
 def test_newcomers_that_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
-    """Those who come do so at times of their own, whether others were passed on or not."""
+    """Newcomers arrive at their own times, independently of forwarded ones."""
     clock, watch = Clock(), LoopDetector[Somebody](8, lambda _: False)
     held_until: list[float] = []
     for number in range(size):

@@ -1,7 +1,7 @@
 """Players' links and `--as`: no answer holds what only connections of others carried.
 
 What a player may see is worked out here from the recorded bytes alone: a text, a token, an address or a name
-that stands in messages of other connections, and nowhere on the player's own, is a secret. Only the names of
+that occurs in messages of other connections, and nowhere on the player's own, is a secret. Only the names of
 those at the player's own table are none. Every address of the server is asked for every player of a session,
 as are the file and the commands.
 """

@@ -177,7 +177,7 @@ FOUND: list[tuple[str, list[int], list[int], list[int]]] = [
     ("catan.Chat", [7], [13], []),
     ("catan.Chat == true", [7], [], []),
     ("catan.Chat == 1", [], [], []),
-    # A list stands for its elements, an object for its keys; null is skipped:
+    # A list means its elements, an object its keys; null is skipped:
     ('names == "carol"', [3, 4], [12], [2]),
     ('names != "dave"', [3, 4], [12], [2]),
     ('names != "bob"', [], [], []),

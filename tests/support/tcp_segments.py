@@ -66,7 +66,7 @@ def sent(
 ) -> Sent:
     """Return a segment of the client or the server at a time (milliseconds).
 
-    `at` is the offset of its first byte, `ack` the offset of the other side's next byte. A SYN stands before
+    `at` is the offset of its first byte, `ack` the offset of the other side's next byte. A SYN precedes
     offset 0.
     """
     other = "s" if who == "c" else "c"

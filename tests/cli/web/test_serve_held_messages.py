@@ -80,7 +80,7 @@ def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
         assert stream.of_kind("held") == {"count": 0}
         relay.end()
         assert stream.of_kind("held") == {"count": None}
-    # A player's viewer is not told.
+    # A player's viewer does not see held messages.
     with server.live(as_="alice") as stream:
         while (told := stream.next(0.5)) is not None:
             assert told.kind != "held"

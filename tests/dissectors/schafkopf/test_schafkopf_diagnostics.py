@@ -216,7 +216,7 @@ def places_in(data: bytes) -> list[int]:
     ),
 )
 def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
-    """The side that ends the stream is to blame; nobody if only the capture ends."""
+    """The side that ends the stream is blamed; no side if only the capture ends."""
     data = sound(place)
     before = hear_cut(place, 0, reason)
     known = {(d.code, d.text) for d in before.found.diagnostics}
