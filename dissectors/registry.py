@@ -111,7 +111,7 @@ def _load(offer: EntryPoint) -> Dissector:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise _Unusable(f"{offer.value} cannot be loaded ({said})") from error
     if not isinstance(loaded, Dissector):
-        raise _Unusable(f"{offer.value} is no Dissector")
+        raise _Unusable(f"{offer.value} is not a Dissector")
     if loaded.protocol != offer.name:
         raise _Unusable(f"it offers {offer.name}, but {offer.value} is {loaded.protocol}")
     return loaded

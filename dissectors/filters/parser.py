@@ -150,7 +150,7 @@ def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> Fil
         return FilterError('no "(" belongs to this ")"', text, position)
     if found in _HALF_OPERATORS:
         hint = did_you_mean(f'"{_HALF_OPERATORS[found]}"')
-        return FilterError(f'"{found}" alone is no operator', text, position, 1, hint)
+        return FilterError(f'"{found}" alone is not an operator', text, position, 1, hint)
     hint_quotes = (
         f'text must be quoted: "{found}"' if "BOOLEAN" in accepted and found.isidentifier() else None
     )

@@ -252,7 +252,7 @@ class TextCodec(Codec, Generic[P]):
     def unknown(self, parts: P, direction: Direction) -> Violation:
         """Return the error of a frame with an unknown name; the closest name is suggested."""
         name = parts.texts[0]
-        text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
+        text = f'"{name[:MAX_QUOTED]}" is not a message {sender_of(direction)} sends'
         near = self.grammar.nearest(name, direction)
         if near is not None:
             text = with_suggestion(text, near)

@@ -67,7 +67,7 @@ _DID: dict[Reaction, str] = {
 }
 
 _RIGHT: dict[Reaction, str] = {
-    "answers": "go on as usual",
+    "answers": "continue as usual",
     "refuses": "refuse it",
     "ignores": "ignore it",
     "closes": "end the connection",
@@ -129,7 +129,7 @@ def _broken_requirement(case: Case, observed: ObservedBehaviour) -> str | None:
     if observed.lets_in is False:
         return "it accepts no new client any more"
     if observed.others_go_on is False and case.expectation.spares_others:
-        return "the other players' game does not go on"
+        return "the other players' game does not continue"
     if observed.leaves_waiting:
         return "the other players wait for one that has left"
     if observed.violations:

@@ -305,7 +305,9 @@ class ReplayPeer:
             return InputResult()
         else:
             self._overdue = line.number
-            text = f"{self._peer} says nothing, where the record has {progress.expected_lines.describe(line)}"
+            text = (
+                f"{self._peer} sends nothing, but the recording has {progress.expected_lines.describe(line)}"
+            )
         divergence = self._diverge(progress, text, line)
         if line is not None and self._policy == "skip":
             progress.expected_lines.give_up(line)

@@ -113,7 +113,7 @@ def test_a_verdict(
     [
         (ObservedBehaviour(died="signal 11"), "it has ended: signal 11"),
         (ObservedBehaviour(lets_in=False), "it accepts no new client any more"),
-        (ObservedBehaviour(others_go_on=False), "the other players' game does not go on"),
+        (ObservedBehaviour(others_go_on=False), "the other players' game does not continue"),
         (ObservedBehaviour(leaves_waiting=True), "the other players wait for one that has left"),
         (
             ObservedBehaviour(violations=("MARK has no square",)),

@@ -246,7 +246,7 @@ def test_nothing_in_time(policy: DivergencePolicy, goes_on: bool) -> None:
         stage.go_on()
         if policy != "wait":
             break
-    assert stage.told == ["the server says nothing, where the record has REGISTERED (#2)"]
+    assert stage.told == ["the server sends nothing, but the recording has REGISTERED (#2)"]
     assert ((2, "REGISTER;bob") in stage.said) is goes_on
     assert stage.part.stopped is (policy == "stop")
 

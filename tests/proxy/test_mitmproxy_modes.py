@@ -312,7 +312,7 @@ BAD_CALLS = [
     (("socks5@0", "certs=no/such.pem"), 2, "Certificate file does not exist: no/such.pem"),
     (("reverse:tcp://127.0.0.1:9@0",), 2, "none of the modes uses mitmproxy"),
     (("socks5@TAKEN",), 1, "Cannot listen on tcp 127.0.0.1:TAKEN: the port is in use"),
-    (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is no regular expression: "),
+    (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is not a regular expression: "),
     (("wireguard:/dev/null@0",), 1, "/dev/null is no file, and keys are read from one"),
 ]
 

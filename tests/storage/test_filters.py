@@ -258,8 +258,8 @@ WRONG: list[tuple[str, str, str | None, str]] = [
     ('"x" == dice', "expected a field name", None, '"x"'),
     ("dice token", 'expected an operator such as "==" or "&&"', None, "token"),
     ('dice == "1" token', 'expected "&&" or "||"', None, "token"),
-    ('dice = "1"', '"=" alone is no operator', 'did you mean "=="?', "="),
-    ("dice & token", '"&" alone is no operator', 'did you mean "&&"?', "&"),
+    ('dice = "1"', '"=" alone is not an operator', 'did you mean "=="?', "="),
+    ("dice & token", '"&" alone is not an operator', 'did you mean "&&"?', "&"),
     ("dice $ token", 'expected an operator such as "==" or "&&"', None, "$"),
     (
         "dir == c2s",

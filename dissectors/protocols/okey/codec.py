@@ -221,7 +221,7 @@ class OkeyCodec(TextCodec[Line]):
             text = f"{row.name}: a quotation has no end, so readers drop this argument"
             start, end = deviation.start, deviation.end
         elif deviation is not None and deviation.kind == "vanished":
-            text = f'{row.name}: "" without a padding is no argument; the empty one is written " "'
+            text = f'{row.name}: "" without a padding is not an argument; the empty one is written " "'
             start, end = deviation.start, deviation.end
         return self.error("missing-field", text, parts.span(start, end), self.shape(row), row.clause)
 
@@ -238,11 +238,11 @@ class OkeyCodec(TextCodec[Line]):
         token = parts.found.tokens[0]
         start, end = token.start, token.end
         names = self.grammar.names(direction)
-        text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
+        text = f'"{name[:MAX_QUOTED]}" is not a message {sender_of(direction)} sends'
         command = name.split("\t")[0]
         near = nearest_word(name, names)
         if command in names and command != name:
-            text = f"a tab is no separator: after {command} comes a blank"
+            text = f"a tab is not a separator: after {command} comes a blank"
             start, end = start + len(command), start + len(command) + 1
         elif near is not None and name.upper() == near:
             text += f": commands are in capital letters, {near}"

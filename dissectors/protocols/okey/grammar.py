@@ -135,7 +135,7 @@ class Seat(Argument):
     def decode(self, text: str) -> int:
         if text not in ("0", "1", "2", "3"):
             raise Mismatch(
-                0, len(text), f'"{text[:_MAX_QUOTED]}" is no player index', self.title, "bad-number"
+                0, len(text), f'"{text[:_MAX_QUOTED]}" is not a player index', self.title, "bad-number"
             )
         return int(text)
 
@@ -173,7 +173,7 @@ def read_tile(text: str, at: int) -> str | None:
     number, colon, colour = text.partition(":")
     shown = f'"{text[:_MAX_QUOTED]}"'
     if not colon:
-        raise Mismatch(at, end, f"{shown} is no tile", "NUMBER:COLOUR, such as 4:BLUE", "bad-tile")
+        raise Mismatch(at, end, f"{shown} is not a tile", "NUMBER:COLOUR, such as 4:BLUE", "bad-tile")
     if not (number.isascii() and number.isdigit() and len(number) < 3 and int(number) <= HIGHEST):
         problem = f"{shown}: there is no such number"
         raise Mismatch(at, at + len(number), problem, f"0 (joker) to {HIGHEST}", "bad-tile")

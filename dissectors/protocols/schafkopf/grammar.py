@@ -292,7 +292,7 @@ class Karte(Nonterminal):
             self.wert.decode(wert)
         except Mismatch as error:
             return Mismatch(len(farbe) + 1, len(text), str(error), error.expected, error.code)
-        problem = f'"{farbe}" and "{wert}" are no card: both are {EMPTY}, or neither'
+        problem = f'"{farbe}" and "{wert}" are not a card: both are {EMPTY}, or neither'
         fitting = production("Wert", (EMPTY,) if farbe == EMPTY else WERTE)
         return Mismatch(len(farbe) + 1, len(text), problem, fitting)
 
