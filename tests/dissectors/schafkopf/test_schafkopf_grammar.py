@@ -242,7 +242,7 @@ NEARLY_TOO_LONG = [(b"HERZ\nSAU\n", FRAME_LIMIT - 4), (b"!DRAN\n0\n!END\n", 13)]
 """A frame within the limit, which the flag of the next one crosses."""
 
 
-# Pieces stand for megabytes, so that they can be printed and a failure is reported without shrinking.
+# Pieces represent megabytes, so that they can be printed and a failure is reported without shrinking.
 @given(
     st.lists(st.one_of(ABOUT_THE_LIMIT, SHORT), max_size=4),
     st.lists(st.integers(0, 3 * FRAME_LIMIT), max_size=20),
