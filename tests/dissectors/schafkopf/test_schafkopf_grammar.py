@@ -100,7 +100,7 @@ def sound_pakete(draw: st.DrawFn, direction: Direction) -> bytes:
             'Wert = "§" | "OBER" | "UNTER" | "SAU" | "ZEHN" | "KONIG" | "NEUN"',
             "did you mean SAU?",
         ),
-        ("!KARTE\n§\nSAU\n!END\n".encode(), "c2s", 'Wert = "§"', "no card"),
+        ("!KARTE\n§\nSAU\n!END\n".encode(), "c2s", 'Wert = "§"', "not a card"),
         (b"!SPIELSTDU\nGAIER\n!END\n", "c2s", 'Modus = "SAUSPIELeichel" | ', "did you mean GEIER?"),
         (b"!HOCHZEIT\nJAA\n!END\n", "c2s", 'Boolean = "JA" | "NEIN"', "did you mean JA?"),
         (b"!NAME\nAnna\n", "c2s", '"!END"', "NAME has no end"),
