@@ -1,10 +1,10 @@
-"""The registry of protocols: the built-in ones, of which each is one line here, and those of plug-ins.
+"""The registry of protocols: the built-in ones, with one line each here, and those of plug-ins.
 
 A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point has
 the name of the protocol, and refers to its `Dissector`. An unusable plug-in is skipped, and reported in
-`problems`: nothing is printed here.
+`problems`; nothing is printed here.
 
-Protocols are loaded lazily, as loading takes time and most sessions use only one.
+Protocols are loaded lazily, because loading is slow and most sessions use only one.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ENTRY_POINTS = "kiebitz.dissectors"
 
 
 class Installed(NamedTuple):
-    """All protocols by name, the built-in ones first.
+    """The protocols by name, built-in ones first.
 
     `origins` maps each plug-in's protocol to its package, such as `kiebitz-knobeln 1.0`; `problems` has a
-    sentence for each skipped plug-in: which, why, and what to do.
+    sentence for each skipped plug-in: its name, the reason, and the remedy.
     """
 
     dissectors: dict[str, Dissector]
@@ -59,13 +59,13 @@ def __getattr__(name: str) -> tuple[Dissector, ...]:
 @cache
 def installed() -> Installed:
     """Return all protocols; plug-ins are searched for on the first call."""
-    # It takes its time to load: a tenth of what most commands take in all.
+    # Imported here because it is slow: a tenth of the run time of most commands.
     from importlib.metadata import entry_points
 
     dissectors = {protocol: _built_in(protocol) for protocol in _BUILT_IN}
     origins: dict[str, str] = {}
     problems: list[str] = []
-    # In an order of their own: of two for one protocol it is always the same that is left out.
+    # Sorted, so that of two plug-ins for one protocol the same one is always skipped.
     for offer in sorted(entry_points(group=ENTRY_POINTS), key=lambda offer: (offer.name, offer.value)):
         assert offer.dist is not None, "only an entry point made by hand has no distribution"
         package = offer.dist.name
@@ -106,12 +106,12 @@ def _load(offer: EntryPoint) -> Dissector:
     """Return the object of an entry point. Raises _Unusable."""
     try:
         loaded = offer.load()
-    # Foreign code may fail in any way, and a script that ends itself must not end Kiebitz.
+    # Third-party code may fail in any way; even SystemExit must not end Kiebitz.
     except (Exception, SystemExit) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise _Unusable(f"{offer.value} cannot be loaded ({said})") from error
     if not isinstance(loaded, Dissector):
-        raise _Unusable(f"{offer.value} is no Dissector")
+        raise _Unusable(f"{offer.value} is not a Dissector")
     if loaded.protocol != offer.name:
         raise _Unusable(f"it offers {offer.name}, but {offer.value} is {loaded.protocol}")
     return loaded

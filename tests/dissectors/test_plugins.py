@@ -24,8 +24,8 @@ UNUSABLE = [
     ("raise ValueError('on\\ntwo lines')", "knobeln", "cannot be loaded (ValueError: on two lines)"),
     ("raise SystemExit(7)", "knobeln", "cannot be loaded (SystemExit: 7)"),
     ("", "knobeln", "cannot be loaded (AttributeError: module 'offered' has no attribute 'THING')"),
-    ("THING = None", "knobeln", "offered:THING is no Dissector"),
-    (f"{KNOBELN}THING = Dissector", "knobeln", "offered:THING is no Dissector"),
+    ("THING = None", "knobeln", "offered:THING is not a Dissector"),
+    (f"{KNOBELN}THING = Dissector", "knobeln", "offered:THING is not a Dissector"),
     (
         f"{KNOBELN}THING = Dissector(grammar=KNOBELN.grammar, transport='udp', framer=KNOBELN.framer)",
         "knobeln",

@@ -162,7 +162,7 @@ def test_the_caller_of_sudo(
 
 
 def test_a_relay_works_under_e(tmp_path: Path) -> None:
-    """pipx writes `python -E` into the script; a planted module of the current folder must not run."""
+    """The script of pipx has `python -E`; a planted module of the current folder must not run."""
     (tmp_path / "multiprocessing.py").write_text("open('planted', 'w')")
     script = str(Path(sys.executable).with_name("kiebitz"))
     mode = ["-m", "reverse:udp://127.0.0.1:9@0"]
