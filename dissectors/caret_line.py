@@ -9,10 +9,9 @@ _WINDOW = 100
 
 
 def with_carets(text: str, position: int, length: int) -> list[str]:
-    """Return two lines: the part of `text` around `position`, and carets under `length` characters from
-    there.
+    """Return a line with the part of `text` around `position`, and a line with carets.
 
-    At least one caret is shown. A control character is shown as a blank.
+    `length` carets begin at `position`, but at least one. A control character is shown as a blank.
     """
     start = max(0, position - _WINDOW // 2)
     end = start + _WINDOW

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+import sysconfig
 from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
@@ -20,15 +21,15 @@ EXTRAS = {
 }
 """Extra of pyproject.toml -> the modules that it brings."""
 
-_DEPENDENCIES = {"nats": "nats-py"}
-"""Module -> the name of its distribution, where they differ."""
+_DISTRIBUTIONS = {"nats": "nats-py[nkeys]"}
+"""Module -> its distribution as pyproject.toml requires it, where the names differ."""
 
 
 class MissingExtra(KiebitzError):
     """A feature needs an extra; the excerpt is the command that installs it."""
 
     def __init__(self, feature: str, extra: str, missing: list[str]) -> None:
-        names = ", ".join(_DEPENDENCIES.get(name, name) for name in missing)
+        names = ", ".join(_DISTRIBUTIONS.get(name, name).partition("[")[0] for name in missing)
         verb = "is" if len(missing) == 1 else "are"
         super().__init__(f"{feature} needs {names}, which {verb} not installed. This command adds it:")
         self._extra = extra
@@ -47,35 +48,46 @@ def require_extra(extra: str, feature: str) -> None:
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this installation, and keeps the extras that it has.
 
-    It fits the installer: uv tool and pipx, which leave a file in their environments, or pip.
+    It fits the installer: uv tool and pipx, which leave a file in their environments, or pip. If the source
+    of this installation is unknown or gone, the command installs the extra's modules. It never looks up the
+    name kiebitz on a package index, where another project could hold it.
     """
+    by_uv = os.path.exists(os.path.join(sys.prefix, "uv-receipt.toml"))
+    by_pipx = os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json"))
     present = {name for name, modules in EXTRAS.items() if all(find_spec(module) for module in modules)}
-    extras = ",".join(sorted(present - {"test"} | {extra}))
-    source, is_editable = _source()
-    requirement = f"kiebitz[{extras}] @ {source}" if source.startswith("git+") else f"{source}[{extras}]"
-    words = ["--editable", requirement] if is_editable else [requirement]
-    if os.path.exists(os.path.join(sys.prefix, "uv-receipt.toml")):
+    words = _requirement(",".join(sorted(present - {"test"} | {extra})))
+    if words and by_uv:
         return shlex.join(["uv", "tool", "install", "--force", *words])
-    if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
+    if words and by_pipx:
         return shlex.join(["pipx", "install", "--force", *words])
-    return shlex.join([sys.executable, "-m", "pip", "install", *words])
+    words = words or [_DISTRIBUTIONS.get(module, module) for module in EXTRAS[extra]]
+    if by_pipx:
+        return shlex.join(["pipx", "inject", os.path.basename(sys.prefix), *words])
+    if by_uv or find_spec("pip") is None:
+        return shlex.join(["uv", "pip", "install", "--python", sys.executable, *words])
+    marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+    is_managed = sys.prefix == sys.base_prefix and os.path.exists(marker)
+    options = ["--break-system-packages"] if is_managed else []
+    return shlex.join([sys.executable, "-m", "pip", "install", *options, *words])
 
 
-def _source() -> tuple[str, bool]:
-    """Return where this installation came from (PEP 610), and whether it is editable."""
+def _requirement(extras: str) -> list[str]:
+    """Return arguments that install Kiebitz with extras from its recorded source (PEP 610), if any."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         recorded = distribution("kiebitz").read_text("direct_url.json")
         origin = json.loads(recorded) if recorded else {}
     except (PackageNotFoundError, ValueError):
-        origin = {}
+        return []
     url = str(origin.get("url", ""))
+    path = unquote(urlsplit(url).path)
     if "vcs_info" in origin:
-        return f"git+{url}", False
-    if url.startswith("file:"):
-        path = unquote(urlsplit(url).path)
-        # A wheel or an archive takes no extras by its path alone.
-        if os.path.isdir(path):
-            return path, bool(origin.get("dir_info", {}).get("editable"))
-    return "kiebitz", False
+        revision = origin["vcs_info"].get("requested_revision")
+        return [f"kiebitz[{extras}] @ git+{url}" + (f"@{revision}" if revision else "")]
+    if url.startswith("file:") and os.path.isdir(path):
+        is_editable = origin.get("dir_info", {}).get("editable")
+        return [*(["--editable"] if is_editable else []), f"{path}[{extras}]"]
+    if "archive_info" in origin and (os.path.isfile(path) or not url.startswith("file:")):
+        return [f"kiebitz[{extras}] @ {url}"]
+    return []

@@ -1,4 +1,4 @@
-"""Identity of players: who sends on a connection, and which events a player could observe."""
+"""Identity of players: the player on a connection, and the events that a player could observe."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Identity:
         self.same_player: SamePlayer = same_player
 
     def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
-        """Return the player's name in a login message, None if it contains none."""
+        """Return the player's name in a login message; None if it has none."""
         if direction != "c2s" or name not in self.login_messages:
             return None
         row = self._grammar.row_of(name, direction, fields)
@@ -55,7 +55,7 @@ class Identity:
         return self._grammar.events[event.kind].implied_by
 
     def seen_by(self, event: Event, *names: str) -> Event | None:
-        """Return an event as the player of these names sees it, None if it is another player's secret.
+        """Return an event as the player with these names sees it; None if it is another player's secret.
 
         `known_to` in its data lists the players who see all of it; all others get the data in `others_see`.
         """

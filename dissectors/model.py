@@ -1,4 +1,4 @@
-"""The records that pass between the rooms.
+"""The records that the packages exchange.
 
 A *source* (relay, sniff, capture file) emits `Item`s, in order per stream and direction: `Chunk`, `Gap`,
 `Fault`, `Altered` and `End`. The inspector turns them into *findings*: `Message`, `Diagnostic`, `Event`,
@@ -32,7 +32,7 @@ def port_of(endpoint: str) -> int:
 
 
 class Stream(msgspec.Struct, eq=False):
-    """One TCP connection, or one client-server pair over UDP. Compared by identity.
+    """A TCP connection, or the datagrams of one client and server. Compared by identity.
 
     `client` and `server` are written `ip:port`, with an IPv6 address in brackets. `id` is the number in the
     database. `protocol` is None until a dissector has recognised the traffic.
@@ -49,7 +49,7 @@ class Stream(msgspec.Struct, eq=False):
 
 
 class Chunk(msgspec.Struct, eq=False, gc=False):
-    """Bytes as they came: one datagram, or one piece of a byte stream, at `offset` of its direction.
+    """Bytes as received: one datagram, or one piece of a byte stream, at `offset` of its direction.
 
     `missing` is the number of bytes that the capture cut off this datagram (snap length); the next chunk of
     that direction starts at `offset + len(data) + missing`.
@@ -74,7 +74,7 @@ class Gap(msgspec.Struct, eq=False, gc=False):
 
 
 class Fault(msgspec.Struct, eq=False, gc=False):
-    """A fault of a stream that only the traffic source can detect, not from the bytes.
+    """A fault of a stream that the traffic source detects, as the bytes do not show it.
 
     Usually a network fault: an ICMP error for a datagram, a retransmission with other content. `length` is 0
     if no particular bytes are affected.
@@ -94,7 +94,7 @@ class Fault(msgspec.Struct, eq=False, gc=False):
 
 
 Action = Literal["drop", "change", "insert", "double", "hold", "delay", "reorder", "cut", "reset"]
-"""An alteration of a message by Kiebitz; of several ones the first in this list."""
+"""An alteration of a message by Kiebitz; if there are several, the first in this list."""
 
 
 class Altered(msgspec.Struct, eq=False, gc=False):
@@ -127,7 +127,7 @@ ENDINGS = frozenset({"closed", "reset", "refused", "idle", "evicted", "end", LOS
 
 
 class End(msgspec.Struct, eq=False, gc=False):
-    """A stream is over: `reason` is one of `ENDINGS`, but `LOST`."""
+    """The end of a stream; `reason` is one of `ENDINGS` other than `LOST`."""
 
     stream: Stream
     ts_ns: int
@@ -138,7 +138,7 @@ Item = Chunk | Gap | Fault | Altered | End
 
 
 class Message(msgspec.Struct, eq=False, gc=False):
-    """One frame, decoded; `name` is `unreadable` if that failed.
+    """A decoded frame; `name` is `unreadable` if decoding failed.
 
     `fields` maps field names to JSON values; `fields_json` is the same as JSON text. `event_id` is the event
     that the message reports, `game_id` the game it belongs to; both may be None. `altered` is its alteration
@@ -160,10 +160,10 @@ class Message(msgspec.Struct, eq=False, gc=False):
 
 
 class Diagnostic(msgspec.Struct, eq=False, gc=False):
-    """A diagnostic: location (`offset`, `length` in that direction of the stream), description, expectation,
-    blame.
+    """A diagnostic of a message, with its position (`offset` and `length` in that direction of the stream).
 
-    `code` is a short constant such as `unknown-message`; `clause` names the part of the specification.
+    `code` is a short constant such as `unknown-message`; `clause` is the violated clause of the
+    specification.
     """
 
     stream: Stream
@@ -182,16 +182,16 @@ class Diagnostic(msgspec.Struct, eq=False, gc=False):
 
     @property
     def suggestion(self) -> str | None:
-        """The word that was probably meant."""
+        """Suggestion for the intended word."""
         return suggestion_in(self.group, self.text)
 
 
 Change = tuple[list[str], Any]
-"""One change of a table's state: the new value at a path; None removes the path."""
+"""A change of a table's state: the new value at a path; None removes the path."""
 
 
 class Event(msgspec.Struct, eq=False, gc=False):
-    """An event in a game, however many messages report it.
+    """An event in a game; several messages may report it.
 
     `seq` counts per table from 1. `actor` is the acting player, or None. `changes` lead from the state before
     to the state after.
@@ -217,7 +217,7 @@ class TableInfo(msgspec.Struct, frozen=True):
 
 
 class Game(msgspec.Struct):
-    """One game at a table; the protocol decides where games begin and end."""
+    """A game at a table; the protocol decides when games begin and end."""
 
     id: int
     table_id: int
@@ -238,7 +238,7 @@ class Snapshot(msgspec.Struct, eq=False):
 
 
 class Ids(msgspec.Struct):
-    """The last number given to each kind of record, so that numbers are known before anything is stored."""
+    """The last number of each kind of record, so that numbers are known before anything is stored."""
 
     table: int = 0
     game: int = 0
@@ -247,7 +247,7 @@ class Ids(msgspec.Struct):
 
 
 class Findings(msgspec.Struct, eq=False):
-    """The findings since the last call. Streams, tables and games may occur again, changed."""
+    """The findings since the last call. Changed streams, tables and games occur again."""
 
     streams: list[Stream] = msgspec.field(default_factory=list)
     tables: list[TableInfo] = msgspec.field(default_factory=list)

@@ -53,11 +53,11 @@ class Presentation:
         return ()
 
     def scores(self, state: State) -> dict[str, int]:
-        """Return the players' scores in a state by name, as far as both are known."""
+        """Return the players' scores in a state by name, if both are known."""
         return {}
 
     def view(self, scene: Scene) -> View | None:
-        """Return what a picture of the table shows; None to show the state itself."""
+        """Return the view of the table for pictures; None to show the state itself."""
         return None
 
     def display_name(self, actor: str, state: State) -> str:
@@ -65,7 +65,10 @@ class Presentation:
         return actor
 
     def template(self, event: Event) -> str:
-        """Return the sentence of an event with its fields in braces; override it where data decides."""
+        """Return the sentence of an event with its fields in braces.
+
+        Subclasses may choose the sentence by the event's data.
+        """
         return self._grammar.events[event.kind].sentence
 
     def describe(self, event: Event) -> str:
@@ -119,5 +122,5 @@ class Presentation:
 
 
 def as_seen_by(hearer: str, sentence: str) -> str:
-    """Return the sentence of an event that was reported to one client alone."""
+    """Return the sentence of an event that was reported to one client only."""
     return f"to {hearer}: {sentence}"

@@ -1,4 +1,4 @@
-"""Example SQL queries about a protocol's games: texts for other programs, which Kiebitz itself never runs.
+"""Example SQL queries about a protocol's games, for other programs; Kiebitz itself never runs them.
 
 They use the views of a session database (`docs/database.md`).
 """
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A question: its `name` in addresses, its `title`, what its columns mean, and one SELECT."""
+    """An example query: its `name` in addresses, its `title`, the meaning of its columns, and one SELECT."""
 
     name: str
     title: str

@@ -1,14 +1,14 @@
-"""The registry of protocols: the built-in ones, of which each is one line here, plug-ins, and protocol files.
+"""The registry of protocols: the built-in ones, with one line each here, plug-ins, and protocol files.
 
 A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point has
 the name of the protocol, and refers to its `Dissector`. An unusable plug-in is skipped, and reported in
-`problems`: nothing is printed here.
+`problems`; nothing is printed here.
 
 The texts of protocol files are added at run time: those that the user names, and the copies in databases. A
 file that the user names precedes a copy. Built-in protocols and plug-ins precede copies, and cannot be
 replaced by a file.
 
-Protocols are loaded lazily, as loading takes time and most sessions use only one.
+Protocols are loaded lazily, because loading is slow and most sessions use only one.
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ _SOURCES: tuple[FileSource, ...] = ("given", "configured", "copied")
 
 
 class Installed(NamedTuple):
-    """All protocols by name, the built-in ones first.
+    """The protocols by name, built-in ones first.
 
     `origins` maps each plug-in's protocol to its package, such as `kiebitz-knobeln 1.0`, and that of a file
-    to its path. `problems` has a sentence for each skipped plug-in or file: which, why, and what to do.
+    to its path. `problems` has a sentence for each skipped plug-in or file: its name, the reason, and the
+    remedy.
     """
 
     dissectors: dict[str, Dissector]
@@ -232,19 +233,19 @@ def _made(added: _Added) -> Dissector | None:
 
 def not_installed(protocol: str) -> str:
     """Return the message for an unknown protocol."""
-    return f"there is no protocol {protocol} here; if a plug-in brings it, install that with pip"
+    return f"there is no protocol {protocol} here: give its file with -P, or install its plug-in with pip"
 
 
 @cache
 def plugins() -> Installed:
     """Return the built-in protocols and those of plug-ins."""
-    # It takes its time to load: a tenth of what most commands take in all.
+    # Imported here because it is slow: a tenth of the run time of most commands.
     from importlib.metadata import entry_points
 
     dissectors = {protocol: _built_in(protocol) for protocol in _BUILT_IN}
     origins: dict[str, str] = {}
     problems: list[str] = []
-    # In an order of their own: of two for one protocol it is always the same that is left out.
+    # Sorted, so that of two plug-ins for one protocol the same one is always skipped.
     for offer in sorted(entry_points(group=ENTRY_POINTS), key=lambda offer: (offer.name, offer.value)):
         assert offer.dist is not None, "only an entry point made by hand has no distribution"
         package = offer.dist.name
@@ -273,12 +274,12 @@ def _load(offer: EntryPoint) -> Dissector:
     """Return the object of an entry point. Raises _Unusable."""
     try:
         loaded = offer.load()
-    # Foreign code may fail in any way, and a script that ends itself must not end Kiebitz.
+    # Third-party code may fail in any way; even SystemExit must not end Kiebitz.
     except (Exception, SystemExit) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise _Unusable(f"{offer.value} cannot be loaded ({said})") from error
     if not isinstance(loaded, Dissector):
-        raise _Unusable(f"{offer.value} is no Dissector")
+        raise _Unusable(f"{offer.value} is not a Dissector")
     if loaded.protocol != offer.name:
         raise _Unusable(f"it offers {offer.name}, but {offer.value} is {loaded.protocol}")
     return loaded

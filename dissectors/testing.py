@@ -1,4 +1,4 @@
-"""Properties of every protocol, for the tests of built-in ones and of plug-ins.
+"""Property checks for all protocols, for the tests of built-in ones and of plug-ins.
 
 Each check generates traffic from example frames (valid and faulty ones) and random bytes, and raises
 AssertionError if a property does not hold. They need hypothesis, which `kiebitz[test]` installs:
@@ -55,10 +55,12 @@ Place = tuple[int, Direction, int]
 """Stream, direction and offset."""
 
 ValuesOf = Callable[[FieldType], st.SearchStrategy[Any] | None]
-"""The values of a type of field; None for one of `dissectors.grammar.fields`."""
+"""A function from a field type to a strategy for its values; None for types in
+`dissectors.grammar.fields`.
+"""
 
 
-# The checks.
+# Checks.
 
 
 def every_byte_is_accounted_for(
@@ -100,9 +102,7 @@ def findings_are_consistent(dissector: Dissector, frames: Sequence[bytes], examp
 def every_violation_lies_inside(
     dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES
 ) -> None:
-    """Check that no bytes break the decoder, that valid frames have no errors, and that violations lie
-    inside.
-    """
+    """Check that decoding never fails, that valid frames have no errors, and the places of violations."""
 
     def check(data: st.DataObject) -> None:
         frame = data.draw(payloads(frames))
@@ -143,7 +143,7 @@ CHECKS: tuple[Check, ...] = (
     every_violation_lies_inside,
     every_byte_has_its_piece,
 )
-"""Those that need nothing but what peers say."""
+"""The checks that need only example frames."""
 
 
 def decode_after_encode_is_the_identity(
@@ -208,7 +208,7 @@ def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, frames: Seque
                 items.append(Fault(stream, direction, now, offset, "port-unreachable", "nobody there"))
             case _:
                 data = draw(payloads(frames))
-                # A snap length cuts datagrams; of a byte stream it makes a gap.
+                # A snap length truncates datagrams; in a byte stream it makes a gap.
                 missing = draw(st.sampled_from([0, 0, 0, 0, 7])) if transport == "udp" else 0
                 items.append(Chunk(stream, direction, now, offset, data, missing))
                 offsets[stream.id, direction] = offset + len(data) + missing
@@ -235,7 +235,7 @@ def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
 
 
 def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -> Findings:
-    """Return the findings of items; `forced`: decode them as this protocol.
+    """Return the findings of items; if `forced`, decode them as this protocol.
 
     Raises:
         AssertionError: A table's state is not the sum of its events' changes.
@@ -259,14 +259,14 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
     for each in (made.context for made in tables):
         state: State = {}
         changes = [event.changes for event in found.events if event.table_id == each.info.id]
-        # What is put into the state later must not alter a change.
+        # A copy: later modifications of the state must not alter a change.
         for change in deepcopy([*changes, each.pending_changes]):
             apply(state, change)
         assert state == each.state, f"the changes lead to {state}, and the table has {each.state}"
     return found
 
 
-# What must hold.
+# Assertions.
 
 
 def comparable(found: Findings) -> list[Any]:
@@ -296,7 +296,7 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
     pieces += [violation for violation in found.diagnostics if violation.code == CUT_OFF]
     comparable = [(p.stream.id, p.direction, p.offset, p.length) for p in pieces if p.stream.id in streams]
     if any(item.stream.transport == "udp" for item in items):
-        # Each datagram for itself, the empty ones too.
+        # Each datagram separately, including empty ones.
         assert sorted(comparable) == sorted(come)
     else:
         assert _runs(comparable) == _runs(come)
@@ -317,7 +317,7 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
     """
     pieces = dissector.codec.anatomy(frame, direction)
     assert len(pieces) <= MAX_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"
-    # Where each piece ends that is open, from the frame on, and where the next one inside it must begin.
+    # The end of each open piece, outermost first, and the position at which its next child must begin.
     opened, at = [len(frame)], 0
     for number, piece in enumerate(pieces):
         while piece.depth < len(opened) - 1:
@@ -345,9 +345,7 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
 
 
 def check_in_order(items: Iterable[Item]) -> None:
-    """Check that each direction's bytes and gaps are contiguous, and that no item follows the end of a
-    stream.
-    """
+    """Check that each direction's bytes and gaps are contiguous, and that nothing follows a stream's end."""
     ends: dict[tuple[int, Direction], int] = {}
     ended: set[int] = set()
     for item in items:
@@ -376,7 +374,7 @@ def check_consistent(dissector: Dissector, found: Findings) -> None:
         dissector.presentation.describe(event)
         apply(states.setdefault(event.table_id, {}), event.changes)
     for state in states.values():
-        # Of the games that are over hardly any is left.
+        # Little may be left of finished games.
         assert len(state.get("games", {})) <= 4
     for diagnostic in found.diagnostics:
         assert diagnostic.offset >= 0
@@ -428,7 +426,7 @@ def _fields(row: MessageType, values_of: ValuesOf) -> st.SearchStrategy[dict[str
         chosen = values_of(field.type)
         values[field.name] = _values(field.type) if chosen is None else chosen
     optional = [field.name for field in row.fields if field.optional]
-    # Those that are left out are the last ones.
+    # Optional fields are left out from the end.
     kept = st.integers(0, len(optional)).map(lambda count: {*optional[:count]})
     return st.builds(
         lambda fields, kept: {key: fields[key] for key in fields if key not in optional or key in kept},
@@ -449,7 +447,7 @@ def _values(kind: FieldType) -> st.SearchStrategy[Any]:
 
 def _run(check: Callable[[st.DataObject], None], examples: int) -> None:
     """Run a check with data drawn by hypothesis."""
-    # The time depends on the machine; and of several failures only the first is reported.
+    # No deadline, as the time depends on the machine. Only the first of several failures is reported.
     options = settings(
         max_examples=examples,
         deadline=None,

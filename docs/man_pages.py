@@ -27,7 +27,9 @@ def main(folder: Path) -> None:
     write_man_pages("kiebitz", kiebitz, version=kiebitz_version(), target_dir=str(folder))
     for page in folder.glob("kiebitz*.1"):
         # A leading apostrophe would begin a macro (groff(7)); click-man leaves it as it is.
-        page.write_text(re.sub(r"^'", r"\\&'", page.read_text(), flags=re.MULTILINE))
+        text = re.sub(r"^'", r"\\&'", page.read_text(), flags=re.MULTILINE)
+        # Commands and names of protocols are copied: no hyphens and no wider spaces in them.
+        page.write_text(text.replace("\n", "\n.ad l\n.nh\n", 1))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Alterer(Protocol):
 
     @property
     def next_due_ns(self) -> int | None:
-        """When `due` must be called next, 0 for immediately; None if no delivery depends on the clock."""
+        """Time for the next call of `due`, 0 for immediately; None if no delivery depends on the clock."""
 
     def stream_opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
         """Register a new stream."""

@@ -32,7 +32,7 @@ from kiebitz.proxy.system.clock import now_ns
 from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS
 
 _OTHER_FILES = 64
-"""Open files besides sockets: journal, terminal, and files of the interpreter."""
+"""Number of open files other than sockets: journal, terminal, and files of the interpreter."""
 
 
 class Relay(Protocol):

@@ -148,7 +148,7 @@ class _Found:
         return sorted(found, key=lambda same: (GRAVITY.index(same.severity), -same.count))
 
     def show_if_none(self, timeline: Timeline) -> None:
-        """If the selected message has no diagnostics, show its event and the nearest diagnostic."""
+        """Show the event and the nearest diagnostic of a selected message without diagnostics."""
         if self._number is None or self.count:
             return
         self.is_told = True

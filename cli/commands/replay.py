@@ -258,7 +258,7 @@ def _watched(
 def _bounds(
     timeline: Timeline, game: Game | None, begin: Position | None, end: Position | None
 ) -> tuple[int, int]:
-    """Return the ids of the first and last event to play, within `game`. Raises MomentError."""
+    """Return the ids of the first and last event to play, within `game`. Raises PositionError."""
     first = first_event(timeline, begin) if begin is not None else 0
     last = last_event(timeline, end or END)
     if game is None:

@@ -147,7 +147,7 @@ def sniff(
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """How to record packets, whatever their source.
+    """The options of a recording, for all sources of packets.
 
     `begin` creates the recorder. Recording stops after `duration` seconds, after `count` packets, or when
     there is no more `room`. Only what matches `wanted` is printed, and nothing if `quiet`.

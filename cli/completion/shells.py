@@ -85,6 +85,11 @@ class _Bash(_Quiet, BashComplete):
 class _Zsh(_Quiet, ZshComplete):
     """Completion for zsh, which quotes candidates itself."""
 
+    def format_completion(self, item: Candidate) -> str:
+        # zsh splits a candidate from its help at the first colon without a backslash.
+        value = item.value.replace(":", r"\:") if item.help else item.value
+        return f"{item.type}\n{value}\n{item.help or '_'}"
+
 
 @add_completion_class
 class _Fish(_Quiet, FishComplete):

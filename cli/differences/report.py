@@ -126,7 +126,7 @@ def _matched(difference: Difference) -> str:
 
 
 class _Moment(msgspec.Struct, frozen=True):
-    """One side at the first difference: its event, if any, and the sequence number reached at its table."""
+    """A side's position at the first difference: its event, if any, and its table's sequence number."""
 
     side: Side
     table_id: int

@@ -15,7 +15,7 @@ _LONGEST = 160
 
 
 class Side:
-    """One of the two sessions; `label` is A or B, `title` the user's argument."""
+    """A compared session; `label` is A or B, `title` the user's argument."""
 
     def __init__(self, timeline: Timeline, label: str, title: str) -> None:
         self.timeline = timeline

@@ -28,7 +28,7 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """One stream and its dissection; pieces of both directions are numbered together from 0.
+    """A stream and its dissection; pieces of both directions share one numbering from 0.
 
     `is_whole` is True if it is read from its beginning.
     """

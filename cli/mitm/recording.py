@@ -97,7 +97,7 @@ class RecordFlows:
 
 
 class _Session:
-    """One recording. Raises StorageError, and OSError if the journal cannot be created."""
+    """A session being recorded. Raises StorageError, and OSError if the journal cannot be created."""
 
     def __init__(self, database: str, modes: Sequence[str], decode_as: Sequence[str]) -> None:
         self._recorder = RecorderSupervisor(

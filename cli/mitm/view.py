@@ -51,7 +51,7 @@ _Place = tuple[Conversation, int]
 """A conversation and the number of a piece."""
 
 _StyledLine = tuple[str, str]
-"""One of mitmproxy's style names, and a line."""
+"""A line, preceded by the name of its style in mitmproxy."""
 
 
 class _Reading:

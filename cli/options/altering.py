@@ -23,7 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _NAMES = ("change", "drop", "duplicate", "delay", "insert", "hold", "impair", "scripts")
 
 
-class _HeldAtExit(click.Choice):  # type: ignore[type-arg]
+class _HeldAtExit(click.Choice):  # type: ignore[type-arg]  # it is generic only since click 8.2
     """The values of --held-at-exit; `let-go` is the former name of `forward`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -27,7 +27,7 @@ _MAX_FAILED = 4
 """Maximum number of failed cases shown."""
 
 _OTHER_LINES = 5
-"""Number of lines besides messages and failures: progress, titles, totals, the current case, the cursor."""
+"""Lines other than messages and failures: progress, titles, totals, the current case, the cursor."""
 
 _MIN_ROWS = 3
 """Minimum number of messages shown, however low the terminal is."""

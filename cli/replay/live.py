@@ -139,14 +139,14 @@ class LiveReplay:
             except StorageError as error:
                 # The data is kept for the next attempt; only the last one must succeed.
                 if not failed:
-                    warn(f"{error}; the replay goes on, and is written when that works")
+                    warn(f"{error}; the replay continues, and is written when that is possible")
                 failed = True
             else:
                 failed = False
             reason = self._room.stop_reason(self._recorder)
             if reason is not None and not self._is_full:
                 self._is_full = True
-                warn(f"{reason}; the replay goes on, but is not recorded")
+                warn(f"{reason}; the replay continues, but is not recorded")
 
     def _record(self, item: Item) -> None:
         if not self._is_full:

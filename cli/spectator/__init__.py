@@ -1,1 +1,1 @@
-"""What one viewer sees of a session: positions, events, and renderings by perspective."""
+"""A viewer's view of a session: positions, events, and renderings by perspective."""

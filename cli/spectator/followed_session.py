@@ -59,7 +59,7 @@ class FollowedSession:
         """True if the database file was deleted or moved."""
         self._failure: Exception | None = None
         self.ending: str | None = None
-        """How a live session ended, in a sentence; None before that."""
+        """A sentence about the end of a live session; None before that."""
         self._version = -1
         self._people: tuple[int, int] = (0, 0)
         self._watch: RecorderWatch | None = None
@@ -80,7 +80,7 @@ class FollowedSession:
 
     @property
     def trouble(self) -> str | None:
-        """Why the session cannot be read or grow, in a sentence; None if it can."""
+        """A sentence about why the session cannot be read or grow; None if it can."""
         if self._failure is not None:
             return f"{self.session.path or 'this'} cannot be read, retrying: {self._failure}"
         if self.is_gone:
@@ -97,7 +97,7 @@ class FollowedSession:
         return [table for table in self.timeline.tables() if table.id in known]
 
     def players(self) -> list[str]:
-        """Those that one can look over the shoulder of, by name."""
+        """Return the names of the players that a viewer can look over the shoulder of."""
         return sorted(self.timeline.actors() | {*self.spectator_view.players()})
 
     def look_over(self, player: str | None) -> None:

@@ -1,1 +1,1 @@
-"""What draws and writes: the one way to stdout and stderr, and how listings and excerpts look there."""
+"""Terminal output: all writes to stdout and stderr, and the layout of listings and excerpts."""

@@ -1,7 +1,8 @@
 """Annotated bytes of a message for the terminal: one block of rows per field, diagnostics below.
 
-A row has an offset, bytes in hexadecimal and the same bytes as text. The production stands beside them, or
-above them on a narrow terminal. The middle rows of a long field are left out, except those with a diagnostic.
+A row has an offset, bytes in hexadecimal and the same bytes as text. The production is shown next to them,
+or above them on a narrow terminal. The middle rows of a long field are left out, except those with a
+diagnostic.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 
 
 class _Marked(NamedTuple):
-    """The byte range of a diagnostic in a piece; with `told`, its text follows the piece."""
+    """The byte range of a diagnostic in a piece; if `told`, its text follows the piece."""
 
     diagnostic: DiagnosticDetail
     start: int
@@ -90,7 +91,7 @@ class ByteRows:
             if self._is_around(number):
                 waiting.append(piece)
                 continue
-            # Leading markup stands beside the name of the enclosing piece.
+            # Leading markup shares the row of the enclosing piece's name.
             around = waiting.pop() if waiting and piece.kind == "markup" else None
             for outer in waiting:
                 yield from self._alone(deque(self._label(outer)))

@@ -1,4 +1,4 @@
-"""One message in full, for the terminal.
+"""A whole message for the terminal.
 
 Above are facts about the message, then its bytes (`byte_rows.py`), the event that it reports with the changes
 to the state, copies of the message, and its neighbours. No information is conveyed by colour alone.

@@ -221,6 +221,11 @@ class Progress(RichProgress):
             *columns, console=Console(stderr=True), transient=True, disable=not is_stderr_terminal()
         )
 
+    def stop(self) -> None:
+        # rich before 14.3 ends a disabled bar with an empty line.
+        if not self.disable:
+            super().stop()
+
     def add_task(self, description: str, *given: Any, **more: Any) -> TaskID:
         return super().add_task(escape(printable(description)), *given, **more)
 

@@ -194,10 +194,10 @@ class _Table:
         self._room = room
         self._is_short = False
         self._widths = [max(column.width, cell_len(column.title)) for column in columns]
-        """What the columns need for all that was shown."""
+        """Width of each column in cells, as required by all rows so far."""
 
     def begin(self, rows: Sequence[Row]) -> None:
-        """Show the titles; `rows` come first below them."""
+        """Show the titles, fitted to `rows`, the first rows below them."""
         if self._room is not None:
             needed = self._needed(self._texts(rows))
             if sum(needed[:-1]) + min(needed[-1], _COMFORT) + len(_GAP) * (len(needed) - 1) > self._room:
@@ -216,13 +216,13 @@ class _Table:
     def show(self, rows: Sequence[Row]) -> None:
         """Show rows."""
         texts = self._texts(rows)
-        # Columns only ever grow, so that nothing shifts without need.
+        # Columns never shrink, so that the layout changes only if necessary.
         self._widths = self._needed(texts)
         fitted = self._fitted()
         show_lines(self._line(row, of_row, fitted) for row, of_row in zip(rows, texts, strict=True))
 
     def _texts(self, rows: Sequence[Row]) -> list[list[str]]:
-        """The values as texts; they are escaped here, where it is measured how wide they are."""
+        """Return the values as escaped texts, whose width is then measured."""
         written = [
             column.short if self._is_short and column.short else column.text for column in self._columns
         ]
@@ -235,7 +235,7 @@ class _Table:
         ]
 
     def _fitted(self) -> list[int | None]:
-        """The width that each column gets, None for those that are left out."""
+        """Return the width of each column; None for columns that are left out."""
         widths: list[int | None] = [*self._widths]
         if self._room is None:
             return widths
@@ -248,7 +248,7 @@ class _Table:
             widths[droppable.pop()] = None
 
     def _narrowed(self, widths: list[int | None]) -> list[int | None]:
-        """The widths with those that may be cut, the last first, cut by as much as is needed."""
+        """Return the widths after cutting columns that may be cut, the last first, as far as needed."""
         assert self._room is not None
         fitted = [*widths]
         shown = [width for width in widths if width is not None]
@@ -278,7 +278,7 @@ class _Table:
     def _cells(
         self, texts: Sequence[str], fitted: Sequence[int | None], row: Row | None = None
     ) -> list[tuple[int, str]]:
-        """The cells of a line that are shown, each with its column's place, cut and filled up."""
+        """Return the shown cells of a line, cut and padded, each with the index of its column."""
         cells = []
         for place, (column, text, width) in enumerate(zip(self._columns, texts, fitted, strict=True)):
             if width is None:

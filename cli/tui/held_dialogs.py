@@ -18,7 +18,7 @@ from kiebitz.cli.tui.dialogs import QUIT_BINDINGS
 from kiebitz.services.alteration.control_server import HeldMessage
 
 SendAction = Callable[[str], Awaitable[str | None]]
-"""Sends the text of an action; returns why it was refused, or None."""
+"""A function that sends the text of an action; returns why it was refused, or None."""
 
 _NAMES_SHOWN = 300
 
@@ -47,7 +47,7 @@ class _HeldDialog(ModalScreen[bool]):
 
 
 class EditHeld(_HeldDialog):
-    """One input for each field of a message. Enter sends the edited message on."""
+    """A dialog with an input for each field of a message; Enter forwards the edited message."""
 
     def compose(self) -> ComposeResult:
         message = self.message

@@ -17,7 +17,7 @@ _LETTERS = {True: ("●", "┃", "━", "─"), False: ("O", "|", "=", "-")}
 
 
 def render_bar(course: EventCursor, marks: Marks, width: int, has_such: bool) -> Text:
-    """Return the timeline in `width` cells; a cell may stand for several events."""
+    """Return the timeline in `width` cells; a cell may represent several events."""
     here, game, before, behind = _LETTERS[has_such]
     count = len(course)
     line = Text()

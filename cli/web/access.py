@@ -103,7 +103,7 @@ def _equal(one: str, other: str) -> bool:
 class Access:
     """ASGI middleware that refuses requests without permission.
 
-    `scope["grant"]` has the permission of accepted requests. `hosts` are the accepted host names besides
+    `scope["grant"]` has the permission of accepted requests. `hosts` are the accepted host names other than
     addresses; `is_open` is True if no key is needed.
     """
 

@@ -114,13 +114,12 @@ class HttpConnection(H11Protocol):
         super().__init__(**uvicorn)
         self._connections = connections
         self._waiting: _Waiting | None = None
-        """Where this connection is listed while it has no request in progress."""
+        """List that contains this connection while it has no request in progress."""
         self._timer: asyncio.TimerHandle | None = None
         self.address = ""
         """Address group of the client."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        # asyncio declares a BaseTransport; uvicorn narrows it, too.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's
         super().connection_made(transport)
         self.address = address_group(self.client[0]) if self.client else ""
         self._wait(self._connections.pending)

@@ -50,7 +50,7 @@ _MAX_EVENTS = 500
 _GROWTH_EVERY_S = 0.5
 
 _COPY_DELAY_NS = 500_000_000
-"""How long an event is withheld until the player's own copy may have arrived. Most copies arrive earlier."""
+"""Delay in ns of an event for a player whose own copy may still arrive. Most copies arrive earlier."""
 
 _HEARTBEAT_S = 15.0
 """Keep-alive interval in seconds."""
@@ -62,7 +62,7 @@ Audience = tuple[Grant | str | None, int | None]
 """Clients with the same view: a player's link, a player's name, or None for everything; a table's id, or
 None.
 
-A player's link stands for the current player of its connection, whatever the name.
+A player's link means the current player of its connection, even under another name.
 """
 
 
@@ -264,7 +264,7 @@ class EventStream:
         followed.session.close()
 
     def _follow(self, followed: FollowedSession, reader: Reader) -> None:
-        """Where the recording continues in another database, all readers go along."""
+        """Switch all readers to another database if the recording continues there."""
         path, number = followed.session.path, followed.timeline.session.id
         if path is not None and path != self._served.path:
             # The last events of the previous database are in no other one.

@@ -59,7 +59,7 @@ class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def held_record(held: HeldSnapshot | None, may_act: bool) -> records.Held:
-    """What waits, as it is told; nothing where nothing can be held."""
+    """Return the held messages as a record; empty if this session cannot hold messages."""
     if held is None:
         return records.Held(False, False, [], 0)
     return records.Held(True, may_act, [_message(held, message) for message in held.messages], held.more)
@@ -79,7 +79,7 @@ def check_may_act(headers: Headers, grant: Grant, is_read_only: bool) -> None:
 
 
 async def decode_deed(request: Request) -> Deed:
-    """Decode a request's body. Raises BadQuestionError, SlowRequestError, TooMuchError."""
+    """Decode a request's body. Raises BadRequestError, SlowRequestError, RequestTooLargeError."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_TIMEOUT_S):
@@ -96,7 +96,7 @@ async def decode_deed(request: Request) -> Deed:
 
 
 async def act(held_control: ControlClient, deed: Deed) -> None:
-    """Carry out an action. Raises HandsRefusalError."""
+    """Carry out an action. Raises HeldActionError."""
     text = deed.text
     if deed.do == "change":
         text = await asyncio.to_thread(_assignments, held_control.held, deed)
@@ -107,7 +107,7 @@ async def act(held_control: ControlClient, deed: Deed) -> None:
 
 
 def _assignments(held: HeldSnapshot | None, deed: Deed) -> str:
-    """What is assigned in a change. Raises HandsRefusalError."""
+    """Return the assignments of a change. Raises HeldActionError."""
     messages = held.messages if held is not None else ()
     message = next((one for one in messages if one.number == deed.number), None)
     if message is None:

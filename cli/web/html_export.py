@@ -101,7 +101,7 @@ class _Table(msgspec.Struct):
 
 
 class _View(msgspec.Struct):
-    """All tables in one player's view or the full one, and the visible streams (None: all)."""
+    """The tables as one player or everyone sees them, and the visible streams (None: all)."""
 
     tables: dict[str, _Table]
     streams: list[int] | None

@@ -72,7 +72,7 @@ class QueryExecutor:
     ) -> Found:
         """Run a query and return its result.
 
-        Raises TookTooLongError, StorageError, sqlite3.Error, and exceptions of the query.
+        Raises QueryTimeoutError, StorageError, sqlite3.Error, and exceptions of the query.
         """
         if kind == "slow" and self._slow >= _MAX_SLOW:
             raise QueryTimeoutError("too many queries are waiting: try again in a moment")

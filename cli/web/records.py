@@ -326,7 +326,7 @@ class Dissection(Answer, frozen=True):
 
 
 class Status(Answer, frozen=True):
-    """Whether the session is being recorded, why it cannot be read, and how its recording ended."""
+    """The state of a session: being recorded or not, a reading problem, and the end of its recording."""
 
     live: bool
     trouble: str | None

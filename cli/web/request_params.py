@@ -40,7 +40,7 @@ class Parameter(msgspec.Struct, frozen=True):
     is_needed: bool = False
 
     def check(self, value: str) -> None:
-        """Raise BadQuestionError for an invalid value."""
+        """Raise BadRequestError for an invalid value."""
         longest = _MAX_LENGTHS.get(self.name, _DEFAULT_MAX_LENGTH)
         if len(value) > longest:
             raise BadRequestError(f"{self.name} has {len(value)} characters; at most {longest} are allowed")
@@ -62,7 +62,7 @@ class ForbiddenError(KiebitzError):
 class ApiRequest:
     """A validated API request: its parameters and its permission.
 
-    Raises BadQuestionError for unknown parameters and invalid values, and ForbiddenError if a player's key is
+    Raises BadRequestError for unknown parameters and invalid values, and ForbiddenError if a player's key is
     used for another player's view.
     """
 
@@ -118,7 +118,7 @@ class ApiRequest:
         return View(self.player, self.wanted(), self.number("game"))
 
     def place(self, limit: int) -> RowRange:
-        """Return the requested rows of a list. Raises BadQuestionError for zero rows or several positions."""
+        """Return the requested rows of a list. Raises BadRequestError for zero rows or several positions."""
         places = {name: self.number(name) for name in ("after", "before", "around")}
         if sum(number is not None for number in (*places.values(), self.number("at"))) > 1:
             raise BadRequestError("only one of after, before, around and at can be given")

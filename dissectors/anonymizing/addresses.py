@@ -1,7 +1,7 @@
 """Pseudonyms for IP addresses, from the ranges reserved for documentation, then from other unused ones.
 
 Each has the length of the original, as protocols include addresses in their messages; if there is none of
-that length, it has another. Loopback addresses (127.0.0.1, ::1) identify nobody and stay.
+that length, it has another. Loopback addresses (127.0.0.1, ::1) are kept, as they identify no person.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _ipv4(length: int) -> Iterator[str]:
 
 def _ipv6(length: int) -> Iterator[str]:
     """Yield all IPv6 pseudonyms of this length in the notation of RFC 5952; a few lengths have none."""
-    # RFC 3849, and for short ones RFC 6666. Two colons stand for at least two groups.
+    # RFC 3849, and for short ones RFC 6666. Two colons replace at least two groups.
     for network, most_groups, exactly in (
         ("2001:db8::", 4, False),
         ("2001:db8:", 6, True),

@@ -32,7 +32,7 @@ _MARKS = re.compile(rb"(\A(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf))|[0-9A-Za-z\x80-\xf
 _ENTITY = re.compile(rb"&#(x?)([0-9A-Fa-f]+);", re.IGNORECASE)
 _XML_OWN = frozenset((b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;"))
 _MAX_SHORT_DIGITS = 3
-"""Maximum number of digits of a number that identifies nobody."""
+"""Maximum number of digits of a number that is not personal."""
 
 _JSON_WORDS = ("true", "false", "null")
 

@@ -83,7 +83,7 @@ class _PendingAction(msgspec.Struct, frozen=True):
 
 
 class SimulatedPeer:
-    """One side of a conversation: it receives messages and chooses the next action.
+    """A simulated client or server: it receives messages and chooses the next action.
 
     `next` has no effect yet. `confirm` confirms that the action, or a replacement, was carried out. So a
     driver can stop just before a message and inject a case there.

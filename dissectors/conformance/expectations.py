@@ -1,4 +1,4 @@
-"""What a specification expects of a peer that receives something unusual, as rows with their clauses.
+"""The reactions that a specification expects to unusual messages, as rows with their clauses.
 
 Each protocol has such rows in its `conformance.py`. They name the right reactions to cases, and how each rule
 of its table can be broken. A plug-in without rows is tested, too: then a program can only fail what its
@@ -130,7 +130,7 @@ class RuleViolation(msgspec.Struct, frozen=True):
 
 
 class Expectations(msgspec.Struct, frozen=True):
-    """All expectations of a protocol.
+    """The expectations of a protocol.
 
     Each rule of its table is in one of three places: a breach breaks it, or the cases of a pattern do
     (`broken_by`), or it is `unreachable`, with the reason.
@@ -142,7 +142,7 @@ class Expectations(msgspec.Struct, frozen=True):
     broken_by: Mapping[str, str] = msgspec.field(default_factory=dict)
     unreachable: Mapping[str, str] = msgspec.field(default_factory=dict)
     spares_others: bool = True
-    """True if the others' game goes on when a player leaves it or is removed from it."""
+    """True if the others' game continues when a player leaves it or is removed from it."""
     awaited_messages: str = ""
     """The messages that all other clients wait for, named as in cases: if their sender has disconnected, the
     others still get a message."""

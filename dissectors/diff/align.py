@@ -100,9 +100,7 @@ def _by_rank(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[in
 
 
 def longest_increasing(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the longest subsequence of pairs, sorted by first position, whose second positions increase,
-    too.
-    """
+    """Return the longest subsequence of pairs, sorted by first, whose second positions increase."""
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []

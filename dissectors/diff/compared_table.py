@@ -1,4 +1,4 @@
-"""One of two tables that are compared, with its normalized events."""
+"""A compared table, with its normalized events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kiebitz.dissectors.diff.normalize import Normalizer
 from kiebitz.dissectors.model import TableInfo
 
 OUTSIDE_GAMES = 0
-"""Stands for the id of a game."""
+"""Game id of events outside any game."""
 
 
 class ComparedTable(msgspec.Struct, eq=False):

@@ -21,7 +21,7 @@ from kiebitz.dissectors.diff.result import DifferenceKind, EventDifference, Game
 from kiebitz.dissectors.model import Game
 
 _MAX_CROSSED = 32
-"""If an event moved across more events than this, the order on each stream is not examined."""
+"""Maximum number of events that an event may move across for the order on each stream to be examined."""
 
 
 class TableFindings(msgspec.Struct, frozen=True):

@@ -124,8 +124,9 @@ def _most_shared(
     games_a, events_a = _joined(a, free_a)
     games_b, events_b = _joined(b, free_b)
     shared = Counter((games_a[i], games_b[j]) for i, j in align(events_a, events_b))
-    # The alignment goes forward in both, so a pair of games conflicts with those next to it only. best[n] is
-    # the most that the first n pairs can share, the last one that is taken for it, and how many come before.
+    # The alignment is monotonic in both, so a pair of games conflicts only with its neighbours. best[n] is
+    # the maximum that the first n pairs can share, the last pair used for it, and the number of pairs before
+    # that.
     pairs = sorted(shared)
     best: list[tuple[int, int, int]] = [(0, -1, 0)]
     allowed = 0

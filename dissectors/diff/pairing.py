@@ -52,7 +52,7 @@ def pair_events(a: Keys, b: Keys, levels: Sequence[Level]) -> Pairing:
     Args:
         a: Keys of the first side's events.
         b: Keys of the second side's events.
-        alike: Less and less specific keys, by which the remaining events are paired as changed.
+        levels: Less and less specific keys, by which the remaining events are paired as changed.
     """
     same = align(a, b)
     gaps = list(_gaps(same, len(a), len(b)))

@@ -188,9 +188,7 @@ def _all_names(person: NamedPlayer) -> list[str]:
 
 
 def _free(numbers: list[int] | None, free: dict[int, None]) -> int | None:
-    """Return the first free number; the list ends with the first, and numbers that are not free are
-    dropped.
-    """
+    """Return the last of the numbers that is free; remove those after it."""
     while numbers and numbers[-1] not in free:
         numbers.pop()
     return numbers[-1] if numbers else None

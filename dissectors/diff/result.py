@@ -14,8 +14,7 @@ from kiebitz.dissectors.diff.states import Owners
 from kiebitz.dissectors.model import Direction, Game, TableInfo
 
 DifferenceKind = Literal["changed", "only a", "only b", "order", "name", "game order"]
-"""How two events differ: in fields, missing on one side, in another order, or in what an identifier refers
-to.
+"""Kind of difference of two events: in fields, missing on one side, in order, or in an identifier's referent.
 
 "game order" marks the first events of two games that were played in another order.
 """
@@ -32,6 +31,7 @@ class PlayerPair(msgspec.Struct, frozen=True):
     b: str | None
 
     def mirrored(self) -> PlayerPair:
+        """Return the pair with the sides swapped."""
         return PlayerPair(self.b, self.a)
 
 
@@ -54,6 +54,7 @@ class TablePair(msgspec.Struct, frozen=True):
         return self.a is None or self.b is None
 
     def mirrored(self) -> TablePair:
+        """Return the pair with the sides swapped."""
         players = [pair.mirrored() for pair in self.players]
         return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.owners[::-1])
 
@@ -72,6 +73,7 @@ class GamePair(msgspec.Struct, frozen=True):
         return self.a is None or self.b is None
 
     def mirrored(self) -> GamePair:
+        """Return the pair with the sides swapped."""
         return GamePair(self.table, self.b, self.a, self.events[::-1])
 
 
@@ -95,6 +97,7 @@ class EventDifference(msgspec.Struct, frozen=True, gc=False):
     place: int
 
     def mirrored(self) -> EventDifference:
+        """Return the difference with the sides swapped."""
         return EventDifference(
             _OTHER_KIND.get(self.sort, self.sort),
             self.table,
@@ -124,6 +127,7 @@ class MessageDifference(msgspec.Struct, frozen=True):
     b: int | None
 
     def mirrored(self) -> MessageDifference:
+        """Return the difference with the sides swapped."""
         sort = _OTHER_KIND.get(self.sort, self.sort)
         return MessageDifference(
             self.table, self.direction, self.name, sort, self.fields, self.count, self.b, self.a
@@ -139,11 +143,12 @@ class Conversations(msgspec.Struct, frozen=True):
     b: tuple[int, ...]
 
     def mirrored(self) -> Conversations:
+        """Return the conversations with the sides swapped."""
         return Conversations(self.table, self.player, self.b, self.a)
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """All differences of two sessions. `same` is the number of equal events; `events` are in their order."""
+    """The differences of two sessions. `same` is the number of equal events; `events` are in their order."""
 
     tables: list[TablePair]
     games: list[GamePair]

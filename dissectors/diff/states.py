@@ -32,8 +32,9 @@ class StateDifference(msgspec.Struct, frozen=True):
 def compare_states(
     a: State, b: State, kinds: IdentifierKinds, owners: tuple[Owners, Owners], games: Mapping[str, str]
 ) -> list[StateDifference]:
-    """Return the differences of two states, in the order of the first; `games` maps its games to the
-    other's.
+    """Return the differences of two states, in the order of the first.
+
+    `games` maps the games of the first to those of the second.
     """
     return list(_Comparison(kinds, owners, games).compare_objects((), a, (), b, None))
 
@@ -69,9 +70,7 @@ class _Comparison:
     def _compare_values(
         self, path_a: Path, a: Any, path_b: Path, b: Any, name: str, within: IdentifierKind | None
     ) -> Iterator[StateDifference]:
-        """Compare two values under matching keys; a value under a key that is an identifier has no kind
-        itself.
-        """
+        """Compare two values under matching keys. A value has no kind itself if its key is an identifier."""
         kind = self._kinds.get(name) if within is None else None
         of_keys = kind.kind if isinstance(kind, KeysOf) else kind
         if isinstance(a, dict) and isinstance(b, dict):
@@ -126,7 +125,5 @@ class _Comparison:
 
 
 def _is_nested(values: list[Any]) -> bool:
-    """Return True if a list contains objects or lists; lists of plain values, such as cards, are compared
-    as a whole.
-    """
+    """Return True if a list contains objects or lists; a list of plain values is compared as a whole."""
     return any(isinstance(value, dict | list) for value in values)

@@ -68,8 +68,8 @@ def parse_assignments(text: str) -> list[Assignment]:
         field = _FIELD.match(rest)
         if field is None:
             word = rest.split()[0][:_MAX_QUOTED]
-            hint = "; a text with blanks stands in quotes" if found else ""
-            raise AssignmentError(f"{word} is no FIELD=VALUE, such as dice=5,4{hint}")
+            hint = "; a text with blanks must be quoted" if found else ""
+            raise AssignmentError(f"{word} is not of the form FIELD=VALUE, such as dice=5,4{hint}")
         given, values, own = _value(rest[field.end() + 1 :])
         # The filter language reads both: so a field is called as it is there, and so is a text in quotes.
         quoted = _QUOTED.fullmatch(given) is not None
@@ -81,7 +81,7 @@ def parse_assignments(text: str) -> list[Assignment]:
             own = str(read.constants[0].value)
             values = (own,)
         elif not isinstance(read, Has):
-            raise AssignmentError(f"{field[0][:_MAX_QUOTED]} is no name of a field, such as dice or Wurf[0]")
+            raise AssignmentError(f"{field[0][:_MAX_QUOTED]} is not a field name, such as dice or Wurf[0]")
         end = field.end() + 1 + len(given)
         found.append(Assignment(rest[:end], read.name.steps, values, own))
         between = _BETWEEN.match(rest, end)
@@ -100,7 +100,7 @@ def _value(text: str) -> tuple[str, tuple[Any, ...], str | None]:
             return text[:end], (msgspec.json.decode(text[:end]),), None
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise AssignmentError(
-                f"{text[:_MAX_QUOTED]} is no JSON ({error}); a text that begins so stands in quotes"
+                f"{text[:_MAX_QUOTED]} is not valid JSON ({error}); a text that begins so must be quoted"
             ) from error
     if text[:1] in ('"', "'"):
         quoted = _QUOTED.match(text)

@@ -178,7 +178,7 @@ def _step(path: Path, value: Any, step: Step, is_last: bool) -> Step:
     """Resolve a step into a value. Raises AssignmentError if there is none such."""
     if isinstance(step, int):
         if not isinstance(value, list):
-            raise AssignmentError(f"{_name(path)} is no list, but {_short(json_text(value))}")
+            raise AssignmentError(f"{_name(path)} is not a list, but {_short(json_text(value))}")
         if step >= len(value):
             raise AssignmentError(f"{_name(path)} has no [{step}]: it has {len(value)} values, from [0] on")
         return step

@@ -54,7 +54,7 @@ class TookTooLong(Exception):
 def searching(pattern: str) -> Search:
     """Return a predicate of texts that `re.search` would find `pattern` in; it may raise TookTooLong.
 
-    Raises ValueError with a sentence if it is no regular expression, or beyond bounds.
+    Raises ValueError with a sentence if it is not a regular expression, or beyond bounds.
     """
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a regular expression is at most {MAX_PATTERN} characters long")

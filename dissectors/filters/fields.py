@@ -141,6 +141,7 @@ class FieldCatalog(msgspec.Struct, frozen=True):
     has_state: bool = False
 
     def protocols(self) -> list[str]:
+        """Return the names of all protocols, sorted."""
         return sorted({*self.messages, *self.events})
 
     def fields(self, protocol: str) -> list[str]:
@@ -150,6 +151,7 @@ class FieldCatalog(msgspec.Struct, frozen=True):
         return sorted({name for names in (*messages, *events) for name in names})
 
     def all_fields(self) -> list[str]:
+        """Return the names of all fields of all protocols, sorted."""
         return sorted({name for protocol in self.protocols() for name in self.fields(protocol)})
 
     def names(self) -> Iterator[str]:
@@ -166,8 +168,9 @@ class FieldCatalog(msgspec.Struct, frozen=True):
 
 
 def look_up(steps: tuple[Step, ...], catalog: FieldCatalog, bare: bool) -> Subject:
-    """Return the subject of a path; `bare` if it is not compared, but tested for presence. Raises
-    UnknownName.
+    """Return the subject of a path. Raises UnknownName.
+
+    `bare` is True if it is not compared, but tested for presence.
     """
     first, *rest = steps
     subject: Subject | None

@@ -202,9 +202,9 @@ def _unexpected(found: str, position: int, text: str, accepted: set[str], kind: 
         return FilterError('no "(" belongs to this ")"', text, position)
     if found in _HALF_OPERATORS:
         hint = did_you_mean(f'"{_HALF_OPERATORS[found]}"')
-        return FilterError(f'"{found}" alone is no operator', text, position, 1, hint)
+        return FilterError(f'"{found}" alone is not an operator', text, position, 1, hint)
     hint_quotes = (
-        f'text stands in quotes: "{found}"'
+        f'text must be quoted: "{found}"'
         if "BOOLEAN" in accepted and "NAME" not in accepted and found.isidentifier()
         else None
     )
@@ -339,7 +339,7 @@ def _number(token: Token) -> int | float:
 
 
 def _text(token: Token) -> str:
-    """Return the value of a quoted string; unknown escapes are kept, for `matches "\\d"`."""
+    """Return the value of a quoted string; unknown escapes are kept, for regular expressions."""
     raw = _ESCAPE.sub(_unescaped, token[1:-1])
     try:
         # Two \u escapes may be the halves of one character; one half alone is no text.

@@ -47,7 +47,7 @@ from kiebitz.dissectors.suggestions import did_you_mean
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """Some value of a subject passes a test; with `wanted` False: none does.
+    """The condition that a value of a subject passes a test or, with `wanted` False, that none does.
 
     The subject is a `Column`, an `AnyField` of whatever protocol, a `MessageName`, a `MessageField` or a
     `StateField`.
@@ -65,7 +65,7 @@ class AllOf(msgspec.Struct, frozen=True):
 
 
 class AnyOf(msgspec.Struct, frozen=True):
-    """Some term holds."""
+    """The condition that at least one of its terms holds."""
 
     terms: tuple[Meaning, ...]
 
@@ -180,7 +180,7 @@ class _Resolver:
             )
         for constant in comparison.constants:
             if isinstance(constant.value, bool) or isinstance(constant.value, str) != (kind == "text"):
-                hint = f'text stands in quotes: "{self._source(constant)}"' if kind == "text" else None
+                hint = f'text must be quoted: "{self._source(constant)}"' if kind == "text" else None
                 article = "text" if kind == "text" else "a number"
                 raise self._error(f'"{written}" is {article}', constant, hint)
 

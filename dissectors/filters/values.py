@@ -109,8 +109,9 @@ def _matches(test: Test) -> Callable[[object], bool]:
 
 
 def _type(value: object) -> str | None:
-    """Return the type of a scalar: `true` is no number, and 1 equals 1.0; values without a type equal
-    nothing.
+    """Return the type of a scalar; None for values that equal nothing.
+
+    `true` is no number, and 1 equals 1.0.
     """
     if isinstance(value, str):
         return "text"

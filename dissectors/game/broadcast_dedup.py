@@ -67,9 +67,9 @@ class Entry(msgspec.Struct, Generic[Record], eq=False):
 
 
 class _Cursor(Generic[Record]):
-    """The position of a stream in the log; `place`, `born` and `passed` count all entries that ever were.
+    """The position of a stream in the log; `place`, `born` and `passed` count from the table's first entry.
 
-    The last `news` entries in a row moved it on from `passed`. No struct: writing to one for each copy would
+    The last `news` entries in a row moved it on from `passed`. Not a struct: updating one for each copy would
     take three times as long.
     """
 
@@ -95,13 +95,13 @@ class BroadcastLog(Generic[Record]):
         self._overtaken_ns = overtaken_ns
         self._entries: list[Entry[Record]] = []
         self._first = 0
-        """Number of entries before those that are kept."""
+        """Number of dropped entries before the kept ones."""
         self._cursors: dict[int, _Cursor[Record]] = {}
 
     def match_copy(
         self, stream_id: int, key: Hashable, ts_ns: int, may_be_late: bool = True
     ) -> Record | None:
-        """Return the broadcast of this copy, None if it is new; `may_be_late`: others can overtake it."""
+        """Return the broadcast of this copy, None if it is new; `may_be_late` if others can overtake it."""
         cursor = self._cursors.get(stream_id) or self._add_cursor(stream_id)
         latest = cursor.latest
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
@@ -120,7 +120,7 @@ class BroadcastLog(Generic[Record]):
         if number is None and may_be_late and 0 < cursor.news <= _MAX_MISTAKEN:
             number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
             if number is not None:
-                # So the new entries since then were copies, or not sent to all.
+                # The new entries since then were copies, or not sent to all clients.
                 cursor.place = self._first + number
         if number is None:
             return None
@@ -132,19 +132,19 @@ class BroadcastLog(Generic[Record]):
             cursor.news = 0
             cursor.latest = entry
         elif cursor.news and after > cursor.passed:
-            # A late copy; copies of other entries that were passed over may follow.
+            # A late copy; copies of other skipped entries may follow.
             cursor.passed = after
             cursor.news = 1
         return entry.record
 
     def has(self, stream_id: int, key: Hashable, ts_ns: int, since_ns: int) -> bool:
-        """Return True if this would be a copy of a broadcast to others since a time."""
+        """Return True if this would be a copy of a broadcast to other clients since a time."""
         cursor = self._cursors.get(stream_id) or self._add_cursor(stream_id)
         number = self._find(stream_id, cursor, key, ts_ns, True)
         return number is not None and self._entries[number].ts_ns >= since_ns
 
     def _add_cursor(self, stream_id: int) -> _Cursor[Record]:
-        """Return a cursor for a new stream, which may still get copies of earlier broadcasts."""
+        """Return a cursor for a new stream, which may still receive copies of earlier broadcasts."""
         cursor = self._cursors[stream_id] = _Cursor(self._first, self._first)
         return cursor
 
@@ -178,7 +178,7 @@ class BroadcastLog(Generic[Record]):
         return None
 
     def add(self, stream_id: int, key: Hashable, record: Record) -> None:
-        """Log a new broadcast, whose first copy came on this stream."""
+        """Log a new broadcast, whose first copy arrived on this stream."""
         entry = self._append(key, record)
         entry.streams.add(stream_id)
         cursor = self._cursors.get(stream_id)
@@ -200,7 +200,7 @@ class BroadcastLog(Generic[Record]):
     def begin(self, stream_id: int, ts_ns: int) -> None:
         """Start a stream that receives broadcasts from a time on, and no copies of earlier ones.
 
-        Broadcasts just before that time may have been sent after it, and only be captured first.
+        Broadcasts captured just before that time may have been sent after it.
         """
         place = self._first + len(self._entries)
         for entry in reversed(self._entries):
@@ -210,13 +210,13 @@ class BroadcastLog(Generic[Record]):
         self._cursors[stream_id] = _Cursor(place, place)
 
     def clear(self) -> None:
-        """Forget everything: no client is left that could get copies, so equal messages are new."""
+        """Drop all entries: no client is left that could receive copies, so equal messages are new."""
         self._first += len(self._entries)
         self._entries.clear()
         self._cursors.clear()
 
     def forget(self, stream_id: int) -> None:
-        """Drop the cursor of a stream that is over."""
+        """Drop the cursor of an ended stream."""
         self._cursors.pop(stream_id, None)
 
     def _append(self, key: Hashable, record: Record) -> Entry[Record]:
@@ -229,7 +229,7 @@ class BroadcastLog(Generic[Record]):
 
 
 class EventLog(BroadcastLog[Event]):
-    """A log of broadcasts that each are an event; it keeps them without data and changes."""
+    """A log of broadcasts that are one event each; events are kept without data and changes."""
 
     def _append(self, key: Hashable, record: Event) -> Entry[Event]:
         return super()._append(key, msgspec.structs.replace(record, data={}, changes=[]))
@@ -237,7 +237,7 @@ class EventLog(BroadcastLog[Event]):
     def is_copy(self, message: Message, key: Hashable, hearer: int | None = None) -> bool:
         """Return True, and set the event and game of a message, if it is a copy of a known broadcast.
 
-        `hearer` replaces the id of its stream, if one stream gets the same message twice for two reasons.
+        `hearer` replaces the id of its stream, if one stream receives the same message twice for two reasons.
         """
         stream_id = message.stream.id if hearer is None else hearer
         event = self.match_copy(stream_id, key, message.ts_ns)

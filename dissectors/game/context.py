@@ -37,12 +37,12 @@ _CUT_LABEL = 60
 
 
 def label(name: str) -> str:
-    """Return a name for use in events and in the state, shortened if it is very long."""
+    """Return a name for events and the state, shortened if it is very long."""
     return name if len(name) <= _MAX_LABEL_LENGTH else f"{name[:_CUT_LABEL]}…"
 
 
 class GameContext:
-    """The state of one table, and what is reported of it; `rules` are those of the grammar."""
+    """The state, events, games and diagnostics of one table; `rules` are those of the grammar."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings, rules: Mapping[str, Rule]) -> None:
         self.info = info
@@ -56,13 +56,15 @@ class GameContext:
         self.games_on: dict[int, Game] = {}
         """Running games by number: the latest ones, if some never end."""
         self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
-        """Returns True if bytes of an incomplete message have arrived in a direction of a stream."""
+        """A function that returns True if bytes of an incomplete message have arrived in a direction of a
+        stream.
+        """
         self.peers: Sequence[GameContext] = ()
         """The contexts of all tables of the same protocol in this session, including this one."""
 
     def set_state(self, value: Any, *path: str) -> None:
-        """Set the value at `path` of the state, or remove it if None; the next event has the change."""
-        # The state gets its own object: what is put into it later must not alter this change.
+        """Set the value at `path` of the state, or remove it if None; the next event contains the change."""
+        # The state gets a copy, so that later modifications do not alter this change.
         if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append((list(path), value))
 
@@ -132,10 +134,10 @@ class GameContext:
         blame: Blame | None = None,
         **values: Any,
     ) -> None:
-        """Report that `message` breaks the rule of this key; `values` fill the rule's sentences.
+        """Report that `message` breaks the rule of this key; `values` fill the rule's templates.
 
-        `at` is where in it (offset and length in bytes); `part` names what is there, behind the sentence.
-        `blame` is whose fault it is, if that is not the rule's to say.
+        `at` is the offset and length in bytes of the error in the message; `part` names that part, after the
+        sentence. `blame` is the side at fault, if the rule does not determine it.
         """
         rule = self.rules[key]
         text = rule.text.format_map(values)
@@ -164,7 +166,7 @@ class GameContext:
         blame: Blame = "unknown",
         at: tuple[int, int] | None = None,
     ) -> None:
-        """Report a diagnostic of `message`, or of `at`: (offset, length) in bytes inside it.
+        """Report a diagnostic of `message`, or of the part `at`: offset and length in bytes.
 
         Report a broken rule with `report_violation`, so that the reference lists each check.
         """
@@ -195,7 +197,7 @@ class GameContext:
     def note_once(
         self, message: Message, deviation: str, clause: str, at: tuple[int, int] | None = None
     ) -> None:
-        """Note, once per table, how a server or its clients differ from the specification."""
+        """Note, once per table, a deviation of a server or its clients from the specification."""
         if deviation not in self._noted:
             self._noted.add(deviation)
             self.diagnose(

@@ -1,7 +1,7 @@
-"""Player identities: which connections of a session belong to one player, and which names it bore when.
+"""Player identities: the connections of each player in a session, and the player's names over time.
 
-A name proves nothing: most servers let any client take a name that is free at the moment. So a player is a
-connection, under all names that it bore. Two connections are one player only if the server confirmed it; see
+A name proves nothing: most servers let any client use a name that is currently free. So a player is a
+connection, under all its names. Two connections are one player only if the server confirmed it; see
 `Dissector.identity` and `EventKind.restores`.
 """
 
@@ -17,9 +17,10 @@ from kiebitz.dissectors.dissector import Dissector
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """An event that ties a name to a connection, or to the name before.
+    """An event that links a name to a connection, or to the previous name.
 
-    A renaming has no `stream`. What `introduces` a player or `restores` its seat came from the server.
+    A renaming has no `stream`. Evidence that `introduces` a player or `restores` its seat came from the
+    server.
     """
 
     event: int
@@ -33,7 +34,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, eq=False):
-    """A player on one connection: its names in order, each with the event from which it is borne."""
+    """A player on one connection: its names in order, each with its first event."""
 
     stream: int
     table: int
@@ -52,7 +53,7 @@ class Claim(msgspec.Struct, eq=False):
 
 
 class Player(msgspec.Struct, eq=False):
-    """A player with all its connections. `label` is its latest name, made unlike those of other players."""
+    """A player with all its connections. `label` is its latest name, made unique among the players."""
 
     label: str
     claims: list[Claim]
@@ -87,7 +88,7 @@ class Identities:
 
     @property
     def claims(self) -> list[Claim]:
-        """Every player on every connection."""
+        """The claims of all players on all connections."""
         return [claim for claims in self._of_stream.values() for claim in claims]
 
     def add(self, evidence_found: Iterable[Evidence]) -> None:
@@ -95,7 +96,7 @@ class Identities:
         found = _in_order(evidence_found)
         known = self._evidence[-1].event if self._evidence else 0
         if found and found[0].event < known:
-            # A message of an earlier event came late.
+            # The message of an earlier event arrived late.
             found = _in_order(self._evidence + found)
             self._evidence = []
             self._start()
@@ -106,13 +107,13 @@ class Identities:
                 self.version += 1
 
     def players(self) -> dict[str, Player]:
-        """Return all players by label, in the order in which they were first named."""
+        """Return all players by label, in the order of their first names."""
         if self._players is None:
             self._players = {player.label: player for player in self._grouped()}
         return self._players
 
     def find(self, label: str) -> Player | None:
-        """Return the player of this label; else the last one that ever bore this name."""
+        """Return the player with this label; otherwise the last player that had this name."""
         found = self.players().get(label)
         if found is not None:
             return found
@@ -126,7 +127,7 @@ class Identities:
         return max(former, key=lambda pair: pair[0])[1] if former else None
 
     def on_stream(self, stream: int, label: str) -> Player | None:
-        """Return the player on a stream. Of several that share it, the one that has or had this name."""
+        """Return the player on a stream; if several share it, the one that has or had this name."""
         here = [
             player
             for player in self.players().values()
@@ -142,7 +143,7 @@ class Identities:
         return claims[-1].name if claims else None
 
     def names_at(self, player: Player, table: int, event: int) -> set[str]:
-        """Return the names that were this player's, and no other's, at a table after an event."""
+        """Return the names that only this player had at a table after an event."""
         return {
             name
             for claim in player.claims
@@ -220,7 +221,7 @@ class Identities:
         return players
 
     def _key(self, claim: Claim) -> Hashable:
-        """Return the key that the claims of one player have in common."""
+        """Return the key that all claims of one player share."""
         dissector = self._dissector_at(claim.table)
         if dissector is None or dissector.identity.same_player == "connection":
             return id(claim)
@@ -237,7 +238,7 @@ class Identities:
             return last.name_at(event) != name
         dissector = self._dissector_at(table)
         if dissector is not None and dissector.identity.same_player == "address":
-            # For this protocol, a name belongs to the connection that took it last.
+            # In this protocol, a name belongs to the connection that claimed it last.
             return True
         for _, _, claim in takings:
             if claim not in player.claims and claim.name_at(event) == name:

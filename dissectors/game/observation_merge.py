@@ -2,8 +2,8 @@
 
 A server sends each player the same message with that player's cards open and all others hidden. An
 observation keeps the copy that reveals most. If it still hides something, it waits for a short time for the
-copy that may reveal it, and later ones wait behind it. So observations are handed over once, complete and in
-order.
+copy that may reveal it, and later ones wait behind it. So each observation is passed on once, complete and
+in order.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ shorter."""
 
 
 class Observation(msgspec.Struct, eq=False):
-    """One message of the server to several players, with all its copies.
+    """A server message to several players, with all its copies.
 
-    `message` is the copy that reveals most, `frame` its bytes, empty if there are too many to keep. `awaits`
-    are the streams on which a more revealing copy may arrive.
+    `message` is the copy that reveals most, `frame` its bytes, empty if it is too long to keep. `awaits` are
+    the streams on which a more revealing copy may arrive.
     """
 
     row: MessageType
@@ -60,8 +60,8 @@ class Observation(msgspec.Struct, eq=False):
 class PartialView:
     """The content of a copy: `public` is the same in all copies; `open` is None in copies that hide it.
 
-    Two are equal if they can be copies of one message. One that may be sent `to_one` client only is no copy
-    of an earlier message to another client.
+    Equal values can be copies of one message. One that may be sent `to_one` client only is no copy of an
+    earlier message to another client.
     """
 
     __slots__ = ("open", "public", "to_one")
@@ -171,7 +171,7 @@ class ObservationMerger:
         self._log.forget(stream_id)
 
     def clear(self) -> None:
-        """Forget all messages: no client is left that could get copies."""
+        """Drop all messages: no client is left that could receive copies."""
         self._log.clear()
 
     def finish(self) -> None:

@@ -1,7 +1,7 @@
 """A table's state as plain JSON, and its changes.
 
-A change is a path and a value; the value None removes the path. Anything absent from the state is unknown. A
-key `private` contains, by player, what only this player could know.
+A change is a path and a value; the value None removes the path. Anything absent from the state is unknown. An
+object `private` contains, by player, the values that only this player could know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Game tables: the part of a protocol that turns messages into events, as the inspector calls it.
+"""Game tables: the part of a protocol that turns messages into events.
 
 A table reports events, state and violations to its context. It uses no clock, only the times of the messages.
 """
@@ -29,7 +29,7 @@ class GameTable(ABC):
         """
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        """Handle a frame whose message type is unknown; its diagnostic is reported already."""
+        """Handle a frame whose message type is unknown, after its diagnostic was reported."""
         return
 
     def missing(self, stream: Stream, direction: Direction) -> None:
@@ -41,11 +41,11 @@ class GameTable(ABC):
         return
 
     def unreachable(self, stream: Stream) -> None:
-        """Handle a client that finds no server at the port."""
+        """Handle a client whose server port is closed."""
         return
 
     def undecided(self) -> int | None:
-        """Return the id of the first message whose event is not set yet; it and all after it wait."""
+        """Return the id of the first message whose event is not set yet; later messages wait for it."""
         return None
 
     def finish(self, ts_ns: int) -> None:
@@ -54,13 +54,13 @@ class GameTable(ABC):
 
 
 class SimpleTable(GameTable):
-    """A table of messages that each cause at most one event; it merges copies of broadcasts.
+    """A table whose messages cause at most one event each; it merges copies of broadcasts.
 
-    Of a message type with `broadcast=True`, only the first copy is handled; the others get its event.
+    Only the first copy of a message type with `broadcast=True` is handled; the others get its event.
     """
 
     rules: Mapping[str, Rule] = MappingProxyType({})
-    """The rules of the grammar, if it has any."""
+    """Rules of the grammar by key."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(GameContext(info, ids, findings, self.rules))
@@ -78,7 +78,7 @@ class SimpleTable(GameTable):
         if not valid:
             return
         if self._log is None:
-            # A network may double and reorder datagrams.
+            # Networks may duplicate and reorder datagrams.
             is_udp = message.stream.transport == "udp"
             self._log = EventLog(doubled=is_udp, overtaken_ns=REORDERED_NS if is_udp else 0)
         key = (row.name, text_key(message.fields_json))

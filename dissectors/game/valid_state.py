@@ -17,13 +17,13 @@ Types = Mapping[str, Any]
 """The type of a value by key, as msgspec types."""
 
 Number = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
-"""A number that can be written."""
+"""A number of at most 15 digits."""
 
 Key = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,15}$")]
-"""A number that is a key."""
+"""A number as a key of an object."""
 
 _INVALID = (msgspec.ValidationError, UnicodeEncodeError)
-"""The other is for half a character, which msgspec looks for patterns in."""
+"""UnicodeEncodeError is raised by msgspec for half a surrogate pair in a text with a pattern."""
 
 
 def valid(value: object, types: Types) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def valid_events(events: Sequence[Event], types: Mapping[str, Types]) -> list[Ev
 def valid_game(
     scene: Scene, types: Types, data: Mapping[str, Types]
 ) -> tuple[str, dict[str, Any], list[Event]]:
-    """Return the number, the state and the latest events of the game to draw, empty if no game is on."""
+    """Return the number, the state and the latest events of the game to draw; empty ones if no game is on."""
     games = valid_items(scene.state.get("games"), dict[str, Any], Key)
     number, part = Scene({"games": games}, scene.events).game()
     events = [event for event in scene.events if str(event.game_id) == number]

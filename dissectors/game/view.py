@@ -1,6 +1,6 @@
-"""A vocabulary for what can be seen of a table: plain structs that the text and SVG renderers draw.
+"""A vocabulary for the visible parts of a table: plain structs that the text and SVG renderers draw.
 
-A protocol derives its `View` from a `Scene` (`Dissector.view`). All texts are as they came from the network;
+A protocol derives its `View` from a `Scene` (`Dissector.view`). All texts are as received from the network;
 the renderers escape them.
 """
 
@@ -18,7 +18,7 @@ from kiebitz.dissectors.model import Event
 class Scene(msgspec.Struct, frozen=True):
     """A table at a position: its state as the viewer knows it, and the latest events, oldest first.
 
-    `names` are all players of the session in an order that stays: it gives each a colour.
+    `names` are all players of the session in a fixed order, which determines their colours.
     """
 
     state: State
@@ -38,7 +38,7 @@ class Scene(msgspec.Struct, frozen=True):
         return number, games[number]
 
 
-# Lines of words and pieces.
+# Words and pieces.
 
 Tone = Literal["", "strong", "good", "bad", "faint"]
 
@@ -78,6 +78,7 @@ class Card(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
+        """The card's suit and value in words."""
         return f"{self.suit.name} {self.value}"
 
 
@@ -89,6 +90,7 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
+        """The tile's colour and number in words."""
         return f"{self.colour.lower()} {self.number}" if self.number else "joker"
 
 
@@ -105,21 +107,22 @@ Line = tuple[Element, ...]
 
 
 class Deck(msgspec.Struct, frozen=True):
-    """The cards of a game: its four suits, and whether cards that lie show their values in words."""
+    """The cards of a game: its four suits, and whether played cards show their values in words."""
 
     suits: tuple[Suit, ...]
     in_words: bool = False
     longest: int = 2
-    """Number of letters that a card's value has at most where it lies."""
+    """Maximum number of letters of a played card's value."""
 
 
-# What a table has.
+# Parts of a table.
 
 
 class Dice(msgspec.Struct, frozen=True):
     """Dice with a cup: `faces` are pips, or any other values that a server has sent.
 
-    They were not rolled ("none"), are known to no viewer ("hidden"), to the roller only ("secret"), or to all
+    The roll does not exist ("none"), no viewer knows it ("hidden"), only the roller does ("secret"), or all
+    do
     ("open").
     """
 
@@ -130,7 +133,7 @@ class Dice(msgspec.Struct, frozen=True):
 class Pile(msgspec.Struct, frozen=True):
     """A stack: its visible `pieces`, and the number of hidden ones (None: some).
 
-    Without both it is empty, or nothing is known of it. `fresh`: a piece was just put there.
+    Without both it is empty or unknown. `fresh` is True if a piece was just added.
     """
 
     label: Line
@@ -141,6 +144,7 @@ class Pile(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
+        """The stack's visible pieces, or its size, in words."""
         if not self.is_known:
             return "not known"
         if self.pieces:
@@ -151,7 +155,7 @@ class Pile(msgspec.Struct, frozen=True):
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """A rectangular board: rows of squares, empty or with a token; `fresh` is the place just used."""
+    """A rectangular board: rows of squares, empty or with a token; `fresh` is the square just used."""
 
     rows: tuple[tuple[Token | None, ...], ...]
     fresh: tuple[int, int] | None = None
@@ -160,7 +164,7 @@ class Grid(msgspec.Struct, frozen=True):
 class Hand(msgspec.Struct, frozen=True):
     """Pieces that a player holds, and the number of hidden ones (None: not known).
 
-    A `rack` has places, some of them empty, in two rows. `drawn` is the place of the piece just drawn.
+    A `rack` has slots in two rows, some of them empty. `drawn` is the slot of the piece just drawn.
     """
 
     pieces: tuple[Piece | None, ...] = ()
@@ -180,7 +184,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number with its name, such as `account 1000`; `brief` is all that is written where room is short."""
+    """A number with its name, such as `account 1000`; `brief` is the text for narrow views."""
 
     words: str
     brief: str = ""
@@ -189,8 +193,9 @@ class Figure(msgspec.Struct, frozen=True):
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """A player at the table.
 
-    `lies` is the card that lies before the player, `fresh` if it was just played, `takes` if it takes the
-    trick. `pile` is the stack from which the player draws.
+    `lies` is the player's card in the trick, `fresh` if it was just played, `takes` if it wins the trick.
+    `pile`
+    is the stack from which the player draws.
     """
 
     name: str
@@ -206,7 +211,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """The kind of game that is played: its parts, its additional announcements, and its doubling level."""
+    """The kind of the current game: its parts, its additional announcements, and its doubling level."""
 
     parts: tuple[Line, ...]
     additions: tuple[Line, ...] = ()
@@ -222,7 +227,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Players who are not at the table, each a name with a word on it, which may be empty."""
+    """Players who are not at the table, each a name with a label, which may be empty."""
 
     title: str
     members: tuple[tuple[str, str], ...]
@@ -231,8 +236,9 @@ class Group(msgspec.Struct, frozen=True):
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A viewer's view of a table.
 
-    Seats are in clockwise order; where players have hands the first one is at the bottom. Without a game,
-    `idle` has the text to show instead. `names` gives each player a colour.
+    Seats are in clockwise order; if players have hands, the first is at the bottom. Without a game, `idle` is
+    the
+    text to show instead. `names` gives each player a colour.
     """
 
     names: Sequence[str] = ()

@@ -1,6 +1,6 @@
-"""Visibility: the parts of a table's state that a player could know of.
+"""Visibility: the parts of a table's state that a player could know.
 
-Addresses of clients are no knowledge of a player, so they are left out.
+Addresses of clients are omitted, as players do not know them.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def revealed_changes(
 
 
 def initial_view(dissector: Dissector | None, whole: State, names: Collection[str]) -> State:
-    """Return a table's first recorded state as a player of these names sees it."""
+    """Return a table's first recorded state as a player with these names sees it."""
     addresses = _address_keys(dissector) if dissector is not None else set()
     state: State = _without(seen_by(whole, *names), addresses)
     return state
 
 
 def _address_keys(dissector: Dissector) -> set[str]:
-    """Return the keys of a protocol's state that hold addresses of clients."""
+    """Return the keys of a protocol's state that contain addresses of clients."""
     handles = dissector.grammar.state_identifiers
     return {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
 

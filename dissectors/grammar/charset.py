@@ -1,4 +1,4 @@
-"""Text that ought to be UTF-8, and is Windows-1252 where an older program wrote it."""
+"""Decoding of text that should be UTF-8, but is Windows-1252 if an older program wrote it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from kiebitz.dissectors.grammar.grammar import Violation
 
 
 def read_text(data: bytes) -> tuple[str, UnicodeDecodeError | None]:
-    """The text of some bytes, and why it is no UTF-8: then it has one character for each byte."""
+    """Return the decoded text, and the error if it is not UTF-8; it is then decoded as Windows-1252.
+
+    In that case the text has one character for each byte.
+    """
     try:
         return data.decode(), None
     except UnicodeDecodeError as error:
@@ -14,8 +17,11 @@ def read_text(data: bytes) -> tuple[str, UnicodeDecodeError | None]:
 
 
 def windows_note(error: UnicodeDecodeError, offset: int, expected: str, clause: str) -> Violation:
-    """That bytes which begin at `offset` of the frame were read as Windows-1252; a habit of their sender."""
+    """Return the note that bytes were read as Windows-1252, reported once per sender.
+
+    `offset` is the position in the frame of the bytes that could not be decoded as UTF-8.
+    """
     wrong = error.object[error.start : error.end]
-    text = f"{wrong.hex(' ')} is no UTF-8; read as Windows-1252"
+    text = f"{wrong.hex(' ')} is not UTF-8; read as Windows-1252"
     place = offset + error.start, len(wrong)
     return Violation("note", "malformed", "charset", text, *place, expected, clause, habit=True)

@@ -20,7 +20,7 @@ from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 
 UNWRITABLE = (ValueError, TypeError, AttributeError, LookupError)
-"""Raised for values that a row cannot have; all but the first for those of a type other than the field's."""
+"""Exceptions for values that a row cannot have; all but ValueError are for values of the wrong type."""
 
 _MAX_QUOTED = 40
 """Maximum length of quoted fields that cannot be written, in characters."""
@@ -45,10 +45,10 @@ class Codec(ABC):
         """Return the frame of a message; raise ValueError if no row of the grammar has these fields."""
 
     def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """Return the frame with other values in its fields, and otherwise spelt as it was.
+        """Return the frame with other values in its fields and, if possible, its original spelling.
 
-        If that is not possible, it is spelt as in the specification. Raises ValueError if no row of this name
-        has these fields.
+        Otherwise it has the spelling of the specification. Raises ValueError if no row of this name has these
+        fields.
         """
         decoded = self.decode(frame, direction)
         row = decoded.row
@@ -69,7 +69,7 @@ class Codec(ABC):
     def _spellings(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> Iterator[bytes]:
-        """Yield the patched frame, then one spelt as in the specification, as far as they can be made."""
+        """Yield the patched frame, then one in the specification's spelling, if they can be made."""
         with suppress(*UNWRITABLE):
             yield self.patch(frame, row, before, fields)
         with suppress(*UNWRITABLE):
@@ -78,10 +78,11 @@ class Codec(ABC):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """Return a frame of this row, whose fields were `before`, with only the bytes of changed values
-        replaced.
+        """Return a frame of this row with only the bytes of changed values replaced.
 
-        Raises ValueError if it cannot be done. `rewrite` checks that the result decodes to the new fields.
+        `before` are the frame's fields. Raises ValueError if it cannot be done. `rewrite` checks that the
+        result
+        decodes to the new fields.
         """
         return self.encode(row.name, row.direction, fields)
 
@@ -100,9 +101,9 @@ class Codec(ABC):
         return None if piece is None else (piece.offset, piece.length)
 
     def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        """Return the place of a field with all that belongs to it alone, such as the delimiter before it.
+        """Return the place of a field and of the bytes that belong to it alone, such as a delimiter.
 
-        Without these bytes, the field is left out; with them twice, it is doubled.
+        Removing these bytes removes the field; repeating them duplicates it.
         """
         before: Piece | None = None
         for piece in self.anatomy(frame, row.direction):

@@ -32,26 +32,26 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.suggestions import with_suggestion
 
 MAX_QUOTED = 40
-"""So much of a wrong name is quoted (characters)."""
+"""Maximum length of a quoted message name, in characters."""
 
 _MAX_NAME_LENGTH = 64
-"""So many bytes of a frame are compared with the names of messages."""
+"""Number of bytes of a frame that are compared with the names of messages."""
 
 
 class Parts(msgspec.Struct):
-    """A frame taken apart: the texts of its name and its fields, in `size` bytes, and where they stand.
+    """The texts of a frame: its name, then its fields.
 
-    The delimiter between two of them takes `between` bytes.
+    `size` is the length in bytes up to the end of the last text, `delimiter_size` that of a delimiter.
     """
 
     frame: bytes
     texts: list[str]
     size: int
-    between: int
+    delimiter_size: int
 
     def place(self, number: int, start: int = 0, end: int | None = None) -> Place:
-        """Where in the frame characters `start` to `end` of a text stand; the name's number is 0."""
-        before = sum(len(text.encode()) + self.between for text in self.texts[:number])
+        """Return the place in the frame of characters `start` to `end` of a text; the name is text 0."""
+        before = sum(len(text.encode()) + self.delimiter_size for text in self.texts[:number])
         text = self.texts[number]
         return before + len(text[:start].encode()), len(text[start:end].encode())
 
@@ -61,13 +61,13 @@ P = TypeVar("P", bound=Parts)
 DELIMITER = "delimiter"
 LINE_END = "line end"
 SURPLUS = "surplus: readers ignore it"
-TOO_MUCH = "not understood: nothing more was to come"
+TOO_MUCH = "not understood: unexpected after the last field"
 AFTER_AN_ERROR = "not read, because of the error before it"
-"""What takes the bytes of a message that are no name and no field."""
+"""Production of the bytes after a field that could not be decoded."""
 
 
 class Reading(NamedTuple):
-    """A row as the hot path wants it: how each field is decoded, and which of them can be remarked upon."""
+    """A row prepared for decoding: a decoder for each field, and the fields that may have remarks."""
 
     row: MessageType
     decoders: tuple[tuple[str, Callable[[str], Any]], ...]
@@ -75,36 +75,38 @@ class Reading(NamedTuple):
 
 
 class TextCodec(Codec, Generic[P]):
-    """Reads messages that are a name and fields; how these stand in a frame says `split`.
+    """A codec of messages that are a name and fields; `split` finds these in a frame.
 
-    `clause` is the one of the specification on how messages are written.
+    `clause` is the clause of the specification about the form of messages.
     """
 
     empty_fields = False
-    """Whether a field may be empty; else one that is counts as missing."""
+    """True if a field may be empty; otherwise an empty field counts as missing."""
     ignores_surplus = False
-    """Whether readers ignore what follows the last field: then it is noted, else it is an error."""
+    """True if readers ignore text after the last field: it is then reported as a note, otherwise as an
+    error.
+    """
 
     def __init__(self, grammar: Grammar, clause: str) -> None:
         self.grammar = grammar
         self.clause = clause
-        self._most = max((len(row.fields) for row in grammar.rows), default=0)
+        self._max_fields = max((len(row.fields) for row in grammar.rows), default=0)
         self._readings: dict[tuple[Direction, str, int], tuple[Reading, ...]] = {}
-        """Made as they are asked for; with more fields than any row has they are the same."""
+        """Candidate rows by direction, name and number of fields, cached on first use."""
 
     @abstractmethod
     def split(self, frame: bytes) -> P:
-        """Take a frame apart; a name is always there, if only an empty one. Raises UnicodeDecodeError."""
+        """Return the texts of a frame: name (may be empty) and fields. Raises UnicodeDecodeError."""
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         try:
             parts = self.split(frame)
         except UnicodeDecodeError as error:
             return self.undecodable(frame, direction, error)
-        return self.read(parts, direction)
+        return self.decode_parts(parts, direction)
 
-    def read(self, parts: P, direction: Direction) -> Decoded:
-        """What a frame says that is taken apart."""
+    def decode_parts(self, parts: P, direction: Direction) -> Decoded:
+        """Return the decoded message of a split frame."""
         texts = parts.texts
         name, count = texts[0], len(texts) - 1
         readings = self._readings.get((direction, name, count))
@@ -114,7 +116,7 @@ class TextCodec(Codec, Generic[P]):
             row, decoders, _ = reading
             fields: dict[str, Any] = {}
             try:
-                # A loop of its own costs half of a comprehension, and `strict=` as much as a field.
+                # This loop takes half the time of a comprehension; `strict=` would cost as much as a field.
                 for (field, decode), text in zip(decoders, texts[1:]):  # noqa: B905  # see above
                     fields[field] = decode(text)
             except Mismatch:
@@ -158,7 +160,7 @@ class TextCodec(Codec, Generic[P]):
         return pieces.finish(decoded)
 
     def places(self, frame: bytes, count: int) -> tuple[list[Place], int]:
-        """Where the first of a frame's texts stand, the name before the fields, and where they all end."""
+        """Return the places of a frame's first `count` texts, name included, and the end of all texts."""
         try:
             parts = self.split(frame)
         except UnicodeDecodeError:
@@ -166,26 +168,26 @@ class TextCodec(Codec, Generic[P]):
         return [parts.place(number) for number in range(min(count, len(parts.texts)))], parts.size
 
     def take_field(self, pieces: Pieces, field: Field, sent: bytes) -> None:
-        """Take the bytes of a field that was read; one with parts in it may be taken part by part."""
+        """Annotate the bytes of a decoded field; override it to annotate the parts of a field."""
         pieces.take(pieces.at + len(sent), "field", field.type.title, (field.name,))
 
     @abstractmethod
     def shape(self, row: MessageType) -> str:
-        """How a message of a row is written: its name, then its fields' names."""
+        """Return the notation of a message of a row: its name, then the names of its fields."""
 
     def notation(self, row: MessageType) -> str:
         return self.shape(row)
 
-    # Which row.
+    # Selection of the row.
 
     def _readings_of(self, direction: Direction, name: str, count: int) -> tuple[Reading, ...]:
-        """The rows that so many fields can be of, in the order to try them."""
-        key = direction, name, min(count, self._most + 1)
+        """Return the rows that a message with `count` fields can have, in the order to try them."""
+        key = direction, name, min(count, self._max_fields + 1)
         readings = self._readings.get(key)
         if readings is None:
             rows = self.grammar.rows_named(direction, name)
             if not rows:
-                # Not kept: there are as many unknown names as anybody likes.
+                # Not cached: the number of unknown names is unlimited.
                 return ()
             readings = self._readings[key] = tuple(map(self._reading, self.fitting(rows, count)))
         return readings
@@ -204,12 +206,11 @@ class TextCodec(Codec, Generic[P]):
         return Reading(row, tuple(decoders), tuple(remarkable))
 
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
-        """Of several rows with one name those that so many fields can be of, in the order to try them."""
+        """Return the rows that can have `count` fields, in the order to try them."""
         return [*exact_rows(rows, count), *shorter_rows(rows, count)]
 
     def closest(self, rows: Sequence[MessageType], values: Sequence[str]) -> MessageType:
-        """Of several rows with one name, none of which fits, the one that was meant: of which the most fields
-        fit."""
+        """Return the row that an invalid message most probably has: that with the most valid fields."""
 
         def likeness(row: MessageType) -> tuple[int, bool]:
             count = 0
@@ -223,10 +224,10 @@ class TextCodec(Codec, Generic[P]):
 
         return max(rows, key=likeness)
 
-    # What is wrong.
+    # Errors.
 
     def _first_violation(self, parts: P, row: MessageType) -> tuple[dict[str, Any], Violation]:
-        """The fields before the first that does not fit, and what is wrong with that one."""
+        """Return the fields before the first invalid one, and the error of that one."""
         fields: dict[str, Any] = {}
         for number, (name, decode) in enumerate(self._reading(row).decoders, 1):
             if number >= len(parts.texts):
@@ -238,33 +239,33 @@ class TextCodec(Codec, Generic[P]):
         raise AssertionError("the fields of a row are valid, though decoding failed")
 
     def missing(self, parts: P, row: MessageType, number: int) -> Violation:
-        """The fields from this one on, 1 being the first, are not there."""
+        """Return the error of a message that ends before field `number`, counted from 1."""
         names = ", ".join(field.name for field in row.fields[number - 1 :] if not field.optional)
         text = f"{row.name} ends before its {names}"
         return self.error("missing-field", text, (parts.size, 0), self.shape(row), row.clause)
 
     def wrong(self, parts: P, row: MessageType, number: int, mismatch: Mismatch) -> Violation:
-        """A field, 1 being the first, has a text that is none of its values."""
+        """Return the error of a field with an invalid text; `number` counts from 1."""
         place = parts.place(number, mismatch.start, mismatch.end)
         return self.error(mismatch.code, f"{row.name}: {mismatch}", place, mismatch.expected, row.clause)
 
     def unknown(self, parts: P, direction: Direction) -> Violation:
-        """A frame begins with no known name; what it may have been meant to be."""
+        """Return the error of a frame with an unknown name; the closest name is suggested."""
         name = parts.texts[0]
-        text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
+        text = f'"{name[:MAX_QUOTED]}" is not a message {sender_of(direction)} sends'
         near = self.grammar.nearest(name, direction)
         if near is not None:
             text = with_suggestion(text, near)
         elif not name:
-            text = "there is no message name"
+            text = "the message name is missing"
         return self.error("unknown-message", text, parts.place(0), self.names(direction))
 
     def undecodable(self, frame: bytes, direction: Direction, error: UnicodeDecodeError) -> Decoded:
-        """What a frame says that is not UTF-8."""
+        """Return the result for a frame that is not UTF-8."""
         return unreadable(self.not_utf_8(error))
 
     def not_utf_8(self, error: UnicodeDecodeError) -> Violation:
-        """Where the bytes are that are no text."""
+        """Return the error of bytes that are not UTF-8."""
         wrong = error.object[error.start : error.end]
         text = f"the bytes {wrong.hex(' ')} are not UTF-8"
         return self.error("not-utf-8", text, (error.start, len(wrong)), "UTF-8 text")
@@ -272,17 +273,17 @@ class TextCodec(Codec, Generic[P]):
     def error(
         self, code: str, text: str, place: Place, expected: str, clause: str | None = None
     ) -> Violation:
-        """Something that makes the message another than was meant, or none at all."""
+        """Return a diagnostic for a message that is invalid, or whose meaning is in doubt."""
         return Violation("error", "malformed", code, text, *place, expected, clause or self.clause)
 
     def names(self, direction: Direction) -> str:
-        """What is expected where a message begins."""
+        """Return the `expected` text for the beginning of a message: its possible names."""
         return "one of " + ", ".join(self.grammar.names(direction))
 
-    # What is unusual.
+    # Notes.
 
     def remarks(self, parts: P, reading: Reading) -> tuple[Violation, ...]:
-        """What is to be said of a message whose fields fit its row; where it is an error, it is not valid."""
+        """Return the diagnostics of a message whose fields fit its row; an error makes it invalid."""
         row, decoders, remarkable = reading
         if not remarkable and len(parts.texts) <= len(decoders) + 1:
             return ()
@@ -298,14 +299,14 @@ class TextCodec(Codec, Generic[P]):
         return tuple(found)
 
     def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Violation:
-        """A field's text is unusual, but harmless."""
+        """Return a note on a field with an unusual but harmless text."""
         return self.note(f"loose-{field.name}", remark, place, field.type.title, row.clause, habit=True)
 
     def surplus(self, parts: P, row: MessageType) -> Sequence[Violation]:
-        """There is more than the row's fields."""
+        """Return the diagnostics of a message with more fields than its row."""
         count = len(row.fields)
         begin, _ = parts.place(count + 1)
-        begin -= parts.between
+        begin -= parts.delimiter_size
         place = begin, parts.size - begin
         text = f"{row.name} has {count_of_fields(count)}"
         if not self.ignores_surplus:
@@ -322,34 +323,34 @@ class TextCodec(Codec, Generic[P]):
         clause: str | None = None,
         habit: bool = False,
     ) -> Violation:
-        """Something unusual that changes nothing of what the message says."""
+        """Return a diagnostic for something unusual that does not change the message's meaning."""
         return Violation("note", "malformed", code, text, *place, expected, clause or self.clause, habit)
 
 
 class DelimitedCodec(TextCodec[Parts]):
-    """Name and fields with a delimiter between them, in UTF-8, and a line end behind them, if there is one.
+    """A codec of names and fields with a delimiter between them, in UTF-8, and an optional line end.
 
-    Of a line that comes any CR and LF at its end are its end.
+    If there is a line end, all CR and LF at the end of a frame belong to it.
     """
 
     def __init__(self, grammar: Grammar, clause: str, delimiter: str = " ", line_end: str = "") -> None:
         self._delimiter = delimiter
-        self._between = len(delimiter.encode())
+        self._delimiter_size = len(delimiter.encode())
         self._line_end = line_end
         super().__init__(grammar, clause)
 
     def split(self, frame: bytes) -> Parts:
         body = self._body(frame)
-        return Parts(frame, body.decode().split(self._delimiter), len(body), self._between)
+        return Parts(frame, body.decode().split(self._delimiter), len(body), self._delimiter_size)
 
     def places(self, frame: bytes, count: int) -> tuple[list[Place], int]:
-        # A delimiter is no part of a character, so it is found where the others are no UTF-8, too.
+        # The delimiter's bytes are never part of another character, so this works for invalid UTF-8, too.
         body = self._body(frame)
         found: list[Place] = []
         start = 0
         for part in body.split(self._delimiter.encode(), count)[:count]:
             found.append((start, len(part)))
-            start += len(part) + self._between
+            start += len(part) + self._delimiter_size
         return found, len(body)
 
     def shape(self, row: MessageType) -> str:
@@ -364,7 +365,7 @@ class DelimitedCodec(TextCodec[Parts]):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        # What is surplus stays, and so does the line end.
+        # Surplus fields and the line end are kept.
         body = self._body(frame)
         delimiter = self._delimiter.encode()
         parts = body.split(delimiter)
@@ -375,7 +376,7 @@ class DelimitedCodec(TextCodec[Parts]):
         return delimiter.join(parts) + frame[len(body) :]
 
     def _body(self, frame: bytes) -> bytes:
-        """A frame without its line end."""
+        """Return a frame without its line end."""
         return frame.rstrip(b"\r\n") if self._line_end else frame
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
@@ -384,23 +385,23 @@ class DelimitedCodec(TextCodec[Parts]):
 
 
 def exact_rows(rows: Sequence[MessageType], count: int) -> list[MessageType]:
-    """Those that can have so many fields."""
+    """Return the rows that can have exactly `count` fields."""
     return [
         row for row in rows if sum(not field.optional for field in row.fields) <= count <= len(row.fields)
     ]
 
 
 def shorter_rows(rows: Sequence[MessageType], count: int) -> list[MessageType]:
-    """Those with fewer fields; the specification's go first."""
+    """Return the rows with fewer than `count` fields, those of the specification first."""
     return sorted((row for row in rows if len(row.fields) < count), key=lambda row: row.deviation is not None)
 
 
 def _filled(decode: Callable[[str], Any], shape: str) -> Callable[[str], Any]:
-    """Decodes a field that cannot be empty."""
+    """Return a decoder that rejects the empty text, and otherwise calls `decode`."""
 
     def decode_filled(text: str) -> Any:
         if not text:
-            raise Mismatch(0, 0, "there is nothing here", shape, "missing-field")
+            raise Mismatch(0, 0, "the value is empty", shape, "missing-field")
         return decode(text)
 
     return decode_filled

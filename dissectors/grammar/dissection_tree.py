@@ -1,7 +1,7 @@
-"""What a frame is made of: which production of the grammar took which of its bytes.
+"""The dissection tree of a frame: which production of the grammar each of its bytes belongs to.
 
-This is worked out when somebody looks at a message; reading traffic never does it. A codec's `anatomy` walks
-over a frame once more and takes byte after byte, so that none is left out and none is taken twice.
+It is built only when a message is displayed, never while traffic is decoded. A codec's `anatomy` walks over a
+frame once more and consumes each byte exactly once, so that no byte is missing and none has two owners.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.patching import Path, value_at
 
 Kind = Literal["name", "field", "markup", "ignored", "unread", "rest"]
-"""How a piece belongs to its message.
+"""Role of a piece in its message.
 
-The `name` says which message it is, a `field` is one of its values or a part of one, and `markup` holds these
-apart (delimiters, quotation marks, brackets, line ends). Readers pass over `ignored` bytes. No production
-took `unread` ones, and the `rest` is not taken apart because there is too much.
+The `name` identifies the message, a `field` is one of its values or a part of one, and `markup` separates
+these (delimiters, quotation marks, brackets, line ends). Readers skip `ignored` bytes. `unread` bytes belong
+to no production. The `rest` is not annotated, because the message has too many pieces.
 """
 
 MAX_PIECES = 1000
-"""A frame is taken apart into no more pieces; one more is the rest of it."""
+"""Maximum number of pieces of a frame, without one more for its rest."""
 
 _REST = "not taken apart: the message has too many parts"
 _UNREAD = "not understood"
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """Some bytes of a frame, from `offset` of it, and the `production` that took them, in words.
+    """Consecutive bytes of a frame, and the `production` that they belong to, in words.
 
-    Pieces come in the order of their bytes, each before those inside it, whose `depth` is one more. Those of
-    depth 0 are the whole frame, and those inside a piece are all of it; one without bytes is an empty value.
+    `offset` counts from the start of the frame. Pieces are in the order of their bytes, and each precedes its
+    children, whose `depth` is greater by one. The pieces of depth 0 cover the frame, and children cover their
+    parent. A piece without bytes is an empty value.
 
-    `path` leads to a value in the message's fields; () if the piece is no field. Of an unread one it says
-    which was to stand there. The innermost piece of a path that was read has its `value`, which JSON leaves
-    out of all others.
+    `path` leads to a value in the message's fields; () if the piece is no field. For an unread piece, it is
+    the
+    path of the expected field. `value` is set in the innermost decoded piece of a path only; JSON omits it in
+    all others.
     """
 
     offset: int
@@ -51,36 +53,36 @@ class Piece(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Where the bytes behind it begin."""
+        """Offset of the first byte after the piece."""
         return self.offset + self.length
 
 
 class Pieces:
-    """Takes a frame apart from its first byte to its last; `at` is the first that is not taken yet."""
+    """Builder of a frame's pieces, from its first byte to its last; all bytes before `at` are consumed."""
 
     def __init__(self, frame: bytes) -> None:
         self.at = 0
         self.is_full = False
-        """Whether there are as many as there may be: then nothing more is taken."""
+        """True if the maximum number of pieces is reached: further ones are not added."""
         self._size = len(frame)
         self._found: list[Piece] = []
         self._depth = 0
 
     def take(self, end: int, kind: Kind, production: str, path: Path = ()) -> None:
-        """The bytes up to `end` are one piece. There may be none of them."""
+        """Add a piece for the bytes up to `end`, of which there may be none."""
         if self._has_room():
             end = max(self.at, min(end, self._size))
             self._found.append(Piece(self.at, end - self.at, self._depth, kind, production, path))
             self.at = end
 
     def take_any(self, end: int, kind: Kind, production: str, path: Path = ()) -> None:
-        """The same, if there are bytes."""
+        """Add a piece for the bytes up to `end`, if there are any."""
         if min(end, self._size) > self.at:
             self.take(end, kind, production, path)
 
     @contextmanager
     def inside(self, kind: Kind, production: str, path: Path = ()) -> Iterator[None]:
-        """All that is taken meanwhile is inside of one piece."""
+        """Add a parent piece for all pieces that are added within the `with` block."""
         if not self._has_room():
             yield
             return
@@ -90,7 +92,7 @@ class Pieces:
         yield
         self._depth -= 1
         if self.is_full and self.at == start:
-            # What is in it came too late.
+            # The limit was reached before any child was added.
             del self._found[number:]
         else:
             around = self._found[number]
@@ -101,7 +103,7 @@ class Pieces:
         return not self.is_full
 
     def finish(self, decoded: Decoded) -> tuple[Piece, ...]:
-        """All pieces, with their values; what was not taken is unread, or the rest."""
+        """Return all pieces, with their values; bytes not consumed are unread, or the rest."""
         if self.at < self._size:
             kind: Kind = "rest" if self.is_full else "unread"
             production = _REST if self.is_full else _UNREAD
@@ -110,7 +112,7 @@ class Pieces:
 
 
 def whole(frame: bytes, decoded: Decoded, production: str) -> tuple[Piece, ...]:
-    """A frame in one piece: as its name, or unread if nothing could be made out."""
+    """Return a frame as one piece: its name, or unread if it could not be decoded."""
     pieces = Pieces(frame)
     if decoded.row is None:
         pieces.take_any(len(frame), *not_understood(decoded))
@@ -120,16 +122,16 @@ def whole(frame: bytes, decoded: Decoded, production: str) -> tuple[Piece, ...]:
 
 
 def not_understood(decoded: Decoded) -> tuple[Kind, str]:
-    """What the bytes of a frame are in which no message could be made out."""
+    """Return the kind and production for a frame without a recognized message."""
     if decoded.violations and all(violation.severity == "note" for violation in decoded.violations):
-        return "ignored", "passed over"
+        return "ignored", "ignored"
     return "unread", _UNREAD
 
 
 def _with_values(pieces: list[Piece], fields: Mapping[str, Any]) -> tuple[Piece, ...]:
-    """The pieces, the innermost of each path with its value.
+    """Return the pieces, with a value in the innermost piece of each path.
 
-    Of two of one path the last counts, as of two members of one name in JSON.
+    If a path occurs twice, the last piece counts, as for duplicate members in JSON.
     """
     found: list[Piece] = []
     given: set[Path] = set()
@@ -140,7 +142,7 @@ def _with_values(pieces: list[Piece], fields: Mapping[str, Any]) -> tuple[Piece,
             try:
                 piece = msgspec.structs.replace(piece, value=value_at(fields, piece.path))
             except (LookupError, TypeError):
-                # What was read says it in another form.
+                # The decoded fields have another structure than the text.
                 pass
             else:
                 given |= {piece.path[:steps] for steps in range(1, len(piece.path) + 1)}

@@ -24,11 +24,12 @@ class Mismatch(Exception):
 
 
 class IdentifierKind(msgspec.Struct, frozen=True):
-    """A kind of identifier: a token, a player's number, a lobby.
+    """A kind of identifier, such as a token, a player's number, or a lobby.
 
-    Another session of the same game has other values in its place. A `per_stream` identifier holds on one
-    connection only. `of_player` identifies a player, `of_server` the address of a server, `ip:port`; a
-    `global_` number identifies the same player in other games, too. `null_values` identify nothing, as null.
+    Its values differ in another session of the same game. A `per_stream` identifier is valid on one
+    connection
+    only. `of_player` identifies a player, `of_server` the address of a server, `ip:port`; a `global_` number
+    identifies the same player in other games, too. `null_values`, like null, identify nothing.
     """
 
     title: str
@@ -44,24 +45,24 @@ class IdentifierKind(msgspec.Struct, frozen=True):
 
 
 class KeysOf(msgspec.Struct, frozen=True):
-    """An object whose keys are identifiers; a value that is no object is none."""
+    """An object whose keys are identifiers; other values are ignored."""
 
     kind: IdentifierKind
 
 
 IdentifierKinds = Mapping[str, IdentifierKind | KeysOf]
-"""The kinds of identifiers by key, at any depth: each item of a list is one, and each key of an object."""
+"""Kinds of identifiers by key, at any depth: of a list each item, of an object each key."""
 
 
 Rename = Callable[[IdentifierKind, Any], Any]
-"""Returns the value that replaces an identifier."""
+"""A function that returns the replacement of an identifier."""
 
 Replace = Callable[[str], str]
-"""Returns the text that replaces one that may be personal."""
+"""A function that returns the replacement of a text that may be personal."""
 
 
 class FieldType(ABC):
-    """The relation between a field's text and its JSON value."""
+    """A type of field: the relation between its text and its JSON value."""
 
     title: str
     """Description in the reference, such as "dice, higher die first"."""
@@ -73,7 +74,7 @@ class FieldType(ABC):
     """True if a value is text of its sender's choice, which may be personal."""
 
     words: tuple[str, ...] = ()
-    """The fixed words that a value can be; of free text, the words that are not personal."""
+    """Possible values, if they are fixed words; for free text, the words that are not personal."""
 
     wrong_texts: Sequence[Wrong] = OF_ANY
     """Candidates for invalid texts; `decode` decides which of them are."""
@@ -127,7 +128,7 @@ class FieldType(ABC):
     def wrong_values(self) -> Iterator[Wrong]:
         """Yield invalid values: the `wrong_texts` that `decode` rejects, and odd ones that it accepts.
 
-        Types with parts add what is invalid in these.
+        Types with parts add invalid values of their parts.
         """
         for wrong in self.wrong_texts:
             if not isinstance(wrong.text, str) or self._refuses(wrong.text):

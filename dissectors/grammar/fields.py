@@ -1,4 +1,4 @@
-"""Field types that more than one protocol has: text, fixed words, numbers."""
+"""Field types of more than one protocol: text, fixed words, numbers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def is_version(text: str) -> bool:
 
 
 class Text(FieldType):
-    """Any text that the framing allows; a name, if it has an `identifier`. Its usual values are its
-    `words`."""
+    """Any text that the framing allows; a name if it has an `identifier`. `words` are its usual values."""
 
     title = "text"
     is_free_text = True
@@ -42,7 +41,7 @@ class Text(FieldType):
 
 
 class Word(Text):
-    """One of a few fixed words."""
+    """A fixed word of a small set."""
 
     is_free_text = False
     wrong_texts = OF_WORDS
@@ -86,5 +85,5 @@ class Number(FieldType):
 
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
     """Return the error for a text that is none of `words`, with the closest one as a suggestion."""
-    problem = f'"{text[:_MAX_QUOTED]}" is not known here' if text else "there is nothing here"
+    problem = f'"{text[:_MAX_QUOTED]}" is not known here' if text else "the value is empty"
     return Mismatch(0, len(text), with_suggestion(problem, nearest_word(text, words)), expected)

@@ -1,7 +1,7 @@
-"""Framers: bytes of one direction in, frames out.
+"""Framers: from the bytes of one direction to frames.
 
-A framer never takes one segment for one message: the same bytes cut anywhere give the same frames. It is
-bounded, and after a gap, or in mid-stream, it goes on at the next place where a message can begin.
+Frames do not depend on segmentation: the same bytes, cut anywhere, give the same frames. The memory of a
+framer is bounded. After a gap, or in mid-stream, it resumes where the next message can begin.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ import msgspec
 from kiebitz.dissectors.model import Direction
 
 FRAME_LIMIT = 1 << 20
-"""No frame is longer (bytes); what goes on for longer is skipped up to where a message can begin."""
+"""Maximum length of a frame in bytes; a longer one is skipped up to where a message can begin."""
 
 Cut = Literal["gap", "end", "limit"]
-"""Why a frame is no whole message: bytes beside it are not in the capture, the stream ends in it, or it goes
-on beyond `FRAME_LIMIT`."""
+"""Reason why a frame is not a whole message: adjacent bytes are not in the capture, the stream ended within
+it, or it exceeds `FRAME_LIMIT`.
+"""
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """The bytes of one message, from `offset` of its direction, or what is left of one that is `cut`.
+    """The bytes of one message, from `offset` of its direction; of a `cut` message, only some of them.
 
-    `size` is how many bytes of the stream it takes: of one over the limit `data` has only the beginning, and
-    `place` is where in it the line or value begins that has no end.
+    `size` is its length in the stream, in bytes: `data` is shorter if the frame exceeds the limit, and
+    `place` is
+    then the offset in it of the line or value without an end.
     """
 
     offset: int
@@ -38,7 +40,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class Framer(ABC):
-    """Cuts the bytes of one direction of a stream into frames."""
+    """A splitter of the bytes of one direction of a stream into frames."""
 
     def __init__(self, direction: Direction) -> None:
         self._direction = direction
@@ -49,14 +51,14 @@ class Framer(ABC):
 
     @abstractmethod
     def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
-        """Handle missing bytes: return the rest of the bytes before them as a cut frame."""
+        """Handle missing bytes; return the incomplete frame before them as cut."""
 
     @abstractmethod
     def eof(self) -> Sequence[Frame]:
-        """Handle the end of the direction: return the rest of the bytes as frames."""
+        """Handle the end of the direction; return the incomplete frame, if any."""
 
     def settle(self) -> Sequence[Frame]:
-        """Return a complete frame that was held for an optional end, as the other side has sent something."""
+        """Return a complete frame that waits for an optional end, because the other side has sent data."""
         return ()
 
     @property
@@ -66,7 +68,7 @@ class Framer(ABC):
 
 
 class ByteFramer(Framer):
-    """Holds the bytes of a stream until a frame is complete, which the protocol decides."""
+    """A framer that buffers the bytes of a stream until a frame is complete; the protocol decides when."""
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
@@ -101,7 +103,7 @@ class ByteFramer(Framer):
         """Resynchronise after missing bytes, where a message can begin."""
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
-        """Emit the bytes up to there as a frame, and continue after it."""
+        """Emit the first `upto` held bytes as a frame, and continue after it."""
         size = self._dropped + upto
         if size:
             data = b"" if self._cut in ("gap", "limit") else bytes(self._held[:upto])
@@ -113,24 +115,29 @@ class ByteFramer(Framer):
 
 
 class LineFramer(ByteFramer):
-    """Lines, each with its end: LF, or CR and LF. After a gap a line begins behind the next end."""
+    """A framer of lines that end with LF, or CR and LF.
+
+    After a gap, a line begins after the next line end.
+    """
 
     line_end = re.compile(rb"\n")
-    """Ends a line. A CR that came last may be half an end, and is looked at again with what follows."""
+    """Pattern of a line end. A CR at the end of the held bytes may be half of one, so it is searched again
+    later.
+    """
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
         self._searched = 0
         """Number of bytes of `_held` that contain no line end."""
         self._seeking = False
-        """True if bytes are missing before these, and no line is known to begin here."""
+        """True if bytes before the held ones are missing, and no line is known to begin here."""
 
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         held = self._held
         if not held and not self._dropped:
             self._begin(offset, data)
             if self._is_one_line(data):
-                # So is nearly every piece: nothing of it needs to be held.
+                # The usual case; nothing has to be held.
                 self._searched = 0
                 return (Frame(offset, data, len(data)),)
         held += data
@@ -159,7 +166,7 @@ class LineFramer(ByteFramer):
         self._seeking = True
 
     def _resync(self) -> None:
-        """Stop seeking if a line is known to begin right after the missing bytes: then none is cut."""
+        """Stop seeking if a line is known to begin right after the missing bytes, so that it is not cut."""
         self._seeking = False
 
     def _end_line(self, upto: int, frames: list[Frame]) -> None:
@@ -169,7 +176,7 @@ class LineFramer(ByteFramer):
         self._searched = 0
 
     def _drop(self) -> None:
-        """Drop all but what may be half a line end."""
+        """Drop all held bytes but a CR that may be half a line end."""
         self._cut = self._cut or "limit"
         rest = b"\r" if self._held[-1:] == b"\r" else b""
         self._dropped += len(self._held) - len(rest)
@@ -177,20 +184,20 @@ class LineFramer(ByteFramer):
         self._searched = 0
 
 
-SHORT = 512
-"""Of pieces that have no more bytes it is remembered where messages end: a server says the same to all."""
+MAX_CACHED_LENGTH = 512
+"""Maximum length in bytes of data whose message ends are cached: a server sends the same to all clients."""
 
-MAX_SHORT = 4096
-"""Of so many short pieces at the most: those that came last."""
+CACHE_SIZE = 4096
+"""Number of the latest short data with cached message ends."""
 
-GOES_ON = -1
-"""Stands for the end of a frame that cannot be told yet."""
+INCOMPLETE = -1
+"""Returned in place of the end of a frame that is not complete yet."""
 
 
 class StructuredFramer(ByteFramer):
-    """Finds the end of a frame by the structure of what has come, be it many lines.
+    """A framer that finds the end of a frame by its structure; frames may have several lines.
 
-    What needs no such look is taken as a whole, and what is too long up to the next beginning is not kept.
+    Complete messages are recognised without buffering, and a frame that is too long is not kept.
     """
 
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
@@ -199,7 +206,7 @@ class StructuredFramer(ByteFramer):
         if not held and not self._dropped:
             size = 0
             for end in self._whole(data):
-                # What is all of the piece is the same object, which need not be hashed again to be looked up.
+                # A slice of all bytes is the same object, whose hash is already known.
                 frames.append(Frame(offset + size, data[size:end], end - size))
                 size = end
             self._start = offset + size
@@ -209,7 +216,7 @@ class StructuredFramer(ByteFramer):
         held += data
         while held:
             end = self._frame_end()
-            if end != GOES_ON:
+            if end != INCOMPLETE:
                 self._release(end, frames)
             elif self._cut is not None:
                 self._drop()
@@ -223,11 +230,11 @@ class StructuredFramer(ByteFramer):
 
     @abstractmethod
     def _whole(self, data: bytes) -> Sequence[int]:
-        """Return the ends of the messages that are complete at first sight, if one can begin here."""
+        """Return the ends of the messages that are complete in new data, if a message can begin here."""
 
     @abstractmethod
     def _frame_end(self) -> int:
-        """Return the end of the frame in `_held`, or `GOES_ON`.
+        """Return the end of the frame in `_held`, or `INCOMPLETE`.
 
         A cut frame ends where the next message can begin.
         """
@@ -238,17 +245,17 @@ class StructuredFramer(ByteFramer):
 
     @abstractmethod
     def _drop(self) -> None:
-        """Drop all but what may be part of a beginning."""
+        """Drop all held bytes but those that may be the beginning of a message."""
 
 
 class DatagramFramer(Framer):
-    """Each datagram is a frame, an empty one too."""
+    """A framer for datagrams: each one is a frame, even if it is empty."""
 
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         return (Frame(offset, data, len(data)),)
 
     def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
-        # Nothing spans two datagrams, so nothing is lost but the gap itself.
+        # A frame never spans two datagrams, so the gap affects no other frame.
         return ()
 
     def eof(self) -> Sequence[Frame]:

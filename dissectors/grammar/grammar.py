@@ -1,8 +1,8 @@
-"""Grammars as tables: one row per message type, next to the clause of the specification it comes from.
+"""Grammars as tables: one row per message type, with its clause of the specification.
 
-A protocol writes its rows once. From them come decoding, encoding, the printed reference, the names that the
-filter language knows, and the generators of valid and of broken messages for the tests. A dialect is one more
-row with the same name, never a second grammar.
+Each protocol has one set of rows. Decoding, encoding, the printed reference, the filter language's names, and
+the generated test messages derive from it. A dialect is a further row with the same name, not another
+grammar.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ UNREADABLE = "unreadable"
 """Name of a message whose type is unknown; its diagnostic says why."""
 
 ImpliedBy = Literal["before", "after"]
-"""The event that implies one that only one player was told: the last one before it, or the next one."""
+"""Position of the event that implies an event known to one player: the last one before it, or the next
+one.
+"""
 
 _MEANT = 40
 """Maximum length of a text that is compared with known words, in characters."""
@@ -38,7 +40,7 @@ def to_json(value: Any) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most `most` characters, with an ellipsis for the rest."""
+    """Return a text of at most `most` characters, with an ellipsis if it was cut."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -71,7 +73,7 @@ class MessageType(_MessageHead, frozen=True, kw_only=True):
         clause: Heading or number of the specification's clause.
         answers: Names of the messages that this one replies to.
         broadcast: True if the server sends a copy to each client.
-        deviation: Sentence that says how the row differs from the specification; noted once per table.
+        deviation: Sentence about how the row differs from the specification; noted once per table.
         summary: Text for listings, with fields in braces; if None, the description.
         heartbeat: True if it is sent at fixed times and has no meaning in the game.
     """
@@ -126,18 +128,18 @@ class _EventHead(msgspec.Struct, frozen=True):
 
 
 class EventKind(_EventHead, frozen=True, kw_only=True):
-    """A kind of event: its data fields, a sentence with them in braces, and who could observe it.
+    """A kind of event: its data fields, a sentence with them in braces, and its visibility.
 
     Attributes:
         secret: True if only its actor knows of it.
-        ending: Field that may say how a connection ended.
+        ending: Field that may contain how a connection ended.
         reported_by: Messages that report it on its actor's own connection.
         identifies: True if the first of these messages on a connection identifies its player.
         restores: True if the server has accepted the client as an earlier player of that name.
         reveals: Parts of the state that the message contains completely: paths with dots. In them, `{game}`
             is the event's game, and another name in braces is a field of its data, each value of a list.
-        implied_by: Position of the event of the same game from which it follows; who observed that, knows it.
-        directed: True if it may have been said to one client alone, which `to` in its data names if known.
+        implied_by: Position of the event of the same game that implies it: observers of that event know it.
+        directed: True if it may have been sent to a single client, which `to` in its data names if known.
     """
 
     secret: bool = False
@@ -157,7 +159,7 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
 
 
 def _step_values(step: str, game: int | None, data: Mapping[str, Any]) -> list[str]:
-    """Return what a step of a path in `EventKind.reveals` stands for; nothing if that is not known."""
+    """Return the values of a step of a path in `EventKind.reveals`; none if they are unknown."""
     if not step.startswith("{"):
         return [step]
     name = step.strip("{}")
@@ -171,12 +173,13 @@ OWN_CLAUSE = "{clause}"
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A check of a table, and what it reports about a message that violates it.
+    """A check of a table, and the diagnostic for a message that violates it.
 
-    `key` is the diagnostic's code; where a code has several rows, a word after a slash tells them apart.
+    `key` is the diagnostic's code; several rows of one code are distinguished by a suffix after a slash.
     `message` is the name of the message that breaks it, None if several can. `text`, `expected` and `clause`
-    have in braces what the table fills in. `blame` is None if it is the sender's. Where there is no clause,
-    `unwritten` says why.
+    are
+    templates with placeholders in braces. `blame` is None if the sender is at fault. If there is no clause,
+    `unwritten` gives the reason.
     """
 
     key: str
@@ -198,8 +201,8 @@ class Rule(msgspec.Struct, frozen=True):
 class Violation(msgspec.Struct, frozen=True):
     """An error in a frame; `offset` and `length` are bytes from the start of the frame.
 
-    A `habit` of its sender is reported only once per direction of a stream. If its place takes work to find,
-    `locate` does so when it is reported, given the frame.
+    A `habit` of its sender is reported only once per direction of a stream. If its place is costly to find,
+    `locate` finds it in the frame when it is reported.
     """
 
     severity: Severity
@@ -215,7 +218,7 @@ class Violation(msgspec.Struct, frozen=True):
 
     @property
     def suggestion(self) -> str | None:
-        """The probable intention."""
+        """Suggestion for the intended word."""
         return suggestion_in(self.group, self.text)
 
     def place(self, frame: bytes) -> tuple[int, int]:
@@ -241,7 +244,7 @@ class Grammar:
 
     Args:
         protocol: Name in the database and in filters, one word in small letters.
-        title: Name for people.
+        title: Display name.
         rows: Message types; several of one name are dialects.
         events: Kinds of events that the game table reports.
         rules: Checks of the game table.
@@ -250,7 +253,7 @@ class Grammar:
         state_identifiers: The same for the state.
         aliases: Pairs of keys of identifiers of the same player: number and name, or old and new name.
         variable_shape: Paths of values in fields or data that are a list or an object in some messages only,
-            such as `Spieler.Rohstoffe`; lists around them add nothing.
+            such as `Spieler.Rohstoffe`; lists on the path are omitted.
         more_words: Words of the protocol that no row contains: markup, other spellings.
     """
 
@@ -294,7 +297,7 @@ class Grammar:
         return next((row for row in self.rows_named(direction, name) if row.matches(fields)), None)
 
     def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
-        """Return the row of a message with exactly these fields, optional ones aside.
+        """Return the row of a message with exactly these fields; optional fields may be absent.
 
         Raises ValueError if there is none.
         """
@@ -320,7 +323,7 @@ class Grammar:
         return list(dict.fromkeys(row.name for row in self.rows if row.direction == direction))
 
     def heartbeats_to(self, asked: str, direction: Direction) -> list[str]:
-        """Return the names of the heartbeats of a direction that answer a message of the other one."""
+        """Return the names of the heartbeats of a direction that answer the message `asked`."""
         return [
             row.name
             for row in self.rows
@@ -338,7 +341,7 @@ def unreadable(*violations: Violation) -> Decoded:
 
 
 def nearest_word(text: str, words: Iterable[str]) -> str | None:
-    """Return the word that equals `text` but for case and blanks, or that is close to it."""
+    """Return the word that equals `text` except for case and whitespace, or that is similar to it."""
     folded = {word.casefold(): word for word in words}
     meant = text[:_MEANT].strip().casefold()
     if meant in folded:

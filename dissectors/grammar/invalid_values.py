@@ -1,7 +1,7 @@
-"""Invalid values of fields, for test cases of `probe`.
+"""Invalid values of fields, for the test cases of `probe`.
 
 A field type lists texts that it may reject (`FieldType.wrong_texts`); those that it does reject are its
-invalid values. The types of a plug-in have them without a line of their own.
+invalid values. Field types of plug-ins inherit a default list.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 LONG = 5000
 """Length of a text that is too long, in characters."""
 
-NOBODY = "Kiebitz"
+UNKNOWN_WORD = "Kiebitz"
 """A word that occurs in no protocol."""
 
 Text = str | Callable[[Any], str]
-"""A text to write, or a function that makes it from the field's value."""
+"""A text to send, or a function that makes it from the field's value."""
 
 
 class Wrong(NamedTuple):
-    """A way to make a field invalid: its `kind` in a word, a title, and the text to write.
+    """An invalid text for a field, with its `kind` in a word and a title.
 
-    An `odd` one is worth a try even if the type accepts it, which `allowed` says: then no violation is
-    expected. `part` names the invalid part of a field that has parts.
+    An `odd` text is tested even if the type accepts it; `allowed` is then True, and no violation is expected.
+    `part` names the invalid part of a field that has parts.
     """
 
     kind: str
@@ -38,22 +38,22 @@ class Wrong(NamedTuple):
         return self.text if isinstance(self.text, str) else self.text(value)
 
     def inside(self, part: str, text: Callable[[Any], str]) -> Wrong:
-        """Return it for a part of a field, whose whole text is then `text`."""
+        """Return this invalid value for a part of a field; `text` makes the text of the whole field."""
         return self._replace(text=text, part=f"{part}.{self.part}" if self.part else part)
 
 
-EMPTY = Wrong("empty", "nothing stands there", "", odd=True)
+EMPTY = Wrong("empty", "an empty text", "", odd=True)
 NEGATIVE = Wrong("negative", "a number below zero", "-1")
 TOO_LARGE = Wrong("too-large", "a number of twenty digits", "9" * 20)
 FRACTION = Wrong("fraction", "a number with a fraction", "1.5")
-UNKNOWN = Wrong("unknown", "a word that nobody knows", NOBODY)
+UNKNOWN = Wrong("unknown", "an unknown word", UNKNOWN_WORD)
 TOO_LONG = Wrong("too-long", f"a text of {LONG} characters", "x" * LONG, odd=True)
-CONTROL = Wrong("control", "control characters", f"{NOBODY}\x07\x1b[31m", odd=True)
-MARKUP = Wrong("markup", "what other formats take for markup", f'<b>&"{NOBODY}"</b>', odd=True)
-OUTSIDE_ASCII = Wrong("outside-ascii", "letters of two and of four bytes", "Größe🎲", odd=True)
+CONTROL = Wrong("control", "control characters", f"{UNKNOWN_WORD}\x07\x1b[31m", odd=True)
+MARKUP = Wrong("markup", "markup of other formats", f'<b>&"{UNKNOWN_WORD}"</b>', odd=True)
+OUTSIDE_ASCII = Wrong("outside-ascii", "letters of two and four bytes", "Größe🎲", odd=True)
 
 OF_ANY = (EMPTY, UNKNOWN, NEGATIVE, TOO_LARGE, FRACTION, TOO_LONG, CONTROL, MARKUP, OUTSIDE_ASCII)
-"""Texts for a type about which nothing is known."""
+"""Candidates for a type without its own `wrong_texts`."""
 
 OF_NUMBERS = (
     EMPTY,
@@ -74,7 +74,7 @@ OF_WORDS = (
 
 
 def other_case(encode: Callable[[Any], str]) -> Wrong:
-    """Return the way that swaps small and capital letters."""
+    """Return the candidate with upper and lower case swapped."""
 
     def text(value: Any) -> str:
         written = encode(value)
@@ -82,4 +82,4 @@ def other_case(encode: Callable[[Any], str]) -> Wrong:
             raise ValueError("it has no letters")
         return written.swapcase()
 
-    return Wrong("other-case", "small letters for capital ones, or the other way round", text)
+    return Wrong("other-case", "upper and lower case swapped", text)

@@ -1,8 +1,8 @@
-"""Duplicate names within the objects of a JSON text, which parsers treat in different ways.
+"""Duplicate names within the objects of a JSON text, which parsers handle in different ways.
 
-RFC 8259, section 4: the names within an object should be unique; where they are not, many programs use the
-last member only, others report an error. Here the last member counts, as in `msgspec.json.decode`, which does
-not report the others. The codec of a JSON protocol calls `duplicate_key` for each text that it has decoded.
+RFC 8259, section 4: the names within an object should be unique; if they are not, many programs use the last
+member only, others report an error. Here the last member counts, as in `msgspec.json.decode`, which does not
+report duplicates. The codec of a JSON protocol calls `duplicate_key` for each decoded text.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ _MAX_QUOTED = 40
 _encode = msgspec.json.Encoder().encode
 
 _LEAST = 2
-"""A text with fewer colons has at most one member."""
+"""Number of colons below which a text has at most one member."""
 
 _ESCAPED_COLON = rb"\u003"
 """The beginning of an escape that may be a colon."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],]', re.DOTALL)
-"""Strings, and the marks that say whether a string is a name. Numbers and words are passed over."""
+"""Strings and the marks that decide whether a string is a name; numbers and literals are skipped."""
 
 
 def duplicate_key(text: bytes, value: Any) -> Violation | None:
     """Return the diagnostic for the first name that an object repeats; None if all names are unique.
 
     Args:
-        text: A valid JSON text; blanks may surround it.
-        value: The value that it decodes to, in which only the last of several equal names is left.
+        text: A valid JSON text, optionally with surrounding whitespace.
+        value: The decoded value, which has only the last of several members with the same name.
     """
     colons = text.count(b":")
-    # Each member has a colon, and one that is not in the value takes it along. A colon inside a string is one
-    # in both texts, unless it is escaped. So equal counts are proof enough, and cost least.
+    # Each member has a colon, so a duplicate member that is missing from the value lowers its count. Colons
+    # in
+    # strings count in both texts, unless escaped. Equal counts are thus sufficient, and the cheapest check.
     if colons < _LEAST or (_ESCAPED_COLON not in text and _colons(value) == colons):
         return None
     found = _first_duplicate(text)
@@ -54,7 +55,7 @@ def duplicate_key(text: bytes, value: Any) -> Violation | None:
         "warning",
         "malformed",
         "duplicate-key",
-        f'"{shown}" is in this object already; the last value counts, but some programs refuse the message',
+        f'"{shown}" occurs twice in this object; the last value counts, but some programs reject the message',
         *place,
         "each name once in an object",
         CLAUSE,
@@ -70,9 +71,9 @@ def _colons(value: Any) -> int | None:
 
 
 def _first_duplicate(text: bytes) -> tuple[str, Place] | None:
-    """Return the first name in a valid text that its object has already, and its place with its quotes."""
+    """Return the first name that its object already has, and its place including the quotes."""
     around: list[set[str] | None] = []
-    """The names of each object that is open; None for a list."""
+    """Names of each open object; None for a list."""
     names: set[str] | None = None
     is_name = False
     for token in _TOKEN.finditer(text):

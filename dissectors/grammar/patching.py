@@ -1,4 +1,4 @@
-"""Frames with other values: differences between two messages' fields, and replacement of bytes."""
+"""Changes of fields in a frame: differences between two messages' fields, and replacement of bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def differences(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
     """Return the names of the fields that differ; raise ValueError if there are other fields."""
     if before.keys() != after.keys():
-        raise ValueError("a field is new, or gone")
+        raise ValueError("a field was added or removed")
     return {name for name in before if next(differences(before[name], after[name]), None) is not None}
 
 

@@ -1,4 +1,4 @@
-"""Rendering of an event's data as words: the parts from which `Dissector.describe` makes its sentences."""
+"""Rendering of an event's data as words: the parts of the sentences of `Dissector.describe`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
 from kiebitz.dissectors.model import LOST
 
 CALLED = "called"
-"""The key in an event's data that leads from the numbers of the players in it to their names at that time."""
+"""Key in an event's data: an object from the numbers of its players to their names at that time."""
 
 UNKNOWN = "?"
-"""The words for a value that is not known."""
+"""Text for an unknown value."""
 
 Phrase = Callable[[Any], str]
 """Renders the value of a field in a sentence; it must accept any JSON value, as databases can be damaged."""
@@ -31,7 +31,7 @@ ENDING_WORDS: Mapping[str, str] = MappingProxyType(
         LOST: LOST,
     }
 )
-"""The words for each way in which a connection can end: the keys are those of `ENDINGS`."""
+"""Words for each reason for the end of a connection; the keys are those of `ENDINGS`."""
 
 
 def coded(words: Mapping[str, str]) -> Phrase:
@@ -73,12 +73,12 @@ def called(names: Any) -> Callable[[int | str], str]:
 
 
 def named(value: Any, identifier: IdentifierKind | KeysOf | None, name_of: Callable[[int | str], Any]) -> Any:
-    """Return the value of a field with names in place of its players' numbers."""
+    """Return the value of a field with its players' numbers replaced by names."""
     if isinstance(identifier, KeysOf):
         if not (identifier.kind.of_player and isinstance(value, dict)):
             return value
         names = [name_of(key) for key in value]
-        # Two of one name stay apart.
+        # Players with the same name are told apart by their numbers.
         return {
             name if names.count(name) == 1 else f"{name} ({key})": inner
             for (key, inner), name in zip(value.items(), names, strict=True)
@@ -92,7 +92,7 @@ def named(value: Any, identifier: IdentifierKind | KeysOf | None, name_of: Calla
 
 @cache
 def places(template: str) -> tuple[str | tuple[str, ...], ...]:
-    """Return a template's texts, and for each place such as `{player}` or `{player[id]}` its path."""
+    """Return a template's texts and, between them, the path of each placeholder such as `{player[id]}`."""
     found: list[str | tuple[str, ...]] = []
     for text, place, _, _ in Formatter().parse(template):
         found.append(text)

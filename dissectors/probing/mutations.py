@@ -15,7 +15,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.field_type import IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, to_json
-from kiebitz.dissectors.grammar.invalid_values import NOBODY, Wrong
+from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.model import Direction
 
@@ -119,7 +119,7 @@ class Mutator:
         if before is row:
             return frame
         known: Mapping[str, Any] = decoded.fields
-        for made_up in (NOBODY, 1, True, 0):
+        for made_up in (UNKNOWN_WORD, 1, True, 0):
             fields = {
                 field.name: known.get(field.name, made_up)
                 for field in row.fields
@@ -161,7 +161,7 @@ class Mutator:
     def renamed(self, frame: bytes) -> bytes:
         """Replace the message's name by one that no message has. Raises NotApplicable."""
         _, row = self._read(frame)
-        mutated = frame.replace(row.name.encode(), NOBODY.upper().encode())
+        mutated = frame.replace(row.name.encode(), UNKNOWN_WORD.upper().encode())
         if self._dissector.codec.decode(mutated, self._direction).row is not None:
             raise NotApplicable("its name does not occur literally in its bytes")
         return self._checked(frame, mutated, must_be_malformed=False)
@@ -180,7 +180,7 @@ class Mutator:
         if field.name in decoded.fields:
             return frame, decoded, row
         words: tuple[Any, ...] = getattr(field.type, "words", ())
-        for made_up in (*words[:1], NOBODY, 1, True):
+        for made_up in (*words[:1], UNKNOWN_WORD, 1, True):
             with suppress(NotApplicable, *UNWRITABLE):
                 fields = {**decoded.fields, field.name: made_up}
                 mutated = self._dissector.codec.encode(row.name, self._direction, fields)
@@ -229,4 +229,6 @@ def _is_of_type(field: Field, value: Any) -> bool:
 
 def _unused_identifier(value: Any) -> Any:
     """Return an identifier of the same kind that no player or object has."""
-    return value + _UNUSED_OFFSET if isinstance(value, int) else f"{NOBODY}{value}"[: max(len(value), 1)]
+    return (
+        value + _UNUSED_OFFSET if isinstance(value, int) else f"{UNKNOWN_WORD}{value}"[: max(len(value), 1)]
+    )

@@ -1,4 +1,4 @@
-"""What is observed of a conversation during a test case: player names, the table, the target's messages.
+"""Observations of a conversation during a test case: player names, the table, the target's messages.
 
 The observer receives all traffic as items. So at an injection point it can supply what a case may need
 (`Situation`), and afterwards the target's messages since then.

@@ -1,4 +1,4 @@
-"""A simulated server together with bots, which take the seats besides that of the client under test.
+"""A simulated server together with bots, which take all seats but that of the client under test.
 
 Their own conversation uses no connection: only messages to the client under test leave it.
 """

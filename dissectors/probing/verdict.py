@@ -60,14 +60,14 @@ EXIT_STATUS = "exit status "
 """The beginning of the text about a process that exited by itself."""
 
 _DID: dict[Reaction, str] = {
-    "answers": "goes on as if nothing were wrong",
+    "answers": "continues as if nothing were wrong",
     "refuses": "refuses it",
     "ignores": "ignores it",
     "closes": "ends the connection",
 }
 
 _RIGHT: dict[Reaction, str] = {
-    "answers": "go on as usual",
+    "answers": "continue as usual",
     "refuses": "refuse it",
     "ignores": "ignore it",
     "closes": "end the connection",
@@ -129,7 +129,7 @@ def _broken_requirement(case: Case, observed: ObservedBehaviour) -> str | None:
     if observed.lets_in is False:
         return "it accepts no new client any more"
     if observed.others_go_on is False and case.expectation.spares_others:
-        return "the other players' game does not go on"
+        return "the other players' game does not continue"
     if observed.leaves_waiting:
         return "the other players wait for one that has left"
     if observed.violations:

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
-from kiebitz.dissectors.grammar.invalid_values import CONTROL, LONG, NOBODY, OUTSIDE_ASCII, TOO_LONG, Wrong
+from kiebitz.dissectors.grammar.invalid_values import (
+    CONTROL,
+    LONG,
+    OUTSIDE_ASCII,
+    TOO_LONG,
+    UNKNOWN_WORD,
+    Wrong,
+)
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -349,7 +356,7 @@ class BinaryText(BinarySequence):
             self.is_free_text = matches_names(self._matches)
         if words:
             self.is_free_text = False
-            self.wrong_texts = (Wrong("unknown", "an unknown word", NOBODY), *type(self).wrong_texts)
+            self.wrong_texts = (Wrong("unknown", "an unknown word", UNKNOWN_WORD), *type(self).wrong_texts)
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         start, upto = self.bounds(data, at, end)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, INCOMPLETE, Frame, StructuredFramer
 from kiebitz.dissectors.model import Direction
 
 _SPECIAL = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
@@ -95,12 +95,12 @@ class ElementFramer(StructuredFramer):
             at = held.find(b"<", self._at, limit)
             if at < 0:
                 self._at = self._searched = limit
-                return GOES_ON
+                return INCOMPLETE
             if at > self._at:
                 self._at = self._searched = at
             end = self._markup_end(at, limit)
-            if end == GOES_ON:
-                return GOES_ON
+            if end == INCOMPLETE:
+                return INCOMPLETE
             before = self._at
             self._at = self._searched = end
             if self._begins_message(before, end):
@@ -115,9 +115,9 @@ class ElementFramer(StructuredFramer):
             if held.startswith(begin, at, limit):
                 found = held.find(end, max(at + len(begin), self._searched - len(end)), limit)
                 self._searched = limit
-                return found + len(end) if found >= 0 else GOES_ON
+                return found + len(end) if found >= 0 else INCOMPLETE
             if begin.startswith(held[at:limit]):
-                return GOES_ON
+                return INCOMPLETE
         pattern = _DECLARATION if held.startswith(b"<!", at, limit) else _TAG
         # The pattern is tried again only when there is a bracket that may end it.
         if held.find(b">", max(at, self._searched), limit) >= 0:
@@ -128,7 +128,7 @@ class ElementFramer(StructuredFramer):
         following = held.find(b"<", at + 1, limit)
         if following >= 0 and pattern is _TAG:
             return following
-        return at + 1 if limit - at > _MAX_TAG else GOES_ON
+        return at + 1 if limit - at > _MAX_TAG else INCOMPLETE
 
     def _begins_message(self, at: int, end: int) -> bool:
         """Return True if the markup at `at` shows that the message before it has no end."""
@@ -181,7 +181,7 @@ class ElementFramer(StructuredFramer):
             tag = _TAG_BEGUN.match(held, at)
             if tag is None and len(held) - at <= _MAX_NAME and held.find(b"<", at + 1) < 0:
                 # The name may be incomplete.
-                return GOES_ON
+                return INCOMPLETE
             if tag is not None:
                 is_known = tag[1] in self._roots or tag[1] == b"?xml"
                 is_likely = not self._roots and self._last in (b"", b"\n", b">") and tag[1][:1] not in b"!?"
@@ -192,7 +192,7 @@ class ElementFramer(StructuredFramer):
         if self._at < len(held):
             self._last = bytes(held[-1:])
             self._at = len(held)
-        return GOES_ON
+        return INCOMPLETE
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)

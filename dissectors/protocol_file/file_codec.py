@@ -270,6 +270,7 @@ def span_of(offsets: Sequence[int], begin: int, start: int, end: int) -> Place:
 
 
 def walk(parts: Sequence[Part]) -> Iterator[Part]:
+    """Yield parts, each before those inside it."""
     for part in parts:
         yield part
         yield from walk(part.parts)

@@ -8,7 +8,7 @@ from functools import partial
 
 from kiebitz.dissectors.grammar.framing import (
     FRAME_LIMIT,
-    GOES_ON,
+    INCOMPLETE,
     ByteFramer,
     DatagramFramer,
     Frame,
@@ -169,7 +169,7 @@ class LengthFramer(StructuredFramer):
     def _frame_end(self) -> int:
         held = self._held
         if self._skipped:
-            return self._skipped - self._dropped if self._dropped + len(held) >= self._skipped else GOES_ON
+            return self._skipped - self._dropped if self._dropped + len(held) >= self._skipped else INCOMPLETE
         if self._is_lost:
             return self._next_beginning()
         if not self._size:
@@ -179,15 +179,15 @@ class LengthFramer(StructuredFramer):
             self._size = found[1]
         if self._size > FRAME_LIMIT:
             self._cut = self._cut or "limit"
-        return self._size - self._dropped if self._dropped + len(held) >= self._size else GOES_ON
+        return self._size - self._dropped if self._dropped + len(held) >= self._size else INCOMPLETE
 
     def _wrong_prefix(self) -> int:
         """Return the end of a prefix that is never valid, if it is complete: it is a frame of its own."""
         held = self._held
         if self._framing.prefix == "varint":
             ends = (number for number, byte in enumerate(held[: self._most], 1) if byte < 0x80)
-            return next(ends, self._most if len(held) >= self._most else GOES_ON)
-        return self._least if len(held) >= self._least else GOES_ON
+            return next(ends, self._most if len(held) >= self._most else INCOMPLETE)
+        return self._least if len(held) >= self._least else INCOMPLETE
 
     def _next_beginning(self) -> int:
         """Return the offset of the first plausible frame, if it is known."""
@@ -196,7 +196,7 @@ class LengthFramer(StructuredFramer):
             found = prefix_of(self._framing, held, self._at, len(held))
             if found is None:
                 if self._at + self._most > len(held) and self._framing.prefix == "varint":
-                    return GOES_ON
+                    return INCOMPLETE
             elif found[1] <= _PLAUSIBLE:
                 following = self._at + found[1]
                 after = prefix_of(self._framing, held, following, len(held))
@@ -207,9 +207,9 @@ class LengthFramer(StructuredFramer):
                     self._cut = None
                     return self._frame_end()
                 if following + self._most > len(held):
-                    return GOES_ON
+                    return INCOMPLETE
             self._at += 1
-        return GOES_ON
+        return INCOMPLETE
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)

@@ -11,7 +11,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch, Rename, Replace
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
-from kiebitz.dissectors.grammar.invalid_values import LONG, NOBODY, Wrong
+from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -41,15 +41,17 @@ from kiebitz.dissectors.suggestions import with_suggestion
 
 _WRONG = (
     Wrong("null", "null in its place", "null"),
-    Wrong("unknown", "an unknown word", f'"{NOBODY}"'),
+    Wrong("unknown", "an unknown word", f'"{UNKNOWN_WORD}"'),
     Wrong("other-type", "a list in its place", "[[]]"),
     Wrong("negative", "a number below zero", "-1"),
     Wrong("too-large", "a number of 32 bits", "4294967295", odd=True),
     Wrong("fraction", "a number with a fraction", "1.5"),
     Wrong("empty", "an empty text", '""', odd=True),
     Wrong("too-long", f"a text of {LONG} characters", f'"{"x" * LONG}"', odd=True),
-    Wrong("control", "control characters, escaped", f'"{NOBODY}\\u0000\\u001b[31m"', odd=True),
-    Wrong("markup", "characters that are markup in other formats", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
+    Wrong("control", "control characters, escaped", f'"{UNKNOWN_WORD}\\u0000\\u001b[31m"', odd=True),
+    Wrong(
+        "markup", "characters that are markup in other formats", f'"<b>&\\"{UNKNOWN_WORD}\\"</b>"', odd=True
+    ),
     Wrong("outside-ascii", "letters of two and four bytes", '"Größe🎲"', odd=True),
 )
 _NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction", "too-large")

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, INCOMPLETE, Frame, StructuredFramer
 from kiebitz.dissectors.model import Direction
 
 _OUTSIDE = re.compile(rb'[^"{}\[\]]*+')
@@ -90,23 +90,23 @@ class ObjectFramer(StructuredFramer):
         if self._state == "between":
             self._begun = self._at = _end(_BLANKS, held, self._at, limit)
             if self._at == limit:
-                return GOES_ON
+                return INCOMPLETE
             self._is_no_object = held[self._at] != ord("{")
             self._state = "broken" if self._is_no_object else "outside"
         while self._at < limit and self._state != "broken":
             end = self._in_string(limit) if self._state == "string" else self._outside(limit)
-            if end != GOES_ON:
+            if end != INCOMPLETE:
                 return end
             if self._state == "string" and self._at + 1 == limit and held[self._at] in b"\n\\":
                 # The next byte decides.
-                return GOES_ON
-        return self._next_beginning(limit) if self._state == "broken" else GOES_ON
+                return INCOMPLETE
+        return self._next_beginning(limit) if self._state == "broken" else INCOMPLETE
 
     def _in_string(self, limit: int) -> int:
         held = self._held
         self._at = at = _end(_INSIDE, held, self._at, limit)
         if at == limit:
-            return GOES_ON
+            return INCOMPLETE
         if held[at] == ord('"'):
             self._at += 1
             self._last = ord('"')
@@ -115,11 +115,11 @@ class ObjectFramer(StructuredFramer):
             # A string has no line ends: this one probably has no end.
             if at + 1 < limit:
                 self._at += 1
-                return at + 1 if held[at + 1] == ord("{") else GOES_ON
+                return at + 1 if held[at + 1] == ord("{") else INCOMPLETE
         elif at + 1 < limit:
             # A backslash before a line end.
             self._at += 1
-        return GOES_ON
+        return INCOMPLETE
 
     def _outside(self, limit: int) -> int:
         held = self._held
@@ -129,7 +129,7 @@ class ObjectFramer(StructuredFramer):
             self._last = passed[-1]
         self._at = at
         if at == limit:
-            return GOES_ON
+            return INCOMPLETE
         byte = held[at]
         if byte == ord("{") and self._open and self._last not in b":,[":
             return at
@@ -145,7 +145,7 @@ class ObjectFramer(StructuredFramer):
                 return self._at
         else:
             self._state = "broken"
-        return GOES_ON
+        return INCOMPLETE
 
     def _next_beginning(self, limit: int) -> int:
         """Return the offset after a line end, or of an object after the end of another.
@@ -168,7 +168,7 @@ class ObjectFramer(StructuredFramer):
         if passed:
             self._last = passed[-1]
         self._at = limit
-        return GOES_ON
+        return INCOMPLETE
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)

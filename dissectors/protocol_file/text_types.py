@@ -11,7 +11,7 @@ from kiebitz.dissectors.filters.expressions import TookTooLong, searching
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
 from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.dissectors.grammar.invalid_values import NOBODY, OF_ANY, OF_NUMBERS, OF_WORDS, Wrong
+from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, OF_WORDS, UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
@@ -123,7 +123,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 def matches_names(matches: Callable[[str], bool]) -> bool:
     """Return True if a pattern matches any word, so that its values may be personal."""
-    return any(map(matches, (NOBODY, NOBODY.lower(), NOBODY.upper(), "Jo")))
+    return any(map(matches, (UNKNOWN_WORD, UNKNOWN_WORD.lower(), UNKNOWN_WORD.upper(), "Jo")))
 
 
 def quoted(text: str) -> str:

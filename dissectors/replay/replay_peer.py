@@ -286,7 +286,8 @@ class ReplayPeer:
         line = progress.expected_lines.next if progress is not None else None
         if progress is None or line is None or self.stopped:
             return reaction
-        text = f"{self._peer} {how}, where the record goes on with {progress.expected_lines.describe(line)}"
+        expected = progress.expected_lines.describe(line)
+        text = f"{self._peer} {how}, but the recording continues with {expected}"
         progress.expected_lines.give_all_up()
         divergence = self._diverge(progress, text, line)
         return InputResult((*reaction.divergences, divergence), reaction.replies)
@@ -304,7 +305,9 @@ class ReplayPeer:
             return InputResult()
         else:
             self._overdue = line.number
-            text = f"{self._peer} says nothing, where the record has {progress.expected_lines.describe(line)}"
+            text = (
+                f"{self._peer} sends nothing, but the recording has {progress.expected_lines.describe(line)}"
+            )
         divergence = self._diverge(progress, text, line)
         if line is not None and self._policy == "skip":
             progress.expected_lines.give_up(line)

@@ -65,8 +65,8 @@ def _conclusion(p: float | None, enough: int) -> str:
         )
     if p >= _VERY_RARE:
         return (
-            f"unusual. Chance is at least this uneven in one of {round(1 / p):,} such records, and who looks"
-            " at many records finds one. More of them would tell."
+            f"unusual. Chance is at least this uneven in one of {round(1 / p):,} such records, so one among"
+            " many records may be chance. A larger record can show more."
         )
     return (
         f"hardly chance, which is this uneven in less than one of {round(1 / _VERY_RARE):,} such records."

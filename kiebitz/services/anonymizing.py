@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 def pseudonyms_if(is_anonymized: bool) -> Pseudonyms | None:
+    """Return new pseudonyms for all protocols; None without anonymization."""
     if not is_anonymized:
         return None
     from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
@@ -20,6 +21,7 @@ def pseudonyms_if(is_anonymized: bool) -> Pseudonyms | None:
 
 
 def anonymizer_if(pseudonyms: Pseudonyms | None, forced: DecodeAs) -> Anonymizer | None:
+    """Return an anonymizer with these pseudonyms; None without them."""
     if pseudonyms is None:
         return None
     from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer

@@ -1,4 +1,4 @@
-"""Progress of long operations, displayed by whoever sets a display."""
+"""Progress of long operations, displayed if a display is set."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """References to sessions: a capture file, a database, or `DB:N` for session N of it.
 
-Where several may be given, `DB:*` stands for all of a database.
+If several sessions are allowed, `DB:*` means all sessions of a database.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 An IP packet that is repeated within milliseconds is the same one: its sender gives the next packet another
 identification (RFC 6864, 4.1), however its link header and time to live change on the way. IPv6 and some
 senders give none. Others give all packets the same one, as they may if these cannot be fragmented. Then a
-packet sent twice cannot be told from one captured twice, and it counts as one. The limit is long if nothing
-else arrived on its flow meanwhile, short otherwise, and shortest for content that is repeated often, as
-"alice rolls" is, and may be new.
+packet sent twice cannot be distinguished from one captured twice, and it counts as one. The limit is long if
+nothing else arrived on its flow meanwhile, short otherwise, and shortest for content that is repeated often,
+as "alice rolls" is, and may be new.
 
 If the clocks of two captures differ, each copy is late by the difference: see `capture_order`.
 """
@@ -22,10 +22,10 @@ DUPLICATE_NS = 50_000_000
 """Time after a packet in which an equal one counts as its copy."""
 
 UNIDENTIFIED_DUPLICATE_NS = 5_000_000
-"""That time for datagrams without an identification."""
+"""The same time for datagrams without an identification."""
 
 FREQUENT_DUPLICATE_NS = 2_000_000
-"""That time for such datagrams if they are sent repeatedly."""
+"""The same time for such datagrams if they are sent repeatedly."""
 
 JITTER_NS = 10_000_000
 """Largest deviation of a copy from the difference between the clocks of two captures."""

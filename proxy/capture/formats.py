@@ -3,7 +3,7 @@
 scapy, which captures live packets, could read files, too. Its readers take a tenth of a second to load and a
 named tuple for each packet, and have serious faults. They cut packets at 65,535 bytes, ask for up to 4 GiB at
 once if a length field says so, and number the interfaces of a second section on from the first. They drop
-if_tsoffset, read no Simple Packet Block with an unlimited snap length, and cannot tell an end from a
+if_tsoffset, read no Simple Packet Block with an unlimited snap length, and cannot distinguish an end from a
 truncation.
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 PIECE_COST = 128
-"""Approximate memory per piece besides its bytes."""
+"""Approximate memory per piece in bytes, without its data."""
 
 OverlapConflict = tuple[int, bytes, bytes]
 """(position, earlier bytes, later bytes): two versions of equal length that differ."""

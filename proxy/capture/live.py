@@ -181,7 +181,7 @@ def _check_interface(interface: str) -> None:
 
 
 def _check_filter(interface: str, bpf_filter: str) -> None:
-    """Compile a filter beforehand, as only here its own errors can be told from others."""
+    """Compile a filter beforehand: only here can its own errors be distinguished from others."""
     from scapy.arch.common import compile_filter, free_filter
     from scapy.error import Scapy_Exception
 

@@ -20,7 +20,7 @@ _READ_AHEAD = 4 << 20
 """Maximum bytes of packets to read ahead, plus one packet (16 MiB at most)."""
 
 _PACKET_COST = 256
-"""Approximate memory of a packet besides its bytes."""
+"""Approximate memory of a packet in bytes, without its data."""
 
 _MAX_NS = (1 << 63) - 1
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BUFFER_SIZE = 1 << 18
 
 # Compressed input is read in pieces this small, because neither decompressor bounds the output of one call: a
-# zstd block of 4 bytes can stand for 128 KiB, so that a piece grows to 16 MiB at most. It also means that no
+# zstd block of 4 bytes can expand to 128 KiB, so that a piece grows to 16 MiB at most. It also means that no
 # more than the output of one piece is lost before a damaged byte.
 _PIECE = 512
 

@@ -1,8 +1,8 @@
 """UDP flows: assignment of datagrams to streams, with client, server and byte offsets.
 
 UDP has no connections (RFC 768), so a stream here is all traffic between two `ip:port` pairs until both have
-been silent for a long time. The content is only passed to `detect_direction`, which may tell which side is
-the server.
+been silent for a long time. The content is only passed to `detect_direction`, which may find out which side
+is the server.
 """
 
 from __future__ import annotations

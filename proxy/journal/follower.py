@@ -38,8 +38,8 @@ P = ParamSpec("P")
 def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> SpawnProcess:
     """Run `target` in a fresh process; it and its arguments must be picklable.
 
-    The child uses this process's clock. Its `sentinel` becomes readable when it ends; `exitcode` tells how.
-    Keep the returned object while this process runs: losing it looks like the forwarder's death to a
+    The child uses this process's clock. Its `sentinel` becomes readable when it ends; `exitcode` has the
+    reason. Keep the returned object while this process runs: losing it looks like the forwarder's death to a
     recorder.
 
     Raises:

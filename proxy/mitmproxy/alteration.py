@@ -79,7 +79,7 @@ class _AlteredLayer(Layer):
         if not self._is_hooked:
             self._is_hooked = True
             # A connection's task passes here between two pieces, and nowhere else.
-            handler.drain_writers = partial(  # type: ignore[method-assign] # There is no hook for it.
+            handler.drain_writers = partial(  # type: ignore[method-assign]  # there is no hook
                 self._wait, handler, handler.drain_writers
             )
         if is_paused:

@@ -65,7 +65,7 @@ class PlainLayers:
                     re.compile(text, re.IGNORECASE) for text in getattr(ctx.options, option)
                 ]
             except re.error as error:
-                raise OptionsError(f"{option} is no regular expression: {error}") from error
+                raise OptionsError(f"{option} is not a regular expression: {error}") from error
 
     def next_layer(self, next_layer: NextLayer) -> None:
         """Set `next_layer.layer` (mitmproxy hook); while it is None, the hook is called with more bytes."""

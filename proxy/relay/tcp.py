@@ -103,6 +103,10 @@ class _Connection:
                 side.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             side.transport.abort()
 
+    def ignore_input(self) -> None:
+        """Ignore what either side sends from now on: the journal accepts nothing after a stream's end."""
+        self.client.ended = self.server.ended = True
+
     def break_cycle(self) -> None:
         """Break the reference cycle of the two sides, as the garbage collector runs only now and then."""
         del self.client.peer, self.server.peer
@@ -145,6 +149,9 @@ class _Side(asyncio.Protocol):
         self.connection.open_sides += 1
 
     def data_received(self, data: bytes) -> None:
+        if self.ended:
+            # The relay has ended the connection; uvloop delivers what it had already read.
+            return
         now = now_ns()
         if not self.received and self.peer.received:
             self.relay.mark_verified(self.connection)
@@ -221,6 +228,8 @@ class _AlteredSide(_Side):
         self.pause_reasons: set[str] = set()
 
     def data_received(self, data: bytes) -> None:
+        if self.ended:
+            return
         if not self.has_sent and self.peer.has_sent:
             self.relay.mark_verified(self.connection)
         self.has_sent = True
@@ -337,6 +346,7 @@ class TcpRelay:
             if self.pipeline is not None:
                 self.pipeline.stream_closed(connection.number, ts_ns)
             self.journal.end(connection.number, ts_ns, "end")
+            connection.ignore_input()
             if connection.open_sides:
                 connection.client.transport.abort()
                 connection.server.transport.abort()
@@ -358,6 +368,8 @@ class TcpRelay:
 
     def fault(self, connection: _Connection, direction: Direction, offset: int, error: OSError) -> None:
         """Journal and report a network error of a connection at a byte offset of that direction."""
+        if connection not in self._connections:
+            return
         code, text = CONNECT_FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
         self.journal.fault(connection.number, direction, now_ns(), offset, code, text)
         server = endpoint_text(connection.destination)
@@ -379,6 +391,7 @@ class TcpRelay:
             if self.pipeline is not None:
                 self.pipeline.stream_closed(connection.number, now_ns())
             self.journal.end(connection.number, now_ns(), reason)
+            connection.ignore_input()
 
     def _accept(self) -> None:
         for _ in range(_BURST):

@@ -26,7 +26,7 @@ ROW_GROUP = 20_000
 """Rows held in memory at once."""
 
 _NO_PROTOCOL = "__HIVE_DEFAULT_PARTITION__"
-"""The name that stands for NULL in a folder's name."""
+"""Replacement of NULL in a folder's name."""
 
 _Row = tuple[Any, ...]
 _Rows = Iterator[tuple[str | None, _Row]]

@@ -1,6 +1,6 @@
 """The log of each `kiebitz corpus add`: the requested captures and their outcomes.
 
-The logs tell which captures are missing, and why. A log has one writer, which locks it. The system releases
+The logs show which captures are missing, and why. A log has one writer, which locks it. The system releases
 the lock when the process ends, so the lock reliably shows whether a run is active.
 """
 

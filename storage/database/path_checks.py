@@ -1,8 +1,8 @@
-"""Checks of a database's path, and of the files beside it that SQLite would open.
+"""Checks of a database's path, and of the files next to it that SQLite would open.
 
-SQLite trusts what it finds: it rolls back a journal beside a database, and deletes the file that this journal
-names; it waits forever for a pipe, and follows links. The folder may come from someone else, or be writable
-by everyone.
+SQLite trusts what it finds: it rolls back a journal next to a database, and deletes the file that this
+journal names; it waits forever for a pipe, and follows links. The folder may come from someone else, or be
+writable by everyone.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def check_to_write(path: str) -> bool:
         raise StorageError(
             f"{path}: other users may write to it: remove that right with chmod go-w, or name another file"
         )
-    # SQLite follows a link to the database, and has its own files beside the target.
+    # SQLite follows a link to the database, and has its own files next to the target.
     _check_companions(path, found.st_size)
     return True
 
@@ -128,7 +128,7 @@ def make(path: str) -> None:
 
 
 def has_wal(path: str) -> bool:
-    """Return True if part of a database is in the write-ahead log beside it."""
+    """Return True if part of a database is in its write-ahead log."""
     try:
         return os.stat(f"{os.path.realpath(path)}-wal").st_size > 0
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def rollback_error(path: str) -> StorageError:
 
 
 def _check_companions(path: str, size: int) -> None:
-    """Raise StorageError unless SQLite may use all files beside a database of `size` bytes; OSError."""
+    """Raise StorageError unless SQLite may use all files next to a database of `size` bytes; OSError."""
     for companion, found in _companion_files(path):
         strange = _companion_defect(companion, found, size)
         if strange is not None:
@@ -174,7 +174,7 @@ def _companion_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _companion_defect(companion: str, found: os.stat_result, size: int) -> str | None:
-    """Return why a file beside a database cannot be from a killed Kiebitz, with advice; else None.
+    """Return why a file next to a database cannot be from a killed Kiebitz, with advice; else None.
 
     `size` is the database's, in bytes. Raises OSError.
     """

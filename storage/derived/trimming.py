@@ -75,7 +75,7 @@ def outline(
     Bytes outside of messages are treated like the messages around them, if these are treated alike.
 
     Args:
-        said: All messages of the streams, in order.
+        messages: All messages of the streams, in order.
         kept: The ids of the messages to keep.
         last: Stream -> its last kept message.
         hole: The treatment of omissions between kept messages.

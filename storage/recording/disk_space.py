@@ -29,7 +29,7 @@ class DiskNearlyFullError(StorageError):
 class SpaceLimit:
     """The space that one recording may use: `max_bytes` (None: only the disk's) for all its files.
 
-    `others` are its further files besides the open database, or folders of them.
+    `others` are its further files, without the open database, or folders of them.
     """
 
     def __init__(self, max_bytes: int | None, others: Iterable[str] = ()) -> None:

@@ -22,7 +22,8 @@ def update(path: str, number: int, values: dict[str, str | None]) -> None:
 def delete(path: str, numbers: Collection[int]) -> None:
     """Delete sessions with all their rows. Raises StorageError.
 
-    Afterwards nothing of them is left in the file, which is rewritten for that, or in files beside it.
+    Afterwards nothing of them is left in the file, which is rewritten for this purpose, or in files next to
+    it.
     """
     with exclusive_connection(path) as connection:
         merge_wal(connection)

@@ -31,8 +31,7 @@ _DICE = re.compile(rb"(?<=;)[1-6],[1-6]")
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """Two sessions made of repetitions of a recording, with these numbers in the first and those in the
-    second.
+    """Two sessions made of repetitions of a recording, with different numbers of them.
 
     `made` alters the packets of the repetitions of the second further.
     """

@@ -68,9 +68,7 @@ class Player:
         self.waiting = False
 
     def _connected(self, port: int) -> socket.socket:
-        """Return a socket that an answer has come to: a relay may be starting, or lose what a new client
-        sends.
-        """
+        """Return a socket that has received an answer, as a starting relay may lose a new client's data."""
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             # A new one each time: the peers may still hold an earlier client's port to be closed.

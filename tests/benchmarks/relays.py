@@ -1,5 +1,4 @@
-"""Shared parts of the relays' benchmarks: the peers, Kiebitz's relay and the check of its recording, a load,
-tables.
+"""Shared parts of the relays' benchmarks: peers, Kiebitz's relay, a check of recordings, tables.
 
 The server, the clients and each relay are processes of their own; Kiebitz's is the command `kiebitz relay`
 with a database. A round measures all of them in turn; the ratios are the medians of the rounds' ratios, since
@@ -52,9 +51,7 @@ Passed = dict[tuple[str, bytes], int]
 
 
 class Sent(msgspec.Struct, kw_only=True):
-    """The result of a load: what it sent, and the expected answer to the kind of relay's `finished` once
-    all is recorded.
-    """
+    """The sent data of a load, and the kind of relay's expected answer to `finished` after recording."""
 
     passed: Passed
     finished: int
@@ -77,12 +74,11 @@ SentT = TypeVar("SentT", bound=Sent)
 
 
 class Recording(msgspec.Struct):
-    """The cost of recording. `forwarder` and `recorder` are CPU seconds from the load's begin to its last
-    row.
+    """The cost of recording.
 
-    `behind` is the delay in seconds after the load until all of it was in the database; `peak` is the
-    forwarder's
-    peak memory (MiB).
+    `forwarder` and `recorder` are CPU seconds from the begin of the load to its last row. `behind` is the
+    delay in
+    seconds after the load until all of it was in the database; `peak` is the forwarder's peak memory (MiB).
     """
 
     forwarder: float
@@ -417,9 +413,7 @@ def promises(report: Report, title: str, rounds: list[dict[str, Load]]) -> None:
 
 
 def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
-    """Return the medians, and the ratios that are promised: rate to mitmdump's, added median latency to
-    socat's.
-    """
+    """Return the medians, and the promised ratios: rate to mitmdump's, added median latency to socat's."""
     result = new_table(title, "round trips/s|p50 µs|p99 µs|lost|× mitmdump's rate|× socat's added p50")
     for name in rounds[0]:
         mine = [loads[name] for loads in rounds]

@@ -1,10 +1,9 @@
-"""Benchmark of taps and a collector: cost compared with a single recording, and order of the collected
-messages.
+"""Benchmark of taps and a collector: their cost, and the order of the collected messages.
 
 A real nats-server on loopback. A long capture is sniffed with and without `--publish`, collected, and
-imported.
-Then numbered datagrams go through several relays in turn, each of which is a tap with a clock of its own: the
-delay until each is in the databases, and their order, are measured.
+imported; the cost is compared with a single recording. Then numbered datagrams go through several relays in
+turn, each of which is a tap with a clock of its own: the delay until each is in the databases, and their
+order, are measured.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ WORDS = st.text(st.sampled_from(" '\"\\$`!*~#ab:=;&|(){}[]<>,/-") | st.character
 def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> None:
     lines, meant = [], []
     for kept, rest, quote, is_begun in cases:
-        # As somebody has begun it: the whole word in quotation marks, or each letter behind a backslash.
+        # As typed so far: the whole word in quotation marks, or each letter after a backslash.
         begun = parse_line("kiebitz " + quote, "").completion(kept) or ""
         line = f"x {quote}{begun}"
         at = parse_line(line, "" if is_begun else begun)

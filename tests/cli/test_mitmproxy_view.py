@@ -95,7 +95,7 @@ def test_a_datagram_is_shown_with_fields_event_and_diagnostic() -> None:
     assert is_ours(title)
     assert text == (
         "unreadable\n"
-        'error[unknown-message]: "roll" is no message a client sends: did you mean ROLL?\n'
+        'error[unknown-message]: "roll" is not a message a client sends: did you mean ROLL?\n'
         "  --> byte 0 of the message (21 of that direction)\n"
         "   | roll;t2\n"
         "   | ^^^^\n"

@@ -411,20 +411,20 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
 2 --drop x => 'x' does not begin with a message number: --drop '#7'
 2 --drop '7 dice=1,1' => is not of the form --drop '#7'
 2 --edit 31 => is not of the form --edit '#7 FIELD=VALUE'
-2 --edit '31 dice' => dice is no FIELD=VALUE, such as dice=5,4
-2 --edit '31 token=a b' => b is no FIELD=VALUE, such as dice=5,4; a text with blanks stands in
+2 --edit '31 dice' => dice is not of the form FIELD=VALUE, such as dice=5,4
+2 --edit '31 token=a b' => b is not of the form FIELD=VALUE, such as dice=5,4; a text with blanks must be
 2 --edit "31 dice='5,4" => '5,4 has no closing quote
 2 --edit "31 dice='5,4'x" => a blank is missing behind dice='5,4'
-2 --edit '31 dice=[5,' => [5, is no JSON
-2 --edit '31 !dice=5,4' => !dice is no name of a field
-2 --edit '31 dice[=5,4' => dice[=5,4 is no FIELD=VALUE
+2 --edit '31 dice=[5,' => [5, is not valid JSON
+2 --edit '31 !dice=5,4' => !dice is not a field name
+2 --edit '31 dice[=5,4' => dice[=5,4 is not of the form FIELD=VALUE
 2 --insert '31 token=x' => is not of the form --insert '#7 NAME FIELD=VALUE'
 1 --drop 70 => --drop #70: no such message in this session; there are 1 to 69
 1 --drop 31 --edit '31 dice=5,4' => this message is already dropped or edited
 1 --edit '31 dise=5,4' => ROLLED has no field dise; did you mean dice? Now it has dice=3,3
 1 --edit '31 x=1' => ROLLED has no field x; it has dice, token. Now it has dice=3,3
 1 --edit '2 x=1' => REGISTERED has no field x; it has points.
-1 --edit '31 dice[0]=4' => dice is no list, but "3,3"
+1 --edit '31 dice[0]=4' => dice is not a list, but "3,3"
 1 --edit '31 dice.x=4' => dice has nothing inside, it is "3,3"
 1 --edit '31 dice=5,4 dice=5,5' => dice is given more than one value
 1 --edit '19 players[4]=x' => players has no [4]: it has 4 values, from [0] on

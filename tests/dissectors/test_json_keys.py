@@ -70,7 +70,7 @@ def test_the_diagnostic_names_the_clause() -> None:
         "duplicate-key",
         "RFC 8259, 4",
     )
-    assert violation.text.startswith('"a" is in this object already; the last value counts')
+    assert violation.text.startswith('"a" occurs twice in this object; the last value counts')
 
 
 _NAMES = st.sampled_from(["a", "b", "ä", ":", '"', "\\", "N", ""])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.framing import MAX_SHORT, SHORT
+from kiebitz.dissectors.grammar.framing import CACHE_SIZE, MAX_CACHED_LENGTH
 from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.inspection.memo import (
     MAX_BYTES,
@@ -81,13 +81,13 @@ def test_so_many_short_pieces_are_remembered_and_none_that_is_long(
 ) -> None:
     framer, offset = dissector.framer("s2c"), 0
     ends.cache_clear()
-    for number in range(MAX_SHORT + 10):
-        piece = message % (SHORT if number % 2 else 6, number)
+    for number in range(CACHE_SIZE + 10):
+        piece = message % (MAX_CACHED_LENGTH if number % 2 else 6, number)
         (frame,) = framer.feed(offset, piece)
         assert (frame.offset, frame.data) == (offset, piece)
         offset += len(piece)
-    assert ends.cache_info().currsize == MAX_SHORT // 2 + 5
-    for number in range(2 * MAX_SHORT):
+    assert ends.cache_info().currsize == CACHE_SIZE // 2 + 5
+    for number in range(2 * CACHE_SIZE):
         framer.feed(offset, piece := message % (5, number))
         offset += len(piece)
-    assert ends.cache_info().currsize == MAX_SHORT
+    assert ends.cache_info().currsize == CACHE_SIZE

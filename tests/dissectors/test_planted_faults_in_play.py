@@ -252,7 +252,7 @@ def test_the_command_line_rejects_missing_objects() -> None:
 
 
 def closed_at_once(sock: socket.socket) -> None:
-    """Nothing is said."""
+    """Send nothing."""
 
 
 def reset_in_a_line(sock: socket.socket) -> None:

@@ -24,8 +24,8 @@ UNUSABLE = [
     ("raise ValueError('on\\ntwo lines')", "knobeln", "cannot be loaded (ValueError: on two lines)"),
     ("raise SystemExit(7)", "knobeln", "cannot be loaded (SystemExit: 7)"),
     ("", "knobeln", "cannot be loaded (AttributeError: module 'offered' has no attribute 'THING')"),
-    ("THING = None", "knobeln", "offered:THING is no Dissector"),
-    (f"{KNOBELN}THING = Dissector", "knobeln", "offered:THING is no Dissector"),
+    ("THING = None", "knobeln", "offered:THING is not a Dissector"),
+    (f"{KNOBELN}THING = Dissector", "knobeln", "offered:THING is not a Dissector"),
     (
         f"{KNOBELN}THING = Dissector(grammar=KNOBELN.grammar, transport='udp', framer=KNOBELN.framer)",
         "knobeln",
@@ -195,7 +195,7 @@ def orphan(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-NOT_INSTALLED = "there is no protocol knobeln here; if a plug-in brings it, install that with pip"
+NOT_INSTALLED = "there is no protocol knobeln here: give its file with -P, or install its plug-in with pip"
 
 
 def test_events_are_reported_as_they_are_stored(orphan: str) -> None:

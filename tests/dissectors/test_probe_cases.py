@@ -551,9 +551,7 @@ def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, 
 
 
 def _codes_of(case: Case, name: str) -> Iterator[set[str]]:
-    """Yield the table's codes for a case at each place of a capture: from all conversations, and from the
-    one alone.
-    """
+    """Yield the table's codes for a case at each place of a capture: with all conversations, and one."""
     lines = lines_of(name)
     answer = _NO.get(case.name.split("/")[0]) if case.role == "server" else None
     for place in _fitting(case, name):

@@ -113,7 +113,7 @@ def test_a_verdict(
     [
         (ObservedBehaviour(died="signal 11"), "it has ended: signal 11"),
         (ObservedBehaviour(lets_in=False), "it accepts no new client any more"),
-        (ObservedBehaviour(others_go_on=False), "the other players' game does not go on"),
+        (ObservedBehaviour(others_go_on=False), "the other players' game does not continue"),
         (ObservedBehaviour(leaves_waiting=True), "the other players wait for one that has left"),
         (
             ObservedBehaviour(violations=("MARK has no square",)),
@@ -142,7 +142,7 @@ def test_a_name_that_is_taken_over_may_end_its_players_game() -> None:
 
 def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
     verdict = judge(case_of(CATAN, "server", "Bauen/Typ/unknown"), USUAL)
-    assert verdict.why == "it goes on as if nothing were wrong, and must refuse it"
+    assert verdict.why == "it continues as if nothing were wrong, and must refuse it"
     assert verdict.reactions == ("answers",)
     verdict = judge(case_of(CATAN, "server", "Bauen/Typ/unknown"), REFUSED_AND_CLOSED)
     assert verdict.why == "it refuses it and ends the connection"

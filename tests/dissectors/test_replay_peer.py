@@ -246,7 +246,7 @@ def test_nothing_in_time(policy: DivergencePolicy, goes_on: bool) -> None:
         stage.go_on()
         if policy != "wait":
             break
-    assert stage.told == ["the server says nothing, where the record has REGISTERED (#2)"]
+    assert stage.told == ["the server sends nothing, but the recording has REGISTERED (#2)"]
     assert ((2, "REGISTER;bob") in stage.said) is goes_on
     assert stage.part.stopped is (policy == "stop")
 
@@ -268,7 +268,7 @@ def test_a_client_that_does_not_come_is_left_out() -> None:
 def test_a_peer_that_hangs_up_is_reported_once() -> None:
     stage = Stage(ROUND, "c2s")
     stage.react(stage.part.connection_ended(1, "has hung up"))
-    assert stage.told == ["the server has hung up, where the record goes on with REGISTERED (#2)"]
+    assert stage.told == ["the server has hung up, but the recording continues with REGISTERED (#2)"]
 
 
 def test_messages_absent_from_the_recording_are_not_answered() -> None:

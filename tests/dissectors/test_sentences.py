@@ -190,7 +190,7 @@ catan played_card {"name": "Ann", "card": "Erfindung", "resources": {"Erz": 2}}
     => Ann plays Erfindung for 2 Erz
 catan played_card {"name": "Ann", "card": "Straßenbau", "roads": [[X, Y], [Y]]}
     => Ann plays Straßenbau: (1,0) (2,-1), (2,-1)
-# One server tells the whole hand there.
+# One server sends the whole hand there.
 catan played_card {"name": "Ann", "card": "Erfindung", "resources": {"Erz": 5}} => Ann plays Erfindung
 catan trade_offered {"name": "Ann", "offer": {"Erz": 1}, "demand": {"Holz": 2}, "trade": 3}
     => Ann offers 1 Erz for 2 Holz (trade 3)

@@ -43,9 +43,7 @@ def until_death(items: list[Item], reason: str) -> list[Item]:
 
 
 def from_anew(items: Iterable[Item], after: list[Item], pause_ns: int) -> Iterator[Item]:
-    """Yield the same conversations once more: as connections of their own, a pause after others have
-    ended.
-    """
+    """Yield the same conversations again, as new connections, a pause after the end of others."""
     streams: dict[int, Stream] = {}
     shift: int | None = None
     for item in items:

@@ -20,7 +20,7 @@ REFUSED = commands_of("""
 udp --drop 'msg == "ROLED"'
     => --drop: no message of any protocol can match msg == "ROLED"; did you mean ROLLED?
 udp --duplicate 'msg == ROLLED'
-    => expected a value (text in quotes, a number, true or false); text stands in quotes: "ROLLED"
+    => expected a value (text in quotes, a number, true or false); text must be quoted: "ROLLED"
 udp --hold '' => --hold: give a filter; udp or tcp selects all messages
 udp --drop 'msg == "ROLLED" [0th]' => --drop: [0th] is not a selector: WHICH
 udp --drop 'msg == "ROLLED" [2]' => --drop: [2] is not a selector: WHICH
@@ -31,7 +31,7 @@ udp --drop 'msg == "ROLLED" and dir == "c2s"'
     => --drop: no message of any protocol can match msg == "ROLLED" and dir == "c2s"
 udp --change 'msg == "ROLLED"' dice=7,7 => --change: dice=7,7 does not fit: a die does not show 7; DICE
 udp --change 'msg == "ROLLED"' dcie=2,1 => --change: ROLLED has no field dcie; did you mean dice?
-udp --change 'msg == "ROLLED"' dice => --change: dice is no FIELD=VALUE, such as dice=5,4
+udp --change 'msg == "ROLLED"' dice => --change: dice is not of the form FIELD=VALUE, such as dice=5,4
 udp --change 'msg == "ROLLED"' => Option '--change' requires 2 arguments.
 udp --insert 'msg == "ROLLED"' 'ROLED dice=2,1'
     => --insert: maexchen has no message ROLED; did you mean ROLLED?

@@ -49,7 +49,7 @@ def test_a_message_of_very_many_values_is_edited_by_its_fields() -> None:
         ({"dice": "2,1"}, {}),
         ({"dice": "9,9"}, {"dice": "dice=9,9 does not fit"}),
         ({"dice": "", "token": "x"}, {"dice": "does not fit"}),
-        ({"token": "a b"}, {"token": "a text with blanks stands in quotes"}),
+        ({"token": "a b"}, {"token": "a text with blanks must be quoted"}),
         ({"dice": "2,1 token=x"}, {"dice": "more than one value"}),
         ({"token": '"'}, {"token": "has no closing quote"}),
         ({"dise": "2,1"}, {"dise": "did you mean dice?"}),

@@ -174,7 +174,7 @@ def test_unmatched_messages_pass_unchanged(tmp_path: Path, monkeypatch: pytest.M
         hook.process.opened(2, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
         assert hook.says(b"ROUND CANCELED;NO_PLAYERS", number=2) is None
         assert "a message of stream 1 cannot replace one of stream 2" in hook.told[-1]
-        # It goes on.
+        # The hook continues.
         assert hook.says(b"PLAYER WANTS TO SEE;bob") == [("s2c", b"PLAYER WANTS TO SEE;bob", 0, True)]
     assert len(hook.told) == len(REFUSED) + 1
 

@@ -88,7 +88,7 @@ def test_two_processes_give_the_rows_of_one(
     databases = [tmp_path / "one.db", tmp_path / "two.db"]
     for database, least in zip(databases, (1 << 40, 0), strict=True):
         monkeypatch.setattr(importing, "MIN_SIZE_FOR_PROCESS", least)
-        # A second session goes on where the numbers of the first end.
+        # A second session's numbers continue those of the first.
         for _ in range(2):
             import_capture(capture, str(database), {}, lambda done, size: None)
     for table in TABLES:

@@ -159,4 +159,4 @@ def test_importing_it_loads_nothing() -> None:
     assert done.stdout.split() == ["kiebitz"]
     assert {"open", "diff", "Session"} <= {*dir(kiebitz)}
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
-        kiebitz.opne  # noqa: B018
+        kiebitz.opne  # noqa: B018  # the access itself fails

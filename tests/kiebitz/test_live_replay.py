@@ -225,7 +225,7 @@ def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> No
         client.close()
     assert status == 3
     assert out == ""
-    assert "the client says nothing, where the record has JOIN" in err
+    assert "the client sends nothing, but the recording has JOIN" in err
 
 
 def test_an_interrupted_replay_keeps_what_was_recorded(one_player: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_right_client_passes(protocol: str, only: str) -> None:
 WRONG = [
     ("maexchen", "dies-on-an-unknown-word", "unknown-message", "it has ended: exit status 1"),
     ("maexchen", "dies-on-bad-utf8", "rubbish", "it has ended: exit status 1"),
-    ("maexchen", "is-silent-after-the-roll", "ROLLED/whole", "it ignores it, and must go on as usual"),
+    ("maexchen", "is-silent-after-the-roll", "ROLLED/whole", "it ignores it, and must continue as usual"),
     ("schafkopf", "dies-on-bad-utf8", "rubbish", "it has ended: exit status 1"),
 ]
 
@@ -94,7 +94,7 @@ def test_a_client_that_hangs_is_found(tmp_path: Path) -> None:
     done = probed("maexchen", port, "--restart", restart, "--json", only="YOUR_TURN/whole")
     (result,) = done.json["results"]
     assert (done.status, result["verdict"]) == (3, "FAILED")
-    assert result["why"] == "it ignores it, and must go on as usual"
+    assert result["why"] == "it ignores it, and must continue as usual"
 
 
 # Clients that do not play.

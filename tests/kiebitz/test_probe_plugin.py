@@ -172,7 +172,7 @@ FINDS: dict[tuple[TargetRole, str, str], tuple[str, ...]] = {
 
 OUTSIDE_THE_GRAMMAR = {
     "lets-the-loser-win": 'the server says WON with name "Anna" for "Bert"',
-    "is-silent-when-it-is-its-turn": "the client says nothing, where the record has PUT",
+    "is-silent-when-it-is-its-turn": "the client sends nothing, but the recording has PUT",
 }
 
 

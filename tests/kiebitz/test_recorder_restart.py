@@ -300,9 +300,7 @@ def test_in_the_middle_of_a_message_over_tcp(tmp_path: Path, at: int) -> None:
 
 @pytest.mark.full
 def test_connections_from_segments_that_are_deleted(tmp_path: Path) -> None:
-    """When the segment with its beginning is deleted, one has sent data, one has not, and one ends
-    meanwhile.
-    """
+    """Three connections begin in a deleted segment: one with data, one without, one that ends meanwhile."""
     database = tmp_path / "game.db"
     block = b"x" * 65_536
     with listening() as listener, ExitStack() as opened:

@@ -1,5 +1,4 @@
-"""Between a tap and a collector: a server that rejects clients or cannot be trusted, and a network that is
-cut.
+"""A server that rejects clients or is not trusted, and a cut network, between tap and collector.
 
 A real nats-server, and both sides in this process.
 """

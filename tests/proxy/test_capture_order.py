@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packet_reordering import Packets, write_packets
 from strength import times
-from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sent, told
+from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sender_and_receiver, sent, told
 
 from kiebitz.dissectors.model import Chunk, Item
 from kiebitz.proxy.capture.files import open_capture
@@ -166,10 +166,10 @@ def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number in range(lines):
-        who, other = ("c", "s") if number % 3 else ("s", "c")
+        who, other = sender_and_receiver(number)
         line = b"line %d\n" % number
         ms = 1 + number * pause_ms
-        segments.append(sent(ms, who, "PA", line, at=at[who], ack=at[other]))  # type: ignore[arg-type]
+        segments.append(sent(ms, who, "PA", line, at=at[who], ack=at[other]))
         at[who] += len(line)
     ms = 1 + lines * pause_ms
     segments.append(sent(ms, "c", "FA", at=at["c"], ack=at["s"]))
@@ -183,7 +183,7 @@ def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
     items: list[Item] = []
     if not in_order:
         order = PacketReorderer()
-        segments = [*order.add(segments, 0), *order.close()]  # type: ignore[arg-type, list-item]
+        segments = [*order.add(segments, 0), *order.close()]  # type: ignore[arg-type, list-item]  # pairs
     for ts_ns, segment in segments:
         tcp.feed(segment, ts_ns, items)
     tcp.close(segments[-1][0], items)
@@ -209,9 +209,7 @@ def test_any_permutation_of_a_file(lines: int, chance: random.Random) -> None:
 
 
 def with_resets(segments: list[Sent], resets: list[tuple[int, str, str]]) -> list[Sent]:
-    """Return the segments, with a RST of a side behind some of them, of the number that its receiver
-    expects.
-    """
+    """Return the segments with RSTs after some of them, whose sequence number the receiver expects."""
     mixed: list[Sent] = []
     follows = {"c": (0, 0), "s": (0, 0)}
     for place, (ts_ns, segment) in enumerate(segments):

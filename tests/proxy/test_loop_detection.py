@@ -200,9 +200,7 @@ def test_two_commands_that_lead_to_each_other(tmp_path: Path) -> None:
 
 
 def test_a_crowd_that_says_the_same_passes(tmp_path: Path) -> None:
-    """There are no answers, and all clients send the same at once, as programs do that are started
-    together.
-    """
+    """All clients send the same at once, without answers, as programs that start together do."""
     with socket.socket(V4, socket.SOCK_DGRAM) as server, ExitStack() as stack:
         server.bind(("127.0.0.1", 0))
         server.settimeout(PATIENCE_S)
@@ -282,7 +280,7 @@ def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
 @pytest.mark.parametrize("gap_s", [0.0001, 0.003, 0.05, 0.09])
 @pytest.mark.parametrize("size", [9, 20, 1000])
 def test_newcomers_that_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
-    """Those who come do so at times of their own, whether others were passed on or not."""
+    """Newcomers arrive at their own times, independently of forwarded ones."""
     clock, watch = Clock(), LoopDetector[Somebody](8, lambda _: False)
     held_until: list[float] = []
     for number in range(size):

@@ -24,9 +24,7 @@ from udp_relays import eventually
 
 
 def options(folder: Path, mode: str, *settings: str) -> list[str]:
-    """Return a relay in a mode of mitmproxy's, which has its keys in `folder` and records in game.db
-    there.
-    """
+    """Return a relay's options in a mode of mitmproxy, with keys and game.db in `folder`."""
     command = ["relay", "-m", mode, "-w", str(folder / "game.db"), "-q"]
     for setting in (f"confdir={folder / 'keys'}", *settings):
         command += ["--set", setting]
@@ -314,7 +312,7 @@ BAD_CALLS = [
     (("socks5@0", "certs=no/such.pem"), 2, "Certificate file does not exist: no/such.pem"),
     (("reverse:tcp://127.0.0.1:9@0",), 2, "none of the modes uses mitmproxy"),
     (("socks5@TAKEN",), 1, "Cannot listen on tcp 127.0.0.1:TAKEN: the port is in use"),
-    (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is no regular expression: "),
+    (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is not a regular expression: "),
     (("wireguard:/dev/null@0",), 1, "/dev/null is no file, and keys are read from one"),
 ]
 

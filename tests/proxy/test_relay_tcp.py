@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import resource
@@ -207,9 +208,7 @@ def test_a_reset_is_passed_on_with_what_came_before(
 
 @LOOPS
 def test_last_words_beneath_a_flood(tmp_path: Path, new_loop: NewLoop) -> None:
-    """A client sends its last message and closes while the server sends: the system then resets the
-    connection.
-    """
+    """A client closes while the server sends: the system then resets the connection."""
     with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
         names = []
         for _ in range(30):
@@ -288,6 +287,39 @@ def test_a_slow_reader_slows_its_peer_and_fills_no_memory(
         assert writer.recv(1) == b""
     assert len(journaled(relay, "c2s" if slow == "server" else "s2c")) == sent
     assert ends(relay) == ["closed"]
+
+
+@LOOPS
+def test_what_arrives_after_the_relay_has_ended_a_connection_is_ignored(
+    tmp_path: Path, new_loop: NewLoop
+) -> None:
+    # The loop may have read bytes of a socket before it was aborted. They would damage the journal.
+    with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
+        with connected(relay, server) as (client, there):
+            client.sendall(b"before\n")
+            assert there.recv(100) == b"before\n"
+
+            def end() -> None:
+                (tcp,) = relay.forwarder.relays
+                assert isinstance(tcp, relay_tcp.TcpRelay)
+                (connection,) = tcp._connections
+                sides = connection.client, connection.server
+                tcp.connection_ended(connection, "evicted")
+                for side in sides:
+                    side.data_received(b"after\n")
+                    tcp.fault(connection, side.direction, 7, OSError(errno.EIO, "Input/output error"))
+                    side.transport.abort()
+
+            relay.loop.call_soon_threadsafe(end)
+            assert until_end(client) == b""
+        with connected(relay, server) as (client, there):
+            client.sendall(b"another\n")
+            assert there.recv(100) == b"another\n"
+            client.close()
+            assert there.recv(100) == b""
+    assert ends(relay)[0] == "evicted"
+    assert [item.data for item in relay.items if isinstance(item, Chunk)] == [b"before\n", b"another\n"]
+    assert faults(relay) == []
 
 
 @LOOPS

@@ -12,7 +12,16 @@ import pytest
 from cleanup import close_after_test
 from followed_streams import CAPTURES, NAMES, followed, talks
 from strength import a_few, few_captures
-from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
+from tcp_segments import (
+    MILLISECOND,
+    Sent,
+    check_order,
+    handshake,
+    items_of_packets,
+    sender_and_receiver,
+    sent,
+    write_pcap,
+)
 
 from kiebitz.dissectors.model import Chunk, Gap
 from kiebitz.proxy.capture.files import open_capture
@@ -40,8 +49,8 @@ def _spoken() -> list[Sent]:
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number, line in enumerate(LINES):
-        who, other = ("c", "s") if number % 3 else ("s", "c")
-        segments.append(sent(number + 1, who, "PA", line, at=at[who], ack=at[other]))  # type: ignore[arg-type]
+        who, other = sender_and_receiver(number)
+        segments.append(sent(number + 1, who, "PA", line, at=at[who], ack=at[other]))
         at[who] += len(line)
     last = len(LINES) + 1
     segments.append(sent(last, "c", "FA", at=at["c"], ack=at["s"]))
@@ -87,9 +96,7 @@ def _overlapping(segments: list[Sent], chance: random.Random) -> list[Sent]:
 
 
 def _lossy(segments: list[Sent], chance: random.Random) -> list[Sent]:
-    """Return the capture has lost some in the middle; that they had arrived is seen from what answers
-    them.
-    """
+    """Return the capture without some segments in its middle, which answers show to have arrived."""
     return segments[:20] + [one for one in segments[20:-20] if chance.random() > 0.1] + segments[-20:]
 
 

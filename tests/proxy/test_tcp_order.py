@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from tcp_segments import MILLISECOND, RUBBISH, TIMES, Sent, by_word, check_order, handshake, sent, told
+from tcp_segments import (
+    MILLISECOND,
+    RUBBISH,
+    TIMES,
+    Sent,
+    by_word,
+    check_order,
+    handshake,
+    sender_and_receiver,
+    sent,
+    told,
+)
 
 from kiebitz.dissectors.model import Item
 from kiebitz.proxy.capture.packets import Segment
@@ -240,9 +251,9 @@ def spoken(lines: int) -> list[Sent]:
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number in range(lines):
-        who, other = ("c", "s") if number % 3 else ("s", "c")
+        who, other = sender_and_receiver(number)
         line = b"line %d\n" % number
-        segments.append(sent(1, who, "PA", line, at=at[who], ack=at[other]))  # type: ignore[arg-type]
+        segments.append(sent(1, who, "PA", line, at=at[who], ack=at[other]))
         at[who] += len(line)
     segments.append(sent(1, "c", "FA", at=at["c"], ack=at["s"]))
     segments.append(sent(1, "s", "FA", at=at["s"], ack=at["c"] + 1))

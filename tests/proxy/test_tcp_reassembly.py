@@ -201,9 +201,7 @@ def test_unwrap(distance: int, near: int) -> None:
 
 @st.composite
 def cuts(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, int]]]:
-    """Return a text, the number before its first byte, and pieces of it that cover it, in any order, some
-    twice.
-    """
+    """Return a text, the number before its first byte, and overlapping pieces of it in any order."""
     text = draw(st.binary(min_size=1, max_size=120))
     edges = sorted({0, len(text), *draw(st.lists(st.integers(0, len(text)), max_size=20))})
     pieces = list(pairwise(edges))

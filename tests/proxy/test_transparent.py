@@ -85,9 +85,7 @@ def capturing(machine: str, capture: Path) -> Iterator[None]:
 
 
 def play_maexchen(net: Network, version: int) -> Server:
-    """Return a game over UDP, whose players turn to the server itself; the server, with all that it got
-    and sent.
-    """
+    """Run a game over UDP with the server itself; return the server, with all that it sent and received."""
     with inside(net.server):
         server = Server(expected=len(NAMES), rounds=2, address=(SERVER[version], UDP_PORT))
     with inside(net.client):

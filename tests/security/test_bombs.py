@@ -94,7 +94,7 @@ SHOWN = [
     *("nested arrays", "a long number", "a file fetched", "many attributes"),
     *("nested quotation marks", "a long turn", "a long round"),
 ]
-"""Those that `make test` shows."""
+"""The bombs that `make test` shows."""
 
 
 def pieces(name: str) -> list[Chunk]:

@@ -204,7 +204,7 @@ def test_a_strange_log_is_read_to_an_end(write: Callable[[Path], object], corpus
     try:
         assert len(missing(open_corpus(str(corpus)))) <= 1
     except CorpusError as error:
-        assert "this log is longer than 1 GiB" in str(error)  # noqa: PT017 - only one of the logs is
+        assert "this log is longer than 1 GiB" in str(error)  # noqa: PT017  # only one of the logs is too long
 
 
 QUERIES = {

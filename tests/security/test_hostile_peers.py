@@ -168,7 +168,7 @@ def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -
                 stranger.sendto(b"REGISTER;nobody", relay.address())
             if number % 100 == 99:
                 # The kernel drops what comes too fast; this is about what does come.
-                eventually(lambda number=number: len(server.came) >= number + 3)  # type: ignore[misc]
+                eventually(lambda number=number: len(server.came) >= number + 3)  # type: ignore[misc]  # cannot infer its type
                 most = max(most, open_files())
         assert most <= before + limit
         assert ask(player, b"ROLL;2") == b"ROLL;2"

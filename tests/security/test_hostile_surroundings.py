@@ -256,7 +256,11 @@ def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
         kill_all(changing)
 
 
-@pytest.mark.parametrize("new", [b"", b"SQLite format 3\0" + bytes(5000), os.urandom(100_000)])
+@pytest.mark.parametrize(
+    "new",
+    [b"", b"SQLite format 3\0" + bytes(5000), os.urandom(100_000)],
+    ids=["empty", "a header and zeros", "random"],
+)
 def test_a_database_that_is_written_over_while_it_is_followed(new: bytes, game: Path) -> None:
     with closing(sqlite3.connect(game)) as connection, connection:
         connection.execute("UPDATE sessions SET ended_ns = NULL")

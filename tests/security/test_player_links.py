@@ -1,7 +1,7 @@
 """Players' links and `--as`: no answer holds what only connections of others carried.
 
 What a player may see is worked out here from the recorded bytes alone: a text, a token, an address or a name
-that stands in messages of other connections, and nowhere on the player's own, is a secret. Only the names of
+that occurs in messages of other connections, and nowhere on the player's own, is a secret. Only the names of
 those at the player's own table are none. Every address of the server is asked for every player of a session,
 as are the file and the commands.
 """
@@ -146,7 +146,7 @@ def _later(talk: Conversation, seconds: float) -> Conversation:
 
 
 def returned() -> list[Item]:
-    """alice comes back from her own address, and eve from another with her name."""
+    """Return a session in which alice returns from her own address, and eve from another with her name."""
     bob = Conversation("10.0.0.2:4000", number=1).says(b"REGISTER;bob").hears(b"REGISTERED")
     alice = Conversation("10.0.0.1:4000", number=2).says(b"REGISTER;alice").hears(b"REGISTERED")
     alice.hears(b"ROUND STARTING;t0ken-alice-1").says(b"JOIN;t0ken-alice-1").ends()
@@ -158,7 +158,7 @@ def returned() -> list[Item]:
 
 
 def rejected() -> list[Item]:
-    """eve asks for alice's name, and does not get it."""
+    """Return a session in which eve asks for alice's name, and is rejected."""
     alice = Conversation("10.0.0.1:4000", number=1).says(b"REGISTER;alice").hears(b"REGISTERED")
     alice.hears(b"ROUND STARTING;t0ken-alice").says(b"JOIN;t0ken-alice")
     eve = _later(Conversation("10.0.0.1:5000", number=2), 1).says(b"REGISTER;alice").hears(b"REJECTED")

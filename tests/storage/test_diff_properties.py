@@ -87,7 +87,7 @@ def test_every_event_is_the_same_or_different_or_in_a_game_of_one_side(
 
 
 def counted(found: Difference, side: int) -> int:
-    """How many events of a side a difference speaks of."""
+    """Return the number of a side's events in a difference."""
     in_games = [one for one in found.events if one.game is not None and found.games[one.game].is_unmatched]
     alone = sum(game.events[side] for game in found.games if game.is_unmatched)
     lone_tables = sum(table.events[side] for table in found.tables if table.is_unmatched)

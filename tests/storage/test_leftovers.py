@@ -324,7 +324,7 @@ def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["to be rolled back", "only its head"])
 def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> None:
-    """`collect`, which goes on with a session, and `probe --last-verdict`."""
+    """`collect`, which continues a session, and `probe --last-verdict`."""
     for number, record in enumerate((_collects, _probes)):
         database = tmp_path / str(number) / "game.db"
         database.parent.mkdir()

@@ -141,8 +141,9 @@ def test_a_capture_is_no_database_to_record_into(tmp_path: Path) -> None:
 
 def test_kiebitz_alone_shows_its_help() -> None:
     done = kiebitz()
-    assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("Usage: kiebitz")
+    # click before 8.2 prints the help as if it were asked for.
+    assert (done.status, bool(done.out)) in ((2, False), (0, True))
+    assert (done.err or done.out).startswith("Usage: kiebitz")
     assert "For help" not in done.err
 
 

@@ -28,10 +28,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("whatif", "--drop", "#999999"), ("follow", "2"), ("follow", "99"), ("export", "-T", "csv")),
     *(("show", "#5"), ("show", "#999999"), ("check", "--summary"), ("check", "--at", "#5"), ("stats",)),
 )
-"""After which each has its session; what they say of one must be what they say of its capture."""
+"""Commands with arguments after the session; their output for it must equal that for its capture."""
 
 HAVE_JSON = ("messages", "events", "games", "streams", "check", "state", "whatif")
-"""Those that can say it in JSON."""
+"""Commands with JSON output."""
 
 
 @pytest.fixture(scope="module")

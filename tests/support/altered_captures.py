@@ -31,9 +31,7 @@ def alteration(alter: Callable[Concatenate[list[Said], P], Sequence[Said]]) -> C
 
 
 def of_event(said: Sequence[Said], kind: str, number: int) -> list[int]:
-    """Return the indices of the messages that report an event: the one of its kind with this number, from
-    0.
-    """
+    """Return the indices of the messages that report the event of its kind with this number, from 0."""
     events = list(dict.fromkeys(one.event for one in said if one.kind == kind))
     return [place for place, one in enumerate(said) if one.event == events[number]]
 

@@ -578,6 +578,6 @@ IN_PARTS: list[tuple[Direction, str, list[tuple[str, int, int]]]] = [
         [("no-object", 0, 8), ("no-object", 9, 11)],
     ),
 ]
-"""What is no object takes at most a line, and no message that can be read: these are told in parts."""
+"""Bytes that are no object, reported in parts: each of at most a line, without a readable message."""
 
 HAND = [*MESSAGE_NAMES, *STRUCTURE, *ATTRIBUTES, *VALUES, *SYNTAX, *CHARSETS, *TOO_LONG]

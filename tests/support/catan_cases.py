@@ -25,9 +25,7 @@ class Marked(NamedTuple):
 
 
 def marked(text: str, charset: str = "utf-8") -> Marked:
-    r"""Return the bytes of a text, and offset and length of each marked part of it; "\udcff" is the byte
-    0xff.
-    """
+    r"""Return the bytes of a text, and offset and length of its marked parts; "\udcff" is the byte 0xff."""
     data = b""
     places: list[tuple[int, int]] = []
     opened: list[int] = []
@@ -287,7 +285,7 @@ s2c Spiel beendet | {"Nachricht":"Verbindung verloren","Sieger":⟨-1⟩} |  | u
 s2c Hallo | {"Version":"x","Protokoll":⟨"0.4"⟩} |  | unusual-value
 s2c Spiel gestartet | {"Karte":{"Felder":[{"Ort":⟨"a"⟩,"Typ":"Meer"},{"Ort":"B","Typ":"Meer"}]}}
      | unusual-value
-# What nobody knows is passed over.
+# Unknown members are ignored.
 s2c OK | {⟨"Grund"⟩:"x","Mehr":[1]} | {} | surplus-attribute
 c2s Würfeln | {⟨"Spieler"⟩:1} | {} | surplus-attribute
 c2s Hallo | {"Version":"x",⟨"Protokoll"⟩:"1.0"} | {"Version": "x"} | surplus-attribute
@@ -415,7 +413,7 @@ IGNORED = [
 
 
 def wrong(direction: Direction, text: str, code: str) -> Case:
-    """Return a message with one violation of its row; the name stands at its usual place."""
+    """Return a message with one violation of its row; the name is at its usual place."""
     name = text.split('"', 2)[1]
     return case(direction, name, text, {}, code)
 

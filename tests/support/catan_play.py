@@ -102,9 +102,7 @@ class Server:
 
     @contextmanager
     def asked(self, player: int, name: str, body: Mapping[str, Any]) -> Iterator[None]:
-        """Send a client's request, run the block for the server's reaction, then report the changed
-        players.
-        """
+        """Send a client's request, run the block for the server's reaction, then report changed players."""
         self.ask(player, name, body)
         if self.dialect.confirms == "before":
             self.say(self.names[player], "s2c", {"OK": {}})
@@ -187,9 +185,7 @@ class Server:
             self.statuses[player] = "Wartet auf Spielbeginn"
 
     def start(self, *settled: tuple[int, Spot, Spot], karte: Mapping[str, Any] | None = None) -> Server:
-        """Return a game begins: all are ready, and each of these builds a village and a road, in this
-        order.
-        """
+        """Begin a game: all are ready, then each of these builds a village and a road, in order."""
         for player in self.names:
             self.ready(player)
         self.games += 1
@@ -209,7 +205,7 @@ class Server:
         return self
 
     def settle(self, player: int, village: Spot, road: Spot, gains: Counts | None = None) -> Server:
-        """Return a player founds a village and a road; `gains` are what is right if they are left out."""
+        """Found a village and a road of a player; `gains` are the correct ones by default."""
         self.expect(player, "Dorf bauen")
         with self.asked(player, "Bauen", {"Typ": "Dorf", "Ort": self.where(village)}):
             self.built(player, "Dorf", village)

@@ -31,10 +31,9 @@ MS = 1_000_000
 
 
 class Step(NamedTuple):
-    """The messages of a client and the server, milliseconds after the step before; `lost` ones are not
-    captured.
+    """The messages of a client and the server, in milliseconds after the previous step.
 
-    A step without messages is the end of the conversation.
+    `lost` ones are not captured. A step without messages is the end of the conversation.
     """
 
     client: str

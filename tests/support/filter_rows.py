@@ -96,9 +96,7 @@ def database(*sessions: Session) -> sqlite3.Connection:
 
 
 def corpus(database: sqlite3.Connection) -> DuckDBPyConnection:
-    """Return the same rows in tables as those of a corpus, in which each session is of a capture of its
-    own.
-    """
+    """Return the same rows in the tables of a corpus, in which each session has its own capture."""
     engine = duckdb.connect(":memory:")
     FilterFunctions(engine)
     for table, columns in COLUMNS.items():

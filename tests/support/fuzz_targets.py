@@ -63,9 +63,7 @@ def dissector_target(dissector: Dissector) -> Target:
 
 
 def read_packets(packets: Iterable[RawPacket]) -> None:
-    """Run the whole path from packets to findings: fragments, datagrams, TCP reassembly, protocol
-    detection.
-    """
+    """Run the whole path from packets to findings."""
     decoder = PacketDecoder()
     udp_items: list[Item] = []
     tcp_items: list[Item] = []

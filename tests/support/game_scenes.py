@@ -53,9 +53,7 @@ def maexchen(*names: str, **part: Any) -> dict[str, Any]:
 
 
 def schafkopf(**part: Any) -> dict[str, Any]:
-    """Return a round that has been seen from its beginning, before its first card; None takes a part of it
-    away.
-    """
+    """Return a round seen from its beginning, before its first card; None removes a part."""
     known = {
         "round": 3,
         "phase": "playing",

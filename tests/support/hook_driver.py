@@ -50,9 +50,7 @@ class Hooked:
     def says(
         self, frame: bytes, direction: Direction = "s2c", number: int = 1
     ) -> list[tuple[Direction, bytes, int, bool]] | None:
-        """Return what to forward for a message: direction, bytes, delay in ms, and whether it is
-        unchanged.
-        """
+        """Return the data to forward for a message: direction, bytes, delay in ms, and if it is unchanged."""
         ticket = self.asked(frame, direction, number)
         if ticket is None:
             return None

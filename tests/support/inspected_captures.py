@@ -22,9 +22,7 @@ CAPTURES = ROOT / "captures"
 
 
 def items_of(name: str, lost: Callable[[int], bool] = lambda number: False) -> list[Item]:
-    """Return all items of a capture's TCP connections, without the packets that are lost (by number, from
-    0).
-    """
+    """Return all items of a capture's TCP connections, without lost packets (by number, from 0)."""
     with open_capture(str(CAPTURES / name)) as capture:
         packets = [packet for number, packet in enumerate(capture) if not lost(number)]
     return items_of_packets(packets, server_ports({}, "tcp"))

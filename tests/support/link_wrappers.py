@@ -314,4 +314,4 @@ FRAMES: dict[str, tuple[int, Wrap]] = {
     **LINKS,
     **{name: (1, lambda p, wrap=wrap: ethernet(wrap(p))) for name, wrap in TUNNELS.items()},  # type: ignore[misc]  # a bound value
 }
-"""All of them: name -> LINKTYPE_ number, and the function that makes a frame of an IP packet."""
+"""All wrappers: name -> LINKTYPE_ number, and the function that makes a frame of an IP packet."""

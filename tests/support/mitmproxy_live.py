@@ -125,9 +125,7 @@ DEVICE = f"kiebitz{os.getpid()}"
 
 @contextmanager
 def tunnel(machine: str, folder: Path, configuration: dict[str, str]) -> Iterator[str]:
-    """Yield all that the machine sends to the server goes to the relay through WireGuard; its address
-    inside.
-    """
+    """Tunnel the machine's traffic to the server through the relay by WireGuard; yield its inner address."""
     peer = "".join(f"{name} = {configuration[name]}\n" for name in ("PublicKey", "AllowedIPs", "Endpoint"))
     path = folder / "peer.conf"
     path.write_text(f"[Interface]\nPrivateKey = {configuration['PrivateKey']}\n[Peer]\n{peer}")

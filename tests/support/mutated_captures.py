@@ -68,9 +68,7 @@ def spoilt_packets(choices: Choices) -> list[RawPacket]:
 
 
 def _other_header(linktype: int, data: bytes, choices: Choices) -> bytes:
-    """Return a packet with one field of its headers changed: a bit of any, or numbers and flags of TCP by
-    little.
-    """
+    """Return a packet with a changed header: any bit, or numbers and flags of TCP by a small amount."""
     link = _LINK_HEADER.get(linktype, 0)
     changed = bytearray(data)
     kind = choices.below(4)
@@ -112,9 +110,7 @@ def _split(ts_ns: int, nano: bool) -> tuple[int, int]:
 
 
 def spoilt_pcapng(choices: Choices) -> bytes:
-    """Return a pcapng file of such packets, with all kinds of blocks that hold packets, and some that do
-    not.
-    """
+    """Return a pcapng file of such packets, with all kinds of packet blocks, and some other blocks."""
     order = choices.of("<>")
     packets = spoilt_packets(choices)
     blocks = [_interface(order, packets[0][1] if packets else 1, choices)]

@@ -139,9 +139,7 @@ class Script:
             self._deal_to(table, seat)
 
     def race(self, table: Table) -> None:
-        """Let two threads deal at once; the second deal counts, in whichever order the clients receive
-        them.
-        """
+        """Let two threads deal at once; the second deal counts, even if clients receive them reordered."""
         deals = []
         for _ in range(2):
             begin = len(self.steps)
@@ -168,7 +166,7 @@ class Script:
     # In a game.
 
     def visibility(self, table: Table) -> list[str]:
-        """Who is told a status: the last dialect's server keeps it in the lobby."""
+        """Return the clients that receive a status: the server of the last dialect keeps it in the lobby."""
         if not self.head:
             return self.online
         return [name for name in table.players if name is not None]

@@ -1,6 +1,4 @@
-"""Recorded games as setups of cases of `kiebitz probe`, and the table's diagnostics for one changed
-message.
-"""
+"""Recorded games as setups of cases of `kiebitz probe`, and diagnostics for one changed message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goes a way to a case's place at a server of `peers/` in memory: no socket, and no time passes."""
+"""A simulated path to a case's injection point, at a server of `peers/` in memory, without delays."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ class Walk:
         """Number of received messages that the path knows, by connection."""
 
     def go(self, seconds: float = 150) -> InjectionPoint | None:
-        """Go to the next injection point, or, after the acts, to their end, within this much simulated
-        time.
-        """
+        """Go to the next injection point or, after the acts, to their end, within this simulated time."""
         steps = 0
         end = self._bench.now + seconds
         for action in self.route.actions():

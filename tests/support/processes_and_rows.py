@@ -76,9 +76,7 @@ def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def child_of(process: int) -> int:
-    """Return the only process that a `kiebitz` command has started: a relay's recorder, an import's
-    inspector.
-    """
+    """Return the only child process of a `kiebitz` command: a relay's recorder, an import's inspector."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     # With the spawn method, Python's resource tracker is a second child.
     (child,) = [pid for pid in children if "resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_text()]

@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 def target(path: str, query: Mapping[str, Query]) -> str:
-    """Return a path with parameters; `as_` stands for `as`, and None omits one."""
+    """Return a path with parameters; `as_` becomes `as`, and None omits one."""
     given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
     asked = urlencode(given, errors="surrogatepass")
     return f"/{path}{'?' if asked and '?' not in path else '&' if asked else ''}{asked}"

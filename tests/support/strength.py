@@ -36,7 +36,7 @@ GAMES = {
 """A small recorded capture of each protocol."""
 
 CAPTURES = frozenset(GAMES.values())
-"""Those that `make test` takes where each recorded capture is taken."""
+"""The captures for `make test`, where the full run uses all recorded ones."""
 
 
 def choose(full: bool) -> None:

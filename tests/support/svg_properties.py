@@ -58,9 +58,7 @@ def texts(drawing: Drawing) -> list[str]:
 
 
 def drawings(capture: str, shape: Shape, player: str | None = None, every: int = 1) -> Iterator[Drawing]:
-    """Yield the drawings of a session after each event, or every n-th, and the last; from a player's
-    perspective.
-    """
+    """Yield a player's drawings of a session after each event, or every n-th, and the last."""
     session = kiebitz.open(database_of(capture))
     timeline = session.timeline
     spectator_view = SpectatorView(timeline, player)

@@ -26,6 +26,8 @@ ISN = {"c": 1000, "s": 4_294_967_290}
 
 _FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32}
 
+Side = Literal["c", "s"]
+
 Sent = tuple[int, Segment]
 """A segment with its time of arrival (ns)."""
 
@@ -41,9 +43,14 @@ def flow(source: str, destination: str) -> bytes:
     return source_ip + destination_ip + source_port + destination_port
 
 
+def sender_and_receiver(number: int) -> tuple[Side, Side]:
+    """Return the sides of a line of a conversation: each third one is the server's."""
+    return ("c", "s") if number % 3 else ("s", "c")
+
+
 def sent(
     ms: float,
-    who: Literal["c", "s"],
+    who: Side,
     flags: str,
     data: bytes = b"",
     *,
@@ -59,7 +66,7 @@ def sent(
 ) -> Sent:
     """Return a segment of the client or the server at a time (milliseconds).
 
-    `at` is the offset of its first byte, `ack` the offset of the other side's next byte. A SYN stands before
+    `at` is the offset of its first byte, `ack` the offset of the other side's next byte. A SYN precedes
     offset 0.
     """
     other = "s" if who == "c" else "c"

@@ -261,7 +261,10 @@ def test_without_the_plugin_its_database_stays_readable(fresh: Environment, data
         ("rolled", "rolled name=bob zahl=1"),
     ]
     done = fresh.run("kiebitz", "events", database)
-    assert "there is no protocol knobeln here; if a plug-in brings it, install that with pip" in done.stderr
+    assert (
+        "there is no protocol knobeln here: give its file with -P, or install its plug-in with pip"
+        in done.stderr
+    )
     assert fresh.json("state", database)[0]["state"]["rolls"] == {"alice": 6, "bob": 1}
     assert len(fresh.json("messages", database)) == len(GAME)
     assert len(fresh.json("check", database, status=3)) == 1

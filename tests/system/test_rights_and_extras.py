@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 from command import ROOT, kiebitz
 
+from kiebitz.dissectors import extras
 from kiebitz.dissectors.extras import EXTRAS
 from kiebitz.proxy.system import sudo
 
@@ -160,7 +162,7 @@ def test_the_caller_of_sudo(
 
 
 def test_a_relay_works_under_e(tmp_path: Path) -> None:
-    """pipx writes `python -E` into the script; a planted module of the current folder must not run."""
+    """The script of pipx has `python -E`; a planted module of the current folder must not run."""
     (tmp_path / "multiprocessing.py").write_text("open('planted', 'w')")
     script = str(Path(sys.executable).with_name("kiebitz"))
     mode = ["-m", "reverse:udp://127.0.0.1:9@0"]
@@ -217,35 +219,92 @@ def test_a_missing_extra_is_named_with_its_command(
     assert "no_such_module, which is not installed" in done.err
     command = done.err.splitlines()[-1].strip()
     assert command.startswith(RECEIPTS[receipt])
-    (extras,) = re.findall(r"\[([a-z,]+)\]", command)
+    (names,) = re.findall(r"\[([a-z,]+)\]", command)
     # Existing ones are kept.
-    assert set(extras.split(",")) == EXTRAS.keys() - {"test"}
+    assert set(names.split(",")) == EXTRAS.keys() - {"test"}
+
+
+@pytest.fixture
+def origin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this installation's metadata name another source, or none; no extra is present."""
+    from importlib import metadata
+
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return None if request.param is None else json.dumps(request.param)
+
+    monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
+    monkeypatch.setattr(extras, "find_spec", lambda name: True if name == "pip" else None)
+
+
+WHEEL = Path(__file__).as_uri()
+"""A file that exists, as the address of a wheel."""
 
 
 @pytest.mark.parametrize(
     ("origin", "requirement"),
     [
-        ({"url": "git+", "vcs_info": {}}, None),
         (
             {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git"}},
             "kiebitz[taps] @ git+https://example.org/k.git",
         ),
-        ({"url": "file:///no/such/folder", "dir_info": {}}, "kiebitz[taps]"),
+        (
+            {
+                "url": "https://example.org/k.git",
+                "vcs_info": {"vcs": "git", "requested_revision": "v1"},
+            },
+            "kiebitz[taps] @ git+https://example.org/k.git@v1",
+        ),
+        ({"url": WHEEL, "archive_info": {}}, f"kiebitz[taps] @ {WHEEL}"),
+        (
+            {"url": "https://example.org/k.whl", "archive_info": {}},
+            "kiebitz[taps] @ https://example.org/k.whl",
+        ),
+    ],
+    indirect=["origin"],
+)
+@pytest.mark.usefixtures("origin")
+def test_the_command_names_where_kiebitz_came_from(requirement: str) -> None:
+    assert shlex.split(extras.install_command("taps"))[-1] == requirement
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        None,
+        {"url": "file:///no/such/folder", "dir_info": {}},
+        {"url": "file:///no/such/kiebitz.whl", "archive_info": {}},
+    ],
+    ids=["from an index", "folder gone", "wheel gone"],
+    indirect=True,
+)
+@pytest.mark.parametrize(
+    ("receipt", "command"),
+    [
+        ("uv-receipt.toml", ["uv", "pip", "install", "--python", sys.executable]),
+        ("pipx_metadata.json", ["pipx", "inject", "kiebitz"]),
+        (None, [sys.executable, "-m", "pip", "install"]),
     ],
 )
-def test_the_command_names_where_kiebitz_came_from(
-    origin: dict[str, object], requirement: str | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("origin")
+def test_without_a_source_the_command_names_dependencies(
+    receipt: str | None, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from importlib import metadata
+    """The name `kiebitz` on a package index is not ours to advise."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "kiebitz"))
+    (tmp_path / "kiebitz").mkdir()
+    if receipt is not None:
+        (tmp_path / "kiebitz" / receipt).touch()
+    words = shlex.split(extras.install_command("corpus"))
+    assert words[: len(command)] == command
+    assert words[len(command) :] == ["dask", "distributed", "duckdb", "numpy", "pyarrow"]
 
-    from kiebitz.dissectors import extras
 
-    class Installed:
-        def read_text(self, name: str) -> str:
-            assert name == "direct_url.json"
-            return json.dumps(origin)
-
-    monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    words = shlex.split(extras.install_command("taps"))
-    assert requirement is None or words[-1] == requirement
+def test_pip_of_a_managed_python_needs_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's pip refuses without it, for `pip install --user` as well."""
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+    assert "--break-system-packages" not in extras.install_command("taps")
+    (tmp_path / "EXTERNALLY-MANAGED").touch()
+    assert "--break-system-packages" in extras.install_command("taps")

@@ -1,7 +1,7 @@
 """German-suited cards: the four suit signs as paths, card faces of any size, and backs.
 
-Schafkopf and mariáš use the same pack. Cards also have the players' words for them, so that nobody needs to
-know the signs: `Ober` and `Eichel`, `svršek` and `žaludy`.
+Schafkopf and mariáš use the same pack. Cards also show the players' words, for viewers who do not know
+the signs: `Ober` and `Eichel`, `svršek` and `žaludy`.
 """
 
 from __future__ import annotations

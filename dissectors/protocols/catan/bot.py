@@ -61,7 +61,7 @@ class CatanBot(Bot):
         """The number of its own open offer."""
         self._colour: str | None = None
         self._colours: dict[int, str] = {}
-        """The colours that other players have taken for good."""
+        """The colours that other players have chosen finally."""
         self._acts = 0
         self._refusals = 0
         self._has_played = False

@@ -345,7 +345,7 @@ CONFORMANCE = Conformance(
             "road-through": "it needs a place on the board that depends on everything built",
             "too-many-pieces": "it needs a player who has built all of one kind",
         },
-        # 7.5: all clients are told that a connection is lost, whoever's turn it is.
+        # 7.5: all clients are informed of a lost connection, regardless of whose turn it is.
         awaited_messages="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
     ),
     bot=CatanBot,

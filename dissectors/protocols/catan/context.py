@@ -38,6 +38,7 @@ class CatanContext(GameContext):
         self._told: dict[str, int] = {}
 
     def conversation(self, stream: Stream) -> ClientConnection:
+        """Return the state of a client's connection; create it if needed."""
         found = self.conversations.get(stream.id)
         if found is None:
             found = self.conversations[stream.id] = ClientConnection(stream.id)

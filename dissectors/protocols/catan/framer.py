@@ -18,10 +18,10 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.grammar.framing import (
+    CACHE_SIZE,
     FRAME_LIMIT,
-    GOES_ON,
-    MAX_SHORT,
-    SHORT,
+    INCOMPLETE,
+    MAX_CACHED_LENGTH,
     Frame,
     StructuredFramer,
 )
@@ -86,7 +86,7 @@ class CatanFramer(StructuredFramer):
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._state != "between":
             return ()
-        return _short_ends(data) if len(data) <= SHORT <= FRAME_LIMIT else _ends(data)
+        return _short_ends(data) if len(data) <= MAX_CACHED_LENGTH <= FRAME_LIMIT else _ends(data)
 
     def _overflow(self) -> None:
         self._state = "skipping"
@@ -104,12 +104,12 @@ class CatanFramer(StructuredFramer):
             return self._next_mark(len(held))
         # No frame is longer. Bytes beyond the limit are ignored, as they may arrive now or later.
         limit = min(len(held), FRAME_LIMIT)
-        if self._line_from is not None and (end := self._whole_line(limit)) != GOES_ON:
+        if self._line_from is not None and (end := self._whole_line(limit)) != INCOMPLETE:
             return end
         if self._state == "between":
             at = self._at = self._blanks_end(limit)
             if at == limit:
-                return GOES_ON
+                return INCOMPLETE
             if held[at] == ord("\n"):
                 return at + 1
             self._begun = at
@@ -118,7 +118,7 @@ class CatanFramer(StructuredFramer):
                 self._state = "object"
                 self._scanner = Scanner(at, raw_controls=True)
                 self._at = at + 1
-        if self._state == "object" and (end := self._in_object(limit)) != GOES_ON:
+        if self._state == "object" and (end := self._in_object(limit)) != INCOMPLETE:
             return end
         if self._state == "after":
             at = self._at = self._blanks_end(limit)
@@ -126,13 +126,13 @@ class CatanFramer(StructuredFramer):
                 return at + (held[at] == ord("\n"))
         if self._state == "broken":
             return self._next_mark(limit)
-        return GOES_ON
+        return INCOMPLETE
 
     def _whole_line(self, limit: int) -> int:
         """Return the end of the first line if it is a frame, which is the usual case and cheap to detect."""
         end = self._held.find(b"\n", self._line_from, limit) + 1
         self._line_from = None if end else limit
-        return end if end and _is_frame(bytes(self._held[:end])) else GOES_ON
+        return end if end and _is_frame(bytes(self._held[:end])) else INCOMPLETE
 
     def _in_object(self, limit: int) -> int:
         held, scanner = self._held, self._scanner
@@ -149,7 +149,7 @@ class CatanFramer(StructuredFramer):
             if scanner.is_broken:
                 self._state = "broken"
                 self._at = upto
-                return held.find(b"\n", scanner.at, upto) + 1 or GOES_ON
+                return held.find(b"\n", scanner.at, upto) + 1 or INCOMPLETE
             if start is None:
                 self._at = upto
                 if stretch == limit:
@@ -158,7 +158,7 @@ class CatanFramer(StructuredFramer):
                 self._at = upto + 1
             else:
                 return upto
-        return GOES_ON
+        return INCOMPLETE
 
     def _next_mark(self, limit: int) -> int:
         """Return the end of a broken or oversized message."""
@@ -166,7 +166,7 @@ class CatanFramer(StructuredFramer):
         mark = _START_OR_LINE_END.search(self._held, self._at, certain)
         if mark is None:
             self._at = certain
-            return GOES_ON
+            return INCOMPLETE
         return mark.start() if mark[1] else mark.end()
 
     def _next_beginning(self) -> int:
@@ -180,7 +180,7 @@ class CatanFramer(StructuredFramer):
             if start[1] not in _ATTRIBUTES or self._dropped + at == 0:
                 return at
         self._at = certain - held.endswith(b"\n", 0, certain)
-        return line or GOES_ON
+        return line or INCOMPLETE
 
     def _certain(self, limit: int) -> int:
         """Return the offset up to which message starts are certain, given the bytes before `limit`."""
@@ -217,7 +217,7 @@ def _ends(data: bytes) -> tuple[int, ...]:
     return tuple(ends)
 
 
-_short_ends = lru_cache(MAX_SHORT)(_ends)
+_short_ends = lru_cache(CACHE_SIZE)(_ends)
 
 
 def _is_frame(line: bytes) -> bool:

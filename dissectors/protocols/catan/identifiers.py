@@ -5,7 +5,7 @@ from __future__ import annotations
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 
 NIEMAND = -1
-"""Winner's number of a game that nobody has won."""
+"""Winner's number of a game without a winner."""
 
 PLAYER = IdentifierKind("player", of_player=True, null_values=(NIEMAND,))
 NAME = IdentifierKind("name", of_player=True)

@@ -46,7 +46,7 @@ class Lobby:
         number = observation.fields["id"]
         self._join(observation, number)
         if observation.event is None:
-            # Other clients were told of the player first.
+            # Other clients were informed of the player first.
             observation.event = self._play.players[number].joined
 
     def _join(self, observation: Observation, number: int, plays: bool = False) -> Player:

@@ -55,7 +55,7 @@ def check_request(
     if not game.whole or game.board is None:
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
-    # If the client has not been told of the turn yet, it may have sent the request before.
+    # If the client has not received the turn yet, it may have sent the request before.
     is_sure = told_ns >= game.turned_ns or observation.ts_ns - game.turned_ns >= SWAPPED_NS
     if observation.name in _NEED_TURN and whose is not None and whose is not player and is_sure:
         return RequestViolation("out-of-turn/asked", (), {"whose": whose.name})

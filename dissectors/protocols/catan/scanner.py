@@ -85,14 +85,16 @@ class Scanner:
         self._number = 0
         """Offset of the current number."""
         self._expected = ""
-        """What is required at `at`, once it is broken."""
+        """Expected text at `at`, once the object is invalid."""
 
     @property
     def is_complete(self) -> bool:
+        """True if a whole value was read."""
         return self._state == "done"
 
     @property
     def is_broken(self) -> bool:
+        """True if the text so far is not valid."""
         return self._state == "broken"
 
     def expects_value(self, at: int) -> bool:

@@ -128,7 +128,7 @@ class SimulatedGame:
         return self._island.board.rates(self._island.towns(player))
 
     def gain(self, player: int, counts: Counts) -> None:
-        """Give a player resources, and tell all clients."""
+        """Give a player resources, and inform all clients."""
         counts = {kind: count for kind, count in counts.items() if count}
         if counts:
             self.owners[player].hand.update(counts)

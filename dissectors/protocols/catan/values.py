@@ -16,7 +16,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, shortened, to_json
-from kiebitz.dissectors.grammar.invalid_values import LONG, NOBODY, Wrong, other_case
+from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.catan.words import HIDDEN, spellings
 from kiebitz.dissectors.suggestions import with_suggestion
@@ -89,15 +89,15 @@ class DecodingState:
 
 _WRONG_JSON = (
     Wrong("null", "null in its place", "null"),
-    Wrong("unknown", "an unknown word", f'"{NOBODY}"'),
+    Wrong("unknown", "an unknown word", f'"{UNKNOWN_WORD}"'),
     Wrong("other-type", "a list in its place", "[[]]"),
     Wrong("negative", "a number below zero", "-1"),
     Wrong("too-large", "a number of 32 bits, where clause 6 has 31", "4294967295"),
     Wrong("fraction", "a number with a fraction", "1.5"),
     Wrong("empty", "an empty text", '""', odd=True),
     Wrong("too-long", f"a text of {LONG} characters", f'"{"x" * LONG}"', odd=True),
-    Wrong("control", "control characters, escaped", f'"{NOBODY}\\u0000\\u001b[31m"', odd=True),
-    Wrong("markup", "characters that are markup in other formats", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
+    Wrong("control", "control characters, escaped", f'"{UNKNOWN_WORD}\\u0000\\u001b[31m"', odd=True),
+    Wrong("markup", "markup of other formats", f'"<b>&\\"{UNKNOWN_WORD}\\"</b>"', odd=True),
     Wrong("outside-ascii", "letters of two and four bytes", '"Größe🎲"', odd=True),
 )
 _NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction")
@@ -254,7 +254,7 @@ class Coordinates(Value):
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         yield Wrong("half", "a place without a y", '{"x":0}')
-        yield Wrong("text", "a place whose x is a word", f'{{"x":"{NOBODY}","y":0}}')
+        yield Wrong("text", "a place whose x is a word", f'{{"x":"{UNKNOWN_WORD}","y":0}}')
         yield Wrong("far-away", "coordinates far from the island", '{"x":999,"y":-999}', allowed=True)
 
 
@@ -396,7 +396,7 @@ class Counts(Value):
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
-        yield Wrong("unknown-kind", "an unknown kind", f'{{"{NOBODY}":1}}')
+        yield Wrong("unknown-kind", "an unknown kind", f'{{"{UNKNOWN_WORD}":1}}')
         for wrong in (*_COUNT.wrong_values(), Wrong("huge", "more than exist", "1000", allowed=True)):
             if wrong.kind not in _NOT_IN_PARTS and not (self.may_owe and wrong.kind == "negative"):
                 yield wrong.inside("count", partial(self._with_count, wrong))

@@ -16,6 +16,7 @@ from kiebitz.dissectors.protocols.cgml.cards import (
 )
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private
 from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, Hand, level_of
+from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_text, trumps_words
 
 
 class Bidding:
@@ -37,7 +38,7 @@ class Bidding:
                 whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
                 if whose is not None:
                     self._groups.report_violation_of(
-                        observation, "dealt-twice", part="text", path=(place,), card=card
+                        observation, "dealt-twice", part="text", path=(place,), card=card_words(card)
                     )
         held = hand.dealt.setdefault(player, [])
         held += cards[: HAND + TALON]
@@ -133,15 +134,18 @@ class Bidding:
             hand.awaited.add(player)
 
     def result(self, observation: Observation, hand: Hand) -> None:
+        """Handle the result of the bidding."""
         player: int = observation.fields["playerid"]
         game: str = observation.fields["licite"]
         if self._groups.known_before(hand, "contract", observation):
             return
         # If all pass, a server may still let one of them play.
         if hand.whole and game != "PASS" and _highest_bid(hand) and (player, game) not in hand.bids:
-            bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "no bids"
+            bids = ", ".join(
+                f"{self._groups.name_of(who)} {what}" for who, what in hand.bids if what != "PASS"
+            )
             self._groups.report_violation_of(
-                observation, "not-bid", part="text", player=player, game=game, bids=bids
+                observation, "not-bid", part="text", player=player, game=game, bids=bids or "no bids"
             )
         hand.declarer = player
         self._contract(hand, player, game)
@@ -155,6 +159,7 @@ class Bidding:
         self._groups.put_known(hand, "contract")
 
     def takes_talon(self, observation: Observation, hand: Hand, player: int | None) -> None:
+        """Handle the cards of the talon that the declarer receives."""
         if player is None or self._groups.known_before(hand, "talon", observation):
             return
         cards: list[str | None] = observation.fields["card"]
@@ -193,9 +198,9 @@ class Bidding:
                     "not-in-hand/discarded",
                     part="text",
                     path=(place,),
-                    card=card,
+                    card=card_words(card),
                     player=player,
-                    held=", ".join(held),
+                    held=cards_words(held),
                 )
                 return
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
@@ -242,7 +247,7 @@ class Bidding:
         key = "trump"
         before = hand.events.get(key)
         if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
-            now, then = _game_text(said), _game_text(before.data)
+            now, then = self._game_words(said), self._game_words(before.data)
             self._groups.report_violation_of(observation, "told-otherwise/trumps", said=now, before=then)
         if self._groups.known_before(hand, key, observation):
             return
@@ -257,11 +262,15 @@ class Bidding:
         self._groups.put_hands(hand, player)
         hand.events[key] = self._groups.emit_observed(observation, "trump", player, said, hand)
 
+    def _game_words(self, said: dict[str, Any]) -> str:
+        trumps = trumps_words(":".join(filter(None, (said["trump"], said["second"]))))
+        return f"{said['game']} of {self._groups.name_of(said['player'])} with {trumps}"
+
     def _summary(self, observation: Observation, hand: Hand, said: dict[str, Any]) -> None:
         level = level_of(observation.fields["flek"])
         if hand.whole and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
-            told, known = observation.fields["flek"], _level_text(hand.level)
+            told, known = observation.fields["flek"], level_text(hand.level)
             self._groups.report_violation_of(
                 observation, "told-otherwise/level", part="text", path=path, level=told, known=known
             )
@@ -284,6 +293,7 @@ class Bidding:
         self._level(observation, hand, player, text)
 
     def level(self, observation: Observation, hand: Hand) -> None:
+        """Handle a doubling."""
         self._level(observation, hand, observation.fields["playerid"], observation.fields["flek"])
 
     def _level(self, observation: Observation, hand: Hand, player: int, text: str) -> None:
@@ -314,11 +324,3 @@ def _highest_bid(hand: Hand) -> str | None:
 
 def _is_higher(call: str, standing: str) -> bool:
     return LADDER.index(call) > LADDER.index(standing)
-
-
-def _game_text(said: dict[str, Any]) -> str:
-    return f"{said['game']} of {said['player']} with {said['trump'] or 'no'} trumps"
-
-
-def _level_text(level: tuple[int, int]) -> str:
-    return f"{level[0]}:{level[1]}" if level[1] > 1 else str(level[0])

@@ -6,12 +6,11 @@ from typing import Any
 
 from kiebitz.dissectors.game.broadcast_dedup import LATEST_COPY_NS
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private, short
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick, level_of
-from kiebitz.dissectors.protocols.cgml.words import SUIT_WORDS
+from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_text, trumps_words
 
 _MAX_PAUSES = 16
 
@@ -38,13 +37,13 @@ class CardPlay:
             return False
         for place, card in enumerate(cards):
             if card not in held:
-                path, known = (place,), "one of " + ", ".join(held) if held else "no card"
+                path, known = (place,), f"one of {cards_words(held)}" if held else "no card"
                 self._groups.report_violation_of(
                     observation,
                     "not-in-hand/played",
                     part="text",
                     path=path,
-                    card=card,
+                    card=card_words(card),
                     player=player,
                     held=known,
                 )
@@ -67,10 +66,9 @@ class CardPlay:
             "renonc" if is_sure else "renonc/unsure",
             part="text",
             path=(0,),
-            card=cards[0],
+            card=card_words(cards[0]),
             player=player,
-            allowed=", ".join(allowed),
-            colour=SUIT_WORDS[allowed[0][0]],
+            allowed=cards_words(allowed),
         )
         hand.refused[player] = cards[0], allowed
         return True
@@ -92,7 +90,12 @@ class CardPlay:
                 return
             if whose is not None and hand.whole:
                 self._groups.report_violation_of(
-                    observation, "played-twice", part="text", path=(place,), card=card, player=whose
+                    observation,
+                    "played-twice",
+                    part="text",
+                    path=(place,),
+                    card=card_words(card),
+                    player=whose,
                 )
                 return
         if len(hand.table) >= SEATS:
@@ -137,6 +140,7 @@ class CardPlay:
         self._groups.emit_observed(observation, "turn", player, {"player": player}, hand)
 
     def trick(self, observation: Observation, hand: Hand) -> None:
+        """Handle a complete trick, as the server announces it."""
         number: int = observation.fields["number"]
         winner: int = observation.fields["playerid"]
         cards: list[str] = observation.fields["card"]
@@ -190,9 +194,9 @@ class CardPlay:
                 part="text",
                 path=(place,),
                 number=number,
-                card=cards[place],
-                played=known[place],
-                cards=", ".join(known),
+                card=card_words(cards[place]),
+                played=card_words(known[place]),
+                cards=cards_words(known),
             )
         elif number != expected:
             self._groups.report_violation_of(
@@ -232,12 +236,13 @@ class CardPlay:
         seen = {card for _, card in table} | {*hand.laid}
         if players[place] == winner or cards[place] not in seen or len({*players}) < SEATS:
             return
-        card, player = cards[place], players[place]
+        card, player = card_words(cards[place]), players[place]
         self._groups.report_violation_of(
             observation, "wrong-winner", part="=playerid", winner=winner, card=card, player=player
         )
 
     def result(self, observation: Observation, hand: Hand, group: Group) -> None:
+        """Handle the result of a hand."""
         if self._groups.known_before(hand, "result", observation):
             return
         winners = {one["playerid"]: one["money"]["money"] for one in observation.fields["winer"]}
@@ -280,24 +285,27 @@ class CardPlay:
         if fields["licite"] != hand.contract and hand.contract is not None:
             problem = fields["licite"], hand.contract, (1,)
         elif (trumf or "") != told and "trump" in hand.events:
-            problem = trumf or "no trumps", told or "no trumps", (2,) if trumf else (1,)
+            problem = trumps_words(trumf or ""), trumps_words(told), (2,) if trumf else (1,)
         at += trumf is not None
         if problem is None and level_of(fields["flek"]) != hand.level:
-            problem = fields["flek"], ":".join(map(str, hand.level)), (at,)
+            problem = f"level {fields['flek']}", f"level {level_text(hand.level)}", (at,)
         tricks = {trick.number: trick for trick in hand.tricks}
         for place, told_trick in enumerate(fields.get("round", ()), at + 1):
             trick = tricks.get(told_trick["number"])
             if problem is None and trick is not None:
                 cards = [card for _, card in trick.cards]
                 if (cards, trick.winner) != (told_trick["card"], told_trick["playerid"]):
-                    said = to_json([told_trick["card"], told_trick["playerid"]])
-                    problem = said, to_json([cards, trick.winner]), (place,)
+                    said = self._trick_words(told_trick["card"], told_trick["playerid"])
+                    problem = said, self._trick_words(cards, trick.winner), (place,)
         if problem is not None:
             said, was, path = problem
             part = "text" if len(path) == 1 and path[0] <= at else "tag"
             self._groups.report_violation_of(
                 observation, "told-otherwise/result", part=part, path=path, said=said, known=was
             )
+
+    def _trick_words(self, cards: list[str], winner: int) -> str:
+        return f"{cards_words(cards)} for {self._groups.name_of(winner)}"
 
     def renonc(self, observation: Observation, hand: Hand) -> None:
         """Process the server's report that a player has broken the rule of play."""
@@ -312,10 +320,12 @@ class CardPlay:
         hand.events["renonc", player] = self._groups.emit_observed(observation, "renonc", player, data, hand)
 
     def cancelled(self, observation: Observation, hand: Hand | None, group: Group) -> None:
+        """Handle the cancellation of a hand."""
         why = short(observation.fields.get("cancelgame", ""))
         self._breaks_off(observation, hand, group, "cancelled", {"why": why}, {"cancelled": why}, None)
 
     def aborted(self, observation: Observation, hand: Hand | None, group: Group) -> None:
+        """Handle the abortion of a hand by the server."""
         why = short(observation.fields.get("message", ""))
         player: int | None = observation.fields.get("player", {}).get("id")
         self._breaks_off(

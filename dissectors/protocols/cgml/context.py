@@ -10,7 +10,7 @@ import msgspec
 from kiebitz.dissectors.game.broadcast_dedup import SWAPPED_NS
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.grammar.sentences import CALLED
+from kiebitz.dissectors.grammar.sentences import CALLED, UNKNOWN
 from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
@@ -27,6 +27,9 @@ _MAX_WORDS_LENGTH = 200
 _ONE = ("player", "winner", "id")
 _SEVERAL = ("players", "winners", "losers")
 """The keys in an event's data with a list of players; `_ONE` has those with one player."""
+
+_PLAYERS = ("player", "declarer", "winner")
+"""The keys of players in the values of rules."""
 
 
 def short(text: str) -> str:
@@ -69,6 +72,7 @@ class CgmlContext(GameContext):
         """Names of players that have left, by id."""
 
     def conversation(self, stream: Stream) -> ClientConnection:
+        """Return the state of a client's connection; create it if needed."""
         found = self.conversations.get(stream.id)
         if found is None:
             found = self.conversations[stream.id] = ClientConnection(stream.id)
@@ -144,6 +148,7 @@ class CgmlContext(GameContext):
         return hand is not None and observation.name in ("result", "cancelgame", "abort", "renonc", "round")
 
     def open_hand(self, group: Group, observation: Observation, whole: bool) -> Hand:
+        """Begin the next hand of a group; `whole` if it is recorded from its beginning."""
         self.close_hand(group, None, observation.ts_ns)
         group.count += 1
         name = group.key if group.number is not None else "?"
@@ -225,6 +230,10 @@ class CgmlContext(GameContext):
             self._names = None
         return self.emit("left", ts_ns, player, {"player": number, "why": why}, None)
 
+    def name_of(self, player: int | None) -> str:
+        """Return a player's name, or a text with the id if the name is unknown."""
+        return UNKNOWN if player is None else self._called(str(player)) or f"player {player}"
+
     def _called(self, player: str) -> str | None:
         if self._names is None:
             self._names = known_names(self.state)
@@ -284,9 +293,15 @@ class CgmlContext(GameContext):
         path: tuple[int, ...] = (),
         **values: Any,
     ) -> None:
-        """Report that a part of a message, named as in `values.Unfit`, violates a rule."""
+        """Report that a part of a message, named as in `values.Unfit`, violates a rule.
+
+        Of the `values`, those in `_PLAYERS` are ids, which are reported as names.
+        """
         at = location_of(observation.frame, part, path) if observation.frame else None
-        self.report_violation(observation.message, key, at=at, clause=observation.row.clause, **values)
+        names = {name: self.name_of(values[name]) for name in _PLAYERS if name in values}
+        self.report_violation(
+            observation.message, key, at=at, clause=observation.row.clause, **(values | names)
+        )
 
     def has_violation(self, message: Message) -> bool:
         """Return True if a diagnostic was reported for this message; one is enough."""

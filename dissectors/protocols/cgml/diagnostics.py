@@ -127,7 +127,7 @@ def _text_error(frame: bytes, start: int, end: int, inside: bool, rooted: bool) 
     shown = stripped[:_MAX_QUOTED].decode("utf-8", "replace")
     if rooted:
         return error_at("text-outside", f'"{shown}" follows the element', place, "an empty line")
-    return error_at("no-element", f'"{shown}" stands where a message begins', place, "an element")
+    return error_at("no-element", f'"{shown}" is not the beginning of a message', place, "an element")
 
 
 def _reference_error(found: re.Match[bytes], base: int) -> Violation | None:

@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Literal
 
 from kiebitz.dissectors.grammar.framing import (
+    CACHE_SIZE,
     FRAME_LIMIT,
-    GOES_ON,
-    MAX_SHORT,
-    SHORT,
+    INCOMPLETE,
+    MAX_CACHED_LENGTH,
     Frame,
     StructuredFramer,
 )
@@ -104,7 +104,7 @@ class CgmlFramer(StructuredFramer):
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._state != "before":
             return ()
-        return _short_ends(data) if len(data) <= SHORT <= FRAME_LIMIT else _ends(data)
+        return _short_ends(data) if len(data) <= MAX_CACHED_LENGTH <= FRAME_LIMIT else _ends(data)
 
     def _overflow(self) -> None:
         self._state = "skipping"
@@ -126,7 +126,7 @@ class CgmlFramer(StructuredFramer):
                 at = held.find(b"<", self._at, limit)
                 if at < 0:
                     self._at = limit
-                    return GOES_ON
+                    return INCOMPLETE
             else:
                 blanks = _BLANKS.match(held, self._at, limit)
                 assert blanks is not None
@@ -137,7 +137,7 @@ class CgmlFramer(StructuredFramer):
                         return end
                 elif at == limit:
                     self._at = limit
-                    return GOES_ON
+                    return INCOMPLETE
                 if held[at] != ord("<"):
                     word = _WORD.match(held, at, limit)
                     assert word is not None
@@ -150,9 +150,9 @@ class CgmlFramer(StructuredFramer):
                 if self._begun is None:
                     self._begun = at
             end = self._tag_end(at, limit)
-            if end == GOES_ON:
+            if end == INCOMPLETE:
                 self._at = at
-                return GOES_ON
+                return INCOMPLETE
             self._looked = 0
             if self._take(at, end):
                 return at
@@ -165,10 +165,10 @@ class CgmlFramer(StructuredFramer):
                 return None
             # A line end may be the first half of an empty line, so keep the last one.
             self._at = max(start, limit - _TAIL)
-            return GOES_ON
+            return INCOMPLETE
         if found.end() == limit < FRAME_LIMIT and _may_go_on(found[0]):
             self._at = start
-            return GOES_ON
+            return INCOMPLETE
         return found.end()
 
     def _tag_end(self, at: int, limit: int) -> int:
@@ -180,13 +180,13 @@ class CgmlFramer(StructuredFramer):
                 found = pattern.search(held, start, limit)
                 if found is None:
                     self._looked = max(start, limit - _TAIL)
-                    return GOES_ON
+                    return INCOMPLETE
                 if found[1] is None:
                     return found.end()
                 # It is unterminated: the tag at the end of the match begins the next message.
                 return held.rfind(b"<", at, found.end())
             if limit - at < len(begin) and begin.startswith(held[at:limit]):
-                return GOES_ON
+                return INCOMPLETE
         start = max(self._looked, at + 1)
         end = held.find(b">", start, limit)
         next_tag = held.find(b"<", start, limit if end < 0 else end)
@@ -195,7 +195,7 @@ class CgmlFramer(StructuredFramer):
         if end >= 0:
             return end + 1
         self._looked = limit
-        return GOES_ON
+        return INCOMPLETE
 
     def _take(self, at: int, end: int) -> bool:
         """Process the tag at `at`; return True if it begins the next message instead."""
@@ -241,12 +241,12 @@ class CgmlFramer(StructuredFramer):
         found = _BEGINNING.search(held, self._at)
         if found is None:
             self._at = certain
-            return GOES_ON
+            return INCOMPLETE
         if found[0].startswith(b"<"):
             return found.start()
         if found.end() == len(held) and _may_go_on(found[0]):
             self._at = found.start()
-            return GOES_ON
+            return INCOMPLETE
         return found.end()
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
@@ -271,7 +271,7 @@ def _ends(data: bytes) -> tuple[int, ...]:
     return tuple(ends)
 
 
-_short_ends = lru_cache(MAX_SHORT)(_ends)
+_short_ends = lru_cache(CACHE_SIZE)(_ends)
 
 
 def _may_go_on(blank_line: bytes) -> bool:

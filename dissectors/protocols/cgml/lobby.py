@@ -20,12 +20,14 @@ class Lobby:
         self._groups = groups
 
     def connect_server(self, observation: Observation) -> None:
+        """Handle the login of a server."""
         url = observation.fields["url"]
         self._groups.set_state({"numplayers": observation.fields["numplayers"]}, "servers", short(url))
         data = {"name": None, "id": None, "role": "server", "url": short(url)}
         self._groups.emit_observed(observation, "connected", None, data, None)
 
     def connect_player(self, observation: Observation) -> None:
+        """Handle the login of a player."""
         player = observation.fields["player"]
         number = self._groups.put_player(player)
         assert number is not None
@@ -68,6 +70,7 @@ class Lobby:
         return is_late and known.visibility.isdisjoint(self._groups.conversations)
 
     def complete(self, observation: Observation) -> None:
+        """Handle a complete group."""
         number: int = observation.fields["id"]
         known = self._groups.announced.get(number)
         if known is None or len(known.players) < SEATS:
@@ -84,6 +87,7 @@ class Lobby:
         known.formed = self._groups.emit_observed(observation, "group_formed", None, data, None)
 
     def load(self, observation: Observation) -> None:
+        """Handle the load that a server reports."""
         load: int = observation.fields["load"]
         client = observation.message.stream.client
         known = self._groups.state.get("loads", {})
@@ -124,6 +128,7 @@ class Lobby:
                 self._groups.report_violation_of(observation, "unknown-group", part="=id", group=number)
 
     def declines(self, observation: Observation) -> None:
+        """Handle a player's refusal of a group."""
         group, player = self._member(observation)
         data = {"player": player, "group": group.number, "what": "group"}
         self._groups.emit_observed(observation, "rejected", player, data, None)
@@ -152,9 +157,11 @@ class Lobby:
         group.asked = self._groups.emit_observed(observation, "hand_asked", None, data, None)
 
     def plays_on(self, observation: Observation) -> None:
+        """Handle a player's consent to another hand."""
         self._answers(observation, "accepted")
 
     def stops(self, observation: Observation) -> None:
+        """Handle a player's refusal of another hand."""
         self._answers(observation, "rejected")
 
     def _answers(self, observation: Observation, kind: str) -> None:
@@ -166,6 +173,7 @@ class Lobby:
         )
 
     def disconnect(self, observation: Observation) -> None:
+        """Handle a message that ends the connection."""
         conversation = self._groups.conversation_of(observation)
         for event in self.gone(
             conversation, short(observation.fields.get("disconnect", "")), observation.ts_ns

@@ -6,7 +6,7 @@ from kiebitz.dissectors.grammar.grammar import Rule
 from kiebitz.dissectors.protocols.cgml.cards import HAND, TALON
 
 _OF_PLAY = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"
-_REVOKED = "{card} breaks the rule of play: {player} has {allowed} ({colour})"
+_REVOKED = "{card} breaks the rule of play: {player} has {allowed}"
 
 RULES = (
     # Order of messages.

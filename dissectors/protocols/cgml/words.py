@@ -19,6 +19,11 @@ def suit_words(suit: Any) -> str:
     return SUIT_WORDS.get(suit, suit) if isinstance(suit, str) else UNKNOWN
 
 
+def trumps_words(text: str) -> str:
+    """Return the words for a <trumf>: `trumps červené and zelené`, or `no trumps`."""
+    return f"trumps {' and '.join(map(suit_words, text.upper().split(':')))}" if text else "no trumps"
+
+
 def value_words(height: str) -> str:
     """Return the word for a card's height: `eso`, `8`."""
     return _VALUE_WORDS.get(height, height.removeprefix("0"))
@@ -51,3 +56,8 @@ def level_words(text: Any, times: str = "×") -> str:
     if (game, against) == (1, 1):
         return ""
     return f"flek {times}{game}" + (f", against {times}{against}" if against != 1 else "")
+
+
+def level_text(level: tuple[int, int]) -> str:
+    """Return levels as in messages: `2`, or `4:2` with the game against."""
+    return f"{level[0]}:{level[1]}" if level[1] > 1 else str(level[0])

@@ -66,9 +66,7 @@ class Answers:
             self.unsure = [unsure for unsure in self.unsure if unsure.seat is not seat]
 
     def answered(self, seat: Seat, kind: QuestionKind, message: Message) -> Question | None:
-        """Return the question that a message answers correctly; otherwise report the violation and return
-        None.
-        """
+        """Return the question that a message answers correctly; otherwise report the violation."""
         token = message.fields["token"]
         question = seat.questions.get(token)
         if question is None:

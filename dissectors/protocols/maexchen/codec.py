@@ -33,7 +33,7 @@ class MaexchenCodec(DelimitedCodec):
     def undecodable(self, frame: bytes, direction: Direction, error: UnicodeDecodeError) -> Decoded:
         # A name can still be registered.
         texts = [part.decode("utf-8", "replace") for part in frame.split(b";")]
-        decoded = self.read(Parts(frame, texts, len(frame), 1), direction)
+        decoded = self.decode_parts(Parts(frame, texts, len(frame), 1), direction)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (self.not_utf_8(error),))
 
     def wrong(self, parts: Parts, row: MessageType, number: int, mismatch: Mismatch) -> Violation:

@@ -162,9 +162,7 @@ class Rounds(GameContext):
         self.points.started(played.players or ())
 
     def number_decreased(self, number: int | None, ts_ns: int) -> bool:
-        """Return True if a starting round has a lower number than the last one, and was not overtaken by
-        it.
-        """
+        """Return True if a starting round has a lower number than the last one, and was not overtaken."""
         last = self.last_number
         return (
             last is not None

@@ -1,8 +1,8 @@
 """The expected points (Ablauf einer Spielrunde), including those of a restarted server.
 
-A restarted server knows nobody: it sends only to those who have registered since, and counts from 0. After a
-registration, until the server sends to anyone else, it is unclear whether it was restarted. So two accounts
-are kept then, and points are wrong only if they are wrong in both.
+A restarted server knows no players: it sends only to those who have registered since, and counts from 0.
+After a registration, until the server sends to anyone else, it is unclear whether it was restarted. So two
+accounts are kept then, and points are wrong only if they are wrong in both.
 """
 
 from __future__ import annotations

@@ -128,9 +128,7 @@ class Registration:
                 self._rounds.set_state(None, "scores", forgotten)
 
     def assign_by_turn(self, name: str) -> None:
-        """Assign a player who has just moved to the conversation without a name that did so, if it is the
-        only one.
-        """
+        """Assign a player who has just moved to the only unnamed conversation that did so, if any."""
         if name in self._owner:
             return
         nameless = [

@@ -23,7 +23,7 @@ class Round(msgspec.Struct, eq=False):
     place: tuple[str, str]
     """Path of its part of the table's state."""
     state: State
-    """That part, until the round has `left` the state."""
+    """The round's part of the table's state, until it has `left` that."""
     number: int | None = None
     phase: Phase = "starting"
     players: list[str] | None = None

@@ -133,7 +133,7 @@ STATISTICS = (
     ),
     Counts(
         key="announcements",
-        title="Announced, beside what was rolled",
+        title="Announced, compared with the roll",
         reads=_Announcements,
         columns=(_AS_ROLLED, _HIGHER, _LOWER, _NOT_KNOWN),
     ),

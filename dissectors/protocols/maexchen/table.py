@@ -154,9 +154,7 @@ class MaexchenTable(GameTable):
         return silent and any(seat.addressed and not seat.gone for seat in self._rounds.seats.values())
 
     def _restart(self, message: Message, newcomers: Collection[int] | None) -> None:
-        """Reset the table, as the server was restarted; `newcomers` are the streams that it knows, if
-        known.
-        """
+        """Reset the table after a restart of the server; it knows the streams `newcomers` (None: unknown)."""
         self._rounds.report_violation(message, "restarted")
         if newcomers is not None:
             self._registration.restart(newcomers)

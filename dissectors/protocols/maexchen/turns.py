@@ -26,6 +26,7 @@ class Turns:
         self._answers = answers
 
     def your_turn(self, message: Message, seat: Seat) -> None:
+        """Handle the server's question to the player whose turn it is."""
         played = self._rounds.playing(message)
         name = seat.name
         inferred = name is None and not seat.names
@@ -42,6 +43,7 @@ class Turns:
         self._answers.answered(seat, "turn", message)
 
     def announces(self, message: Message, seat: Seat) -> None:
+        """Handle a client's announcement."""
         self._answers.answered(seat, "announce", message)
 
     def _infer(self, message: Message, played: Round, kind: str, name: str, key: Hashable) -> None:
@@ -59,6 +61,7 @@ class Turns:
             self._rounds.mark_inferred(played, "turn", inferred and name is not None)
 
     def player_rolls(self, message: Message, seat: Seat) -> None:
+        """Handle the server's message that a player rolls."""
         name: str = message.fields["name"]
         key = ("rolls", name)
         if self._rounds.log.is_copy(message, key):
@@ -84,6 +87,7 @@ class Turns:
             self._infer(message, played, "rolls", name, ("rolls", name))
 
     def rolled(self, message: Message, seat: Seat) -> None:
+        """Handle the result of a roll, which only the roller receives."""
         played = self._rounds.playing(message)
         name = seat.name or played.rolling or played.turn
         dice: str = message.fields["dice"]
@@ -97,6 +101,7 @@ class Turns:
         self._answers.asked(seat, "announce", message, played.game.id)
 
     def announced(self, message: Message, seat: Seat) -> None:
+        """Handle the server's message that a player announces dice."""
         name: str = message.fields["name"]
         dice: str = message.fields["dice"]
         key = ("announced", name, dice)
@@ -119,6 +124,7 @@ class Turns:
         self._check_announcement(message, name, dice)
 
     def player_wants_to_see(self, message: Message, seat: Seat) -> None:
+        """Handle the server's message that a player wants to see."""
         name: str = message.fields["name"]
         key = ("sees", name)
         if self._rounds.log.is_copy(message, key):
@@ -136,11 +142,11 @@ class Turns:
         self._rounds.mark_inferred(played, "seer", inferred)
 
     def infer_see(self, message: Message, played: Round) -> None:
-        """Infer who wants to see: the oldest servers do not announce it, with others the datagram may be
-        lost.
+        """Infer who wants to see, if the server did not announce it, or that datagram was lost.
 
-        A valid SEE shows it. Otherwise, unless Mäxchen is announced, dice are uncovered only for the next
-        player.
+        The oldest servers do not announce it. A valid SEE shows it. Otherwise, unless Mäxchen is announced,
+        dice are
+        uncovered only for the next player.
         """
         if played.seer is not None or (played.last is not None and played.last.dice == MIA):
             return
@@ -166,6 +172,7 @@ class Turns:
         return None
 
     def actual_dice(self, message: Message, seat: Seat) -> None:
+        """Handle the dice that the server uncovers."""
         dice: str = message.fields["dice"]
         key = ("actual", dice)
         if self._rounds.log.is_copy(message, key):

@@ -48,7 +48,7 @@ _PAD = "padding and quotation mark"
 
 _DEVIATIONS = {
     "vanished": 'an empty argument without a padding vanishes; it is written " "',
-    "unpadded": "no padding before the closing quotation mark; it is read as it stands",
+    "unpadded": "no padding before the closing quotation mark; it is read unchanged",
     "unended": "a quotation has no end, so readers drop it",
     "loose": "extra blanks are ignored",
 }
@@ -70,8 +70,9 @@ class Line(Parts):
         return self.frame[self.size :]
 
     def place(self, number: int, start: int = 0, end: int | None = None) -> Place:
-        """Return offset and length of a part of an argument's text; the whole text includes its quotation
-        marks.
+        """Return offset and length of a part of an argument's text.
+
+        The place of the whole text includes its quotation marks.
         """
         token = self.found.tokens[number]
         if end is None or (start, end) == (0, len(token.text)):
@@ -125,10 +126,10 @@ class OkeyCodec(TextCodec[Line]):
             self._beginning.match(frame) and self.grammar.rows_named(direction, self.split(frame).texts[0])
         )
 
-    def read(self, parts: Line, direction: Direction) -> Decoded:
+    def decode_parts(self, parts: Line, direction: Direction) -> Decoded:
         if not parts.found.tokens:
             return unreadable(self._empty(parts))
-        return super().read(parts, direction)
+        return super().decode_parts(parts, direction)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         # Servers process an incomplete line as it is.
@@ -220,7 +221,7 @@ class OkeyCodec(TextCodec[Line]):
             text = f"{row.name}: a quotation has no end, so readers drop this argument"
             start, end = deviation.start, deviation.end
         elif deviation is not None and deviation.kind == "vanished":
-            text = f'{row.name}: "" without a padding is no argument; the empty one is written " "'
+            text = f'{row.name}: "" without a padding is not an argument; the empty one is written " "'
             start, end = deviation.start, deviation.end
         return self.error("missing-field", text, parts.span(start, end), self.shape(row), row.clause)
 
@@ -237,11 +238,11 @@ class OkeyCodec(TextCodec[Line]):
         token = parts.found.tokens[0]
         start, end = token.start, token.end
         names = self.grammar.names(direction)
-        text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
+        text = f'"{name[:MAX_QUOTED]}" is not a message {sender_of(direction)} sends'
         command = name.split("\t")[0]
         near = nearest_word(name, names)
         if command in names and command != name:
-            text = f"a tab is no separator: after {command} comes a blank"
+            text = f"a tab is not a separator: after {command} comes a blank"
             start, end = start + len(command), start + len(command) + 1
         elif near is not None and name.upper() == near:
             text += f": commands are in capital letters, {near}"
@@ -318,9 +319,7 @@ def _take_inside(
 
 
 def argument_place(frame: bytes, row: MessageType, name: str, part: int | None = None) -> Place:
-    """Return offset and length of an argument in a valid message, or of the `part`th token of a list (from
-    0).
-    """
+    """Return offset and length of an argument in a valid message, or of a list's token `part` (from 0)."""
     line = read_line(frame)
     number = next(number for number, field in enumerate(row.fields, 1) if field.name == name)
     if part is None:

@@ -64,7 +64,7 @@ EXPECTATIONS = (
         _SECOND_DRAW,
         _NO_TILE,
     ),
-    # Any joker may be meant, but the player must be told if the move is valid.
+    # Any joker may be meant, but the server must report whether the move is valid.
     Expectation(
         "PUTT/rule/joker-colour",
         "server",

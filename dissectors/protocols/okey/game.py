@@ -35,6 +35,7 @@ class Place(msgspec.Struct, eq=False):
 
 
 def four_places() -> list[Place]:
+    """Return empty places for a game's four players."""
     return [Place() for _ in range(SEATS)]
 
 

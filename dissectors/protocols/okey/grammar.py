@@ -135,7 +135,7 @@ class Seat(Argument):
     def decode(self, text: str) -> int:
         if text not in ("0", "1", "2", "3"):
             raise Mismatch(
-                0, len(text), f'"{text[:_MAX_QUOTED]}" is no player index', self.title, "bad-number"
+                0, len(text), f'"{text[:_MAX_QUOTED]}" is not a player index', self.title, "bad-number"
             )
         return int(text)
 
@@ -173,12 +173,12 @@ def read_tile(text: str, at: int) -> str | None:
     number, colon, colour = text.partition(":")
     shown = f'"{text[:_MAX_QUOTED]}"'
     if not colon:
-        raise Mismatch(at, end, f"{shown} is no tile", "NUMBER:COLOUR, such as 4:BLUE", "bad-tile")
+        raise Mismatch(at, end, f"{shown} is not a tile", "NUMBER:COLOUR, such as 4:BLUE", "bad-tile")
     if not (number.isascii() and number.isdigit() and len(number) < 3 and int(number) <= HIGHEST):
         problem = f"{shown}: there is no such number"
         raise Mismatch(at, at + len(number), problem, f"0 (joker) to {HIGHEST}", "bad-tile")
     if colour in COLOURS:
-        raise Mismatch(at, at + len(number), f"{shown}: no zeros stand before a number", text[1:], "bad-tile")
+        raise Mismatch(at, at + len(number), f"{shown}: a number has no leading zeros", text[1:], "bad-tile")
     problem = with_suggestion(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
     raise Mismatch(end - len(colour), end, problem, "one of " + ", ".join(COLOURS), "bad-tile")
 

@@ -18,6 +18,7 @@ class Lobbies:
         self._context = context
 
     def logged_in(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle the server's reply to a login."""
         if conversation.name is not None:
             # A second login only changes the name.
             self.renamed(message, conversation, request)
@@ -27,6 +28,7 @@ class Lobbies:
         self._context.emit_of(message, "logged_in", conversation.name, {"name": conversation.name}, None)
 
     def renamed(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle a player's change of name."""
         before, conversation.name = conversation.name, label(message.fields["actualname"])
         if before is not None:
             self._context.set_state(None, "players", before)
@@ -90,6 +92,7 @@ class Lobbies:
             self.leave_server(message, conversation, "LLOB", message.ts_ns)
 
     def logged_out(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+        """Handle the server's reply to a logout."""
         self.leave_server(message, conversation, "LOGO", message.ts_ns)
 
     def player_leaves(self, message: Message, conversation: Conversation) -> None:

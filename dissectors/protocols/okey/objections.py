@@ -76,9 +76,7 @@ def _against_move(conversation: Conversation, game: OkeyGame, name: str) -> Obje
 
 
 def against_put(place: Place, tile: str | None, deck: Sequence[str | None]) -> Objection | None:
-    """Return the objection to putting a tile with this remaining deck: it must be held, and the rest be
-    left.
-    """
+    """Return the objection to putting a tile, which must be held, with this remaining deck."""
     if place.deck is None or not place.sure:
         return None
     held = counted(place.deck)

@@ -33,6 +33,7 @@ Slots = list[str | None]
 
 
 def is_joker(tile: str) -> bool:
+    """Return True if a tile is a joker."""
     return tile.startswith("0:")
 
 

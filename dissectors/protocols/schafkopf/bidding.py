@@ -17,6 +17,7 @@ class Bidding:
         self._hands = hands
 
     def knocks(self, message: Message, conversation: Conversation) -> None:
+        """Handle a client's answer about knocking."""
         played = self._rounds.playing(conversation, message.ts_ns)
         answer: str = message.fields["klopft"]
         if conversation.seat is not None:
@@ -31,6 +32,7 @@ class Bidding:
         self._rounds.emit_of(message, "answered", who, data, played.game)
 
     def geklopft(self, message: Message, conversation: Conversation) -> None:
+        """Handle the players' answers about knocking, as the server reports them."""
         played = self._rounds.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["geklopft"]
         if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(answers)):
@@ -69,6 +71,7 @@ class Bidding:
                 )
 
     def bestesspiel(self, message: Message, conversation: Conversation) -> None:
+        """Handle the best bid so far."""
         played = self._rounds.playing(conversation, message.ts_ns)
         best: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or best == "HOCHZEIT"
@@ -81,6 +84,7 @@ class Bidding:
         played.broadcasts[f"{message.name} {best}"] = (best, event.id)
 
     def bids(self, message: Message, conversation: Conversation) -> None:
+        """Handle a client's bid."""
         played = self._rounds.playing(conversation, message.ts_ns)
         bid: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or bid == "HOCHZEIT"
@@ -95,6 +99,7 @@ class Bidding:
         self._rounds.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
 
     def hochzeit(self, message: Message, conversation: Conversation) -> None:
+        """Handle the server's question about a Hochzeit."""
         played = self._rounds.playing(conversation, message.ts_ns)
         seat = conversation.seat
         who = played.who(seat)
@@ -104,12 +109,14 @@ class Bidding:
         self._rounds.emit_of(message, "hochzeit", who, data, played.game)
 
     def takes_hochzeit(self, message: Message, conversation: Conversation) -> None:
+        """Handle a client's answer about a Hochzeit."""
         played = self._rounds.playing(conversation, message.ts_ns)
         self._answered(message, conversation, played, "HOCHZEIT", message.fields["nimmt"])
         if "karte" in message.fields:
             self.gives(message, conversation)
 
     def gives(self, message: Message, conversation: Conversation) -> None:
+        """Handle the card that a player gives in a Hochzeit."""
         played = self._rounds.playing(conversation, message.ts_ns)
         seat = conversation.seat
         card: str | None = message.fields["karte"]
@@ -124,6 +131,7 @@ class Bidding:
             played.given[seat] = card
 
     def spielt(self, message: Message, conversation: Conversation) -> None:
+        """Handle the declarer and partner, as the server reports them."""
         played = self._rounds.playing(conversation, message.ts_ns)
         player: int = message.fields["spieler"]
         partner: int = message.fields["mitspieler"]
@@ -142,6 +150,7 @@ class Bidding:
         )
 
     def modus(self, message: Message, conversation: Conversation) -> None:
+        """Handle the Modus of the game."""
         played = self._rounds.playing(conversation, message.ts_ns)
         name: str = message.fields["modus"]
         if self._rounds.is_broadcast_copy(message, conversation, played, name):
@@ -158,6 +167,7 @@ class Bidding:
         self._rounds.emit_broadcast(message, played, name, "declared", played.who(played.player), data)
 
     def handle_kontra(self, message: Message, conversation: Conversation) -> None:
+        """Handle a client's answer about Kontra."""
         played = self._rounds.playing(conversation, message.ts_ns)
         answer: str = message.fields["kontra"]
         if conversation.seat is not None:
@@ -165,6 +175,7 @@ class Bidding:
         self._answered(message, conversation, played, "KONTRA", answer)
 
     def kontra(self, message: Message, conversation: Conversation) -> None:
+        """Handle the players' answers about Kontra, as the server reports them."""
         played = self._rounds.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["kontra"]
         if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(answers)):

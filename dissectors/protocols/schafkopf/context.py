@@ -221,6 +221,7 @@ class Rounds(GameContext):
     def is_broadcast_copy(
         self, message: Message, conversation: Conversation, played: Round, content: object
     ) -> bool:
+        """Return True if a broadcast of this name is known already; report different content."""
         told = played.broadcasts.get(message.name)
         if told is None:
             return False
@@ -241,6 +242,7 @@ class Rounds(GameContext):
         actor: str | None,
         data: dict[str, Any],
     ) -> None:
+        """Report the event of a broadcast, and log it for its copies."""
         event = self.emit_of(message, kind, actor, data, played.game)
         played.broadcasts[message.name] = (content, event.id)
 
@@ -288,6 +290,7 @@ class Rounds(GameContext):
 
 
 def cards_of(message: Message, field: str) -> list[str]:
+    """Return the known cards in a field of a message."""
     return [card for card in message.fields[field] if card is not None]
 
 

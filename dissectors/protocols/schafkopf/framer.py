@@ -105,9 +105,7 @@ class SchafkopfFramer(ByteFramer):
         self._state = "seeking"
 
     def _take(self, end: int) -> int:
-        """Take the line that ends at `end`; return the position in `_held` where the Paket ends, if it
-        does.
-        """
+        """Take the line that ends at `end`; return the end of the Paket in `_held`, if it is complete."""
         if not self._is_too_long(end):
             return self._judge(end)
         if end - self._line > _MAX_MARK_LENGTH:

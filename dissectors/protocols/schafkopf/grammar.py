@@ -1,5 +1,4 @@
-"""The grammar of Schafkopf: every production of the specification, with real programs' dialects as further
-rows.
+"""The grammar of Schafkopf: all productions of the specification, and real programs' dialects.
 
 The specification is an EBNF in two parts, named after the receiver: *Client-seitig* is sent by the server,
 *Server-seitig* by the clients. A Paket is one token per line: a flag such as `!DRAN`, its fields, and `!END`;
@@ -175,7 +174,7 @@ class Konto(Nonterminal):
 
     def decode(self, text: str) -> int:
         if not self._number.fullmatch(text):
-            problem = f'"{text[:40]}" is not an amount' if text else "there is nothing here"
+            problem = f'"{text[:40]}" is not an amount' if text else "the value is empty"
             raise Mismatch(0, len(text), problem, self.title, "bad-number")
         return int(text)
 
@@ -226,9 +225,7 @@ class Each(Nonterminal):
             yield wrong._replace(text=partial(self._with_one, wrong))
 
     def _with_one(self, wrong: Wrong, value: Sequence[Any]) -> str:
-        """Return the list with the first possible element replaced by a wrong one. Raises ValueError if
-        none can be.
-        """
+        """Return the list with the first suitable element replaced by a wrong one. Raises ValueError."""
         texts = [self.part.encode(part) for part in value]
         for number, part in enumerate(value):
             with suppress(ValueError):
@@ -295,7 +292,7 @@ class Karte(Nonterminal):
             self.wert.decode(wert)
         except Mismatch as error:
             return Mismatch(len(farbe) + 1, len(text), str(error), error.expected, error.code)
-        problem = f'"{farbe}" and "{wert}" are no card: both are {EMPTY}, or neither'
+        problem = f'"{farbe}" and "{wert}" are not a card: both are {EMPTY}, or neither'
         fitting = production("Wert", (EMPTY,) if farbe == EMPTY else WERTE)
         return Mismatch(len(farbe) + 1, len(text), problem, fitting)
 

@@ -45,10 +45,12 @@ class Trick(msgspec.Struct, eq=False):
 
     @property
     def over(self) -> bool:
+        """True if all players have played a card."""
         return len(self.cards) == SEATS
 
     @property
     def points(self) -> int:
+        """The points of the trick's cards."""
         return points(played.card for played in self.cards)
 
     def lay(self, seat: int, card: str) -> None:
@@ -89,6 +91,7 @@ class Play:
 
     @property
     def over(self) -> bool:
+        """True if all tricks are complete."""
         return self.current.number > TRICKS
 
     def cards(self) -> list[PlayedCard]:
@@ -137,8 +140,9 @@ class Play:
         return trick
 
     def restart(self, table: BySeat, last_trick: BySeat) -> None:
-        """Accept a snapshot as it is: the cards before were not seen. The number of the trick is then a
-        guess.
+        """Accept a snapshot unchecked, as the cards before it were not seen.
+
+        The number of the trick is then a guess.
         """
         self.whole = False
         for cards in (last_trick, table):

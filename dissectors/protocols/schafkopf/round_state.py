@@ -42,7 +42,7 @@ class Round(msgspec.Struct, eq=False):
     """The content of each broadcast, by message name, and its event id."""
     ended: bool = False
     left: bool = False
-    """Whether it is no longer part of the table's state."""
+    """True if the round was removed from the table's state."""
     contested: bool = False
     """True if the server repeated cards that contradict what was known: then no violations are reported."""
     objections: set[str] = msgspec.field(default_factory=set)
@@ -61,7 +61,7 @@ class Round(msgspec.Struct, eq=False):
 
     @property
     def mode(self) -> str | None:
-        """The Modus that is played."""
+        """The Modus of the game."""
         return self.play.mode.name if self.play.mode is not None else None
 
     def who(self, seat: int | None) -> str | None:
@@ -83,16 +83,16 @@ class Round(msgspec.Struct, eq=False):
 
 
 class Conversation(msgspec.Struct, eq=False):
-    """One client's connection: its name, its round and seat, and its open question."""
+    """A client's connection: its name, its round and seat, and its open question."""
 
     stream: Stream
     name: str | None = None
     round: Round | None = None
     seat: int | None = None
     whole: bool = True
-    """Whether nothing is missing since the last question."""
+    """True if nothing is missing since the last question."""
     sure: bool = True
-    """True if nothing is missing since the round began: else this may be the next one."""
+    """True if nothing is missing since the round began; otherwise this may be the next round."""
     synced: bool = True
     """True if nothing is missing since the server has shown the cards."""
     asked: Question | None = None

@@ -25,7 +25,7 @@ RULES = (
     Rule(
         "wrong-answer",
         None,
-        "{name} is no answer to what the server asked",
+        "{name} does not answer the server's question",
         "{wanted}",
         group="sequence",
         clause=_ASKED,

@@ -182,9 +182,7 @@ class Snapshots:
     def _is_impossible_card(
         self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
     ) -> bool:
-        """Report a card that cannot be played now; if the server repeats it, drop the contradicting
-        knowledge.
-        """
+        """Report a card that cannot be played now; if the server repeats it, drop contradicting knowledge."""
         insists = conversation.doubted
         played.contested = played.contested or insists
         earlier = next((other for other in played.play.cards() if other.card == card), None)

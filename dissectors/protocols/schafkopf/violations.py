@@ -67,14 +67,14 @@ def unknown_lines(frame: bytes, lines: Sequence[str], direction: Direction) -> D
     elif line in MODEL_FLAG.words:
         problem = f'"{line}" is the flag of a MODEL, but there is no !MODEL before it'
     elif near is not None:
-        problem = with_suggestion(f'"{line[:_MAX_QUOTED]}" is no flag', near)
+        problem = with_suggestion(f'"{line[:_MAX_QUOTED]}" is not a flag', near)
     elif merged is not None:
         problem = f'in "{line[-_MAX_QUOTED:]}" {merged} begins without a line of its own'
     elif line.startswith("!"):
         # Real peers ignore unknown flags, and a later release may have more of them.
         severity = "note"
         sender = sender_of(direction)
-        problem = f'"{line[:_MAX_QUOTED]}" is no flag that {sender} sends; it is ignored up to its {END}'
+        problem = f'"{line[:_MAX_QUOTED]}" is not a flag that {sender} sends; it is ignored up to its {END}'
     else:
         code = "stray-lines"
         problem = f'"{line[:_MAX_QUOTED]}" is where a message should begin, but is no flag'

@@ -1,6 +1,6 @@
 """The client of a relay's control socket: follows its held messages, and acts on them.
 
-The database leads to the socket: the folder of the recording's journal lies beside it. A folder or a socket
+The socket is found by the database: the folder of the recording's journal is next to it. A folder or a socket
 that belongs to another user is ignored. Where there is none, no messages are held, and nothing is reported.
 """
 

@@ -217,7 +217,7 @@ class ControlServer:
                 raise ControlError(f"{request.do} needs the number of a message")
             self._holding.act(request.do, request.number or 0, request.text)
         except KeyError:
-            refusal = f"message {request.number} is no longer held: it was let go or dropped meanwhile"
+            refusal = f"message {request.number} is no longer held: it was forwarded or dropped"
         except KiebitzError as error:
             refusal = str(error)
         except Exception as error:

@@ -76,7 +76,7 @@ class Slot(msgspec.Struct, eq=False):
 
 
 class DirectionQueue(msgspec.Struct, eq=False):
-    """One direction of a stream: its queue, in order, and the queue's size in bytes.
+    """A direction of a stream: its queue, in order, and the queue's size in bytes.
 
     Nothing is forwarded before `free_ns`. `head` are the first bytes, until the protocol is known. `loose`
     are copies that later ones may overtake. `counts` are the numbers of messages that have matched each rule.

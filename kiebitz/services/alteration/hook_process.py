@@ -93,7 +93,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
 
 class HookProcess:
-    """Runs the hook at `path`; `tell` gets problems as sentences, and what the hook prints.
+    """Runs the hook at `path`; `tell` receives problems as sentences, and the hook's output.
 
     With `is_forced` the hook may set values that the grammar does not allow. `decode_as` are the values of
     the option -d. Use it only in the event loop's thread.

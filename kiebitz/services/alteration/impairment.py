@@ -14,7 +14,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.alteration.durations import Duration, DurationError, parse_duration
 
 FORMS = "loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7"
-"""All forms, for help and errors."""
+"""Examples of all forms, for help and errors."""
 
 _SHARES = ("loss", "reorder", "double", "cut", "reset")
 _UDP_ONLY = ("loss", "reorder", "double")

@@ -28,7 +28,7 @@ def force_values(
 ) -> bytes:
     """Return a frame with other bytes in these fields. Raises AssignmentError.
 
-    A lone surrogate in an assignment's text stands for a raw byte (`surrogateescape`).
+    A lone surrogate in an assignment's text represents a raw byte (`surrogateescape`).
     """
     pieces = dissector.codec.anatomy(frame, direction)
     places: dict[tuple[int, int], bytes] = {}

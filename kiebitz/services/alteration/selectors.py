@@ -61,7 +61,7 @@ def chance(seed: int | None, count: int, place: str, purpose: str) -> float:
 
 
 def split_selector(text: str) -> tuple[str, Selector]:
-    """Split a filter from the selector in brackets after it. Raises PickError."""
+    """Split a filter from the selector in brackets after it. Raises SelectorError."""
     form = _SUFFIX.fullmatch(text)
     # `Wurf[0]` is a part of a field.
     is_index = form is not None and _INDEX.fullmatch(form["pick"]) and text[form.end("filter")] == "["

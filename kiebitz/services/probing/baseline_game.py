@@ -22,7 +22,7 @@ Violations = Mapping[str, Mapping[str, Sequence[int]]]
 """Sentences about violations by message name, each with the numbers of the messages concerned."""
 
 OF_NO_MESSAGE = ""
-"""Stands for a message if a violation belongs to none of the program's."""
+"""Message of a violation that belongs to no message of the program."""
 
 
 class GameObservation(msgspec.Struct, frozen=True):

@@ -337,7 +337,7 @@ class CaseRun(TargetSession):
         answer, is_missing_at_others = self._answer_name(), self._is_missing_at_others(point)
         others_go_on, leaves_waiting = self._others_go_on(point), self._leaves_waiting(point)
         # Our connections are closed for a newcomer: messages from then on are no answer. A client accepts
-        # nobody.
+        # no connections.
         lets_in = await self._accepts_newcomer(point) if self._case.role == "server" else None
         is_leaving = how is not None if self._case.role == "client" else lets_in is False
         died = await self._died_within_grace() if is_leaving else self._died()

@@ -34,12 +34,12 @@ _MAX_SENT_PIECES = 64
 """Maximum number of sent pieces in a result."""
 
 NOT_TRIED = "NOT TRIED"
-"""Stands for a verdict if a case's injection point was not reached, or is in no recorded game."""
+"""Verdict if a case's injection point was not reached, or is in no recorded game."""
 
 ANY_MESSAGE = "any message"
 
 IN_PLAY = "in play"
-"""Stands for a message if nothing unusual is sent."""
+"""Message of a case that sends nothing unusual."""
 
 WORDS = ("FAILED", "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
 """The verdicts, most important first."""

@@ -97,7 +97,7 @@ class TestRun:
         self._unreachable: dict[_Key, str] = {}
         """The reason why a message never came up, by route and message."""
         self._is_over = False
-        """True if the server accepts nobody any more, and Kiebitz cannot restart it."""
+        """True if the server accepts no more clients, and Kiebitz cannot restart it."""
         self.left_out: str | None = None
 
     def run(self, cases: Sequence[Case]) -> Iterator[Result]:

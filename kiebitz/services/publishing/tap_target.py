@@ -11,7 +11,7 @@ from kiebitz.proxy.taps.nats_url import NatsUrl, check_protected, read_seed
 
 
 class TapTarget(msgspec.Struct, frozen=True):
-    """Where a recording is published, and under which tap name; `credentials` is a file or None."""
+    """The NATS server and tap name of a published recording; `credentials` is a file or None."""
 
     place: NatsUrl
     name: str

@@ -51,7 +51,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """The journal to publish and its run; `beside` is the prefix of this tap's folders."""
+    """The journal to publish and its run; `beside` is the path prefix of this tap's folders."""
 
     tapping: TapTarget
     run: str

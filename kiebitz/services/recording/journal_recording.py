@@ -37,7 +37,7 @@ _SOON_S = COMMIT_EVERY_S / 5
 class Recording:
     """Records the journal that `reader` reads; `folder` is the descriptor of its folder.
 
-    `tell` gets sentences, `relay` reports; `relay` becomes readable when the relay has ended.
+    `tell` receives sentences, `relay` reports; `relay` becomes readable when the relay has ended.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The note beside a recording's journal: everything needed to finish the recording in another process.
+"""The note next to a recording's journal: everything needed to finish the recording in another process.
 
 It is written before the relay forwards anything, and again whenever the recording continues in another
 database. Databases are named relative to the folder's parent, so that both can be moved together.
@@ -61,7 +61,7 @@ def decode_note(text: bytes, folder: str | Path) -> Note:
     except msgspec.DecodeError as error:
         raise StorageError(f"{folder}: its note is damaged, or none of a recording: {error}") from error
     if not note.parts or any(not _is_file_name(name) for name in note.databases):
-        raise StorageError(f"{folder}: its note is damaged: it names no database beside the folder")
+        raise StorageError(f"{folder}: its note is damaged: it names no database next to the folder")
     return note
 
 
@@ -83,7 +83,7 @@ class NoteFile:
         try:
             self._write(note)
         except OSError as error:
-            raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
+            raise StorageError(f"{database}: no files can be created next to it: {error.strerror}") from error
 
     def take_back(self) -> None:
         """Remove the last session, which could not be created."""

@@ -45,7 +45,7 @@ _CANCEL_TIMEOUT_S = 2.0
 
 
 class RecorderSupervisor(Supervisor):
-    """A journal beside `database`, and from `start` on the process that records it there.
+    """A journal next to `database`, and from `start` on the process that records it there.
 
     A restarted process resumes the session. An incompletely recorded journal can be recovered by another
     command.

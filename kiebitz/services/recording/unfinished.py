@@ -1,4 +1,4 @@
-"""Unfinished recordings beside a database: journals whose relay and recorder were killed or interrupted."""
+"""Unfinished recordings next to a database: journals whose relay and recorder were killed or interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder beside a database that contains a journal and its note, locked by the processes that use it.
+"""The folder next to a database that contains a journal and its note, locked by the processes that use it.
 
 The note describes the recording, so that another process can finish it if all of its own were killed. A
 folder is only removed when its journal is recorded or empty. The database may be in a shared folder such as
@@ -27,7 +27,7 @@ _JOURNAL = "journal"
 """Name of the subfolder with the journal."""
 
 _NOTE = "note.json"
-"""The note beside the journal: `kiebitz.services.recording.note`, or that of a tap."""
+"""The note next to the journal: `kiebitz.services.recording.note`, or that of a tap."""
 
 _NEW_NOTE = "note.new"
 """Name of the next note while it is written."""
@@ -48,7 +48,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CL
 
 
 class JournalFolder:
-    """A new `folder` beside `database`, locked until `discard`; `journal` is the path for a journal in it.
+    """A new `folder` next to `database`, locked until `discard`; `journal` is the path for a journal in it.
 
     Raises OSError.
     """
@@ -217,7 +217,7 @@ def _folders(parent: Path, pattern: str) -> Generator[tuple[Path, int], None, No
 
 
 def remove_leftovers(database: Path) -> None:
-    """Remove the folders beside `database` that killed processes have left without any record."""
+    """Remove the folders next to `database` that killed processes have left without any record."""
     end = time.monotonic() + _TIDY_TIMEOUT_S
     for folder, descriptor in private_folders(database):
         # Another relay may remove it too; a folder in use is locked.

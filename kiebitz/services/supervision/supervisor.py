@@ -42,7 +42,7 @@ def start_connected(
 
 
 class Supervisor(ABC):
-    """A journal beside a database, and the child process that reads it from `start` on.
+    """A journal next to a database, and the child process that reads it from `start` on.
 
     If the child dies, it is restarted, and the journal keeps what arrives meanwhile. A child that dies before
     it has made progress would fail again: then the journal is abandoned. A journal that was not read to its
@@ -76,7 +76,7 @@ class Supervisor(ABC):
         try:
             self._folder = JournalFolder(beside)
         except OSError as error:
-            raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
+            raise StorageError(f"{database}: no files can be created next to it: {error.strerror}") from error
         try:
             if note is not None:
                 self._folder.note(note)

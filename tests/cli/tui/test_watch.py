@@ -91,7 +91,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
         ODD,
         [
             Step("n", ["error[empty-datagram]: an empty datagram has no message"]),
-            Step("n", ['error[unknown-message]: "\\x00" is no message']),
+            Step("n", ['error[unknown-message]: "\\x00" is not a message']),
             Step("tab tab", ["#2 unreadable", "error[unknown-message]", "blame: client"]),
             Step("N", ["error[empty-datagram]"]),
             Step("N", ["no error before this one"]),
@@ -279,7 +279,7 @@ FILTERS = [
     Typed("act<tab>", ["act\n", "actor  actualname"]),
     Typed("acto<tab>", ["actor"]),
     Typed("zzz<tab>", ["no matching name"]),
-    Typed('actor = "alice"', [" " * 6 + "^", "is no operator"]),
+    Typed('actor = "alice"', [" " * 6 + "^", "is not an operator"]),
     Typed('event == "x" && nothing', [" " * 9 + "^^^", '"event" is a number']),
     Typed('actor == "alice"', ['/actor == "alice"', "#1 (1 of 7)", "alice is registered"]),
     Typed('actor == "alice"<enter>', ["#1 (1 of 7)", "? help"], ["bob is registered"]),
@@ -305,7 +305,7 @@ def test_the_filter_line(text: str) -> None:
         if key:
             await sight.press(key.rstrip(">"))
         for text in typed.there:
-            await sight.until(lambda text=text: text in sight.text, text)  # type: ignore[misc]
+            await sight.until(lambda text=text: text in sight.text, text)  # type: ignore[misc]  # cannot infer its type
         # A completion stays where it is.
         await sight.pilot.pause(0.25 if "tab" in key else 0)
         await sight.settle()

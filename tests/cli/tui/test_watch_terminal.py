@@ -96,7 +96,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
             (b"\t", "clause: "),
         ):
             watch.type(keys)
-            watch.until(lambda screen, seen=seen: seen in screen)  # type: ignore[misc]
+            watch.until(lambda screen, seen=seen: seen in screen)  # type: ignore[misc]  # cannot infer its type
             if keys == b"\r":
                 # Before the line is gone, Tab would complete in it.
                 watch.until(lambda screen: "a filter" not in screen)
@@ -145,7 +145,7 @@ def test_it_is_resized_while_it_runs() -> None:
             watch.resize(columns, rows)
             watch.signal(signal.SIGWINCH)
             watch.until(
-                lambda screen, rows=rows: (  # type: ignore[misc]
+                lambda screen, rows=rows: (  # type: ignore[misc]  # cannot infer its type
                     len(screen.splitlines()) == rows
                     and "q quit" in screen.splitlines()[-1]
                     and "#1 of 26" in screen

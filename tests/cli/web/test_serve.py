@@ -668,4 +668,12 @@ def test_the_document_is_kept_and_up_to_date() -> None:
     text = json.dumps(openapi(), indent=1, ensure_ascii=False) + "\n"
     if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
         DOCUMENT.write_text(text)
-    assert DOCUMENT.read_text() == text, f"KIEBITZ_SNAPSHOTS=write pytest {__file__} makes it anew"
+    made, kept = (
+        json.loads(document, object_hook=_sorted_choices) for document in (text, DOCUMENT.read_text())
+    )
+    assert kept == made, f"KIEBITZ_SNAPSHOTS=write pytest {__file__} makes it anew"
+
+
+def _sorted_choices(schema: dict[str, Any]) -> dict[str, Any]:
+    # Their order differs between versions of msgspec.
+    return schema | {"anyOf": sorted(schema["anyOf"], key=str)} if "anyOf" in schema else schema

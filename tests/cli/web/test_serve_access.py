@@ -265,7 +265,7 @@ def test_players_with_strange_names_have_links_that_open(tmp_path: Path) -> None
 
 
 def hidden_values(events: list[Any], player: str, visibility: Visibility) -> Iterator[tuple[str, Any]]:
-    """Names and values that only others were told."""
+    """Names and values that only other players received."""
     for event in events:
         if visibility.seen(event, player) is None:
             for name, value in event.data.items():

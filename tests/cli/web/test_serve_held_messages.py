@@ -80,7 +80,7 @@ def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
         assert stream.of_kind("held") == {"count": 0}
         relay.end()
         assert stream.of_kind("held") == {"count": None}
-    # A player's viewer is not told.
+    # A player's viewer does not see held messages.
     with server.live(as_="alice") as stream:
         while (told := stream.next(0.5)) is not None:
             assert told.kind != "held"
@@ -141,7 +141,7 @@ def test_mismatches_are_reported_by_field(server: Serving, relay: Relay) -> None
     shows(server, [1])
     answer = post(server, {"do": "change", "number": 1, "values": {"dice": "9,9", "token": "a b"}})
     assert answer.json["slips"].keys() == {"dice", "token"}
-    assert "a text with blanks stands in quotes" in answer.json["slips"]["token"]
+    assert "a text with blanks must be quoted" in answer.json["slips"]["token"]
 
 
 def test_the_second_of_two_decisions_is_refused(server: Serving, relay: Relay) -> None:

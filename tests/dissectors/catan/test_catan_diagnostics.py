@@ -144,7 +144,7 @@ BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(ca
 @pytest.mark.parametrize("reason", ["closed", "reset", "end"])
 @pytest.mark.parametrize("case", BROKEN_OFF, ids=lambda case: f"{case.direction} {case.name}")
 def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
-    """The side that ends the stream is to blame; nobody if only the capture ends."""
+    """The side that ends the stream is blamed; no side if only the capture ends."""
     first = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
     before = len(first)
     for cut in range(1, len(case.data)):

@@ -1,5 +1,7 @@
-"""Games of Catan made up at random, compared with what is true: from all conversations, from one, from any
-moment on, in whatever order the copies come, and with parts missing or out of place.
+"""Random games of Catan, compared with the true course of the game.
+
+They are seen from all conversations, from one, from any moment on, with reordered copies, and with parts
+missing or out of place.
 """
 
 from __future__ import annotations

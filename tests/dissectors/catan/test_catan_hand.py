@@ -37,9 +37,9 @@ def test_known_values_are_always_true(is_empty: bool, first: dict[str, int], dat
     true = dict.fromkeys(ROHSTOFFE, 0) if is_empty else dict.fromkeys(ROHSTOFFE, 0) | first
     known = Hand(ROHSTOFFE, is_empty)
     for _ in range(data.draw(st.integers(0, 12))):
-        what = data.draw(st.sampled_from(("gain", "pay", "tell")))
+        what = data.draw(st.sampled_from(("gain", "pay", "apply_counts")))
         is_open = data.draw(st.booleans())
-        if what == "tell":
+        if what == "apply_counts":
             assert known.apply_counts(true if is_open else sum(true.values()))
         elif what == "gain":
             counts = data.draw(COUNTS)
@@ -53,7 +53,9 @@ def test_known_values_are_always_true(is_empty: bool, first: dict[str, int], dat
 
 
 @settings(max_examples=times(300), deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(("gain", "pay", "tell")), st.booleans(), COUNTS), max_size=12))
+@given(
+    st.lists(st.tuples(st.sampled_from(("gain", "pay", "apply_counts")), st.booleans(), COUNTS), max_size=12)
+)
 def test_no_message_is_reversed(steps: list[tuple[str, bool, dict[str, int]]]) -> None:
     known = Hand(ROHSTOFFE, True)
     for what, is_open, counts in steps:
@@ -96,10 +98,10 @@ HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
         {"Holz": [0, 1], "Lehm": [0, 1], "Wolle": [0, 1], "Getreide": [0, 1], "Erz": [0, 1]},
     ),
     # Cards that the player shows are known.
-    (hand(), [("gain", 3), ("tell", {"Erz": 3})], {**dict.fromkeys(ROHSTOFFE, 0), "Erz": 3}),
+    (hand(), [("gain", 3), ("apply_counts", {"Erz": 3})], {**dict.fromkeys(ROHSTOFFE, 0), "Erz": 3}),
     # A total alone limits the number of each kind.
-    (Hand(ROHSTOFFE, False), [("tell", 2)], {kind: [0, 2] for kind in ROHSTOFFE}),
-    (Hand(ROHSTOFFE, False), [("tell", 0)], dict.fromkeys(ROHSTOFFE, 0)),
+    (Hand(ROHSTOFFE, False), [("apply_counts", 2)], {kind: [0, 2] for kind in ROHSTOFFE}),
+    (Hand(ROHSTOFFE, False), [("apply_counts", 0)], dict.fromkeys(ROHSTOFFE, 0)),
     # A player that pays the maximum of a kind has none left.
     (
         hand(),

@@ -257,7 +257,7 @@ def test_a_document_type_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "flaw"),
+    ("data", "violation"),
     [
         (
             b'<playcard type="cards" from="hand" to="desk">\r\n  <card>R0',

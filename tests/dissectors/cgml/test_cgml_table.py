@@ -24,6 +24,7 @@ from strength import times
 
 from kiebitz.dissectors.protocols.cgml.cards import LADDER, WITH_TWO_SEVENS, WITHOUT_TRUMPS, Rules
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words
 
 
 def seated(seen: tuple[int, ...] = PLAYERS) -> Cgml:
@@ -596,8 +597,8 @@ def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:
     assert renonc["others_see"] == {"card": None, "should": None}
     led = table.data("played")[0]["cards"]
     assert renonc["should"] == Rules("7", "R").allowed(led, hand.hands[BEDA])
-    assert renonc["card"] in violation.text
-    assert violation.expected == "one of " + ", ".join(renonc["should"])
+    assert card_words(renonc["card"]) in violation.text
+    assert violation.expected == f"one of {cards_words(renonc['should'])}"
     assert table.games[0].result == {"cancelled": "renonc"}
     assert len(table.data("played")) == 1
 

@@ -277,4 +277,4 @@ HARMLESS = {
 }
 
 MAY_BE_HARMLESS = ("invalid-utf8", "cut-off")
-"""What is not UTF-8 may be ISO-8859-2, and behind a whole element the empty line alone may be missing."""
+"""Kinds of faults without error: other text may be ISO-8859-2, and only the empty line may be cut off."""

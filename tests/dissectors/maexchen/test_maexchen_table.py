@@ -274,7 +274,7 @@ def test_two_names_behind_one_address_receive_copies() -> None:
 
 
 def starts(play: Play, number: int, everybody: str) -> None:
-    """Start a round of alice and bob of which `everybody`'s conversations are captured."""
+    """Start a round of alice and bob with these players' conversations captured."""
     for name in everybody.split():
         play.server(name, f"ROUND STARTING;{name}-join-{number}")
         play.client(name, f"JOIN;{name}-join-{number}")

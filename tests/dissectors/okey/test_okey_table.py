@@ -1,6 +1,4 @@
-"""Behaviour of real Okey servers beyond a plain game: lobbies, returning players, racing deals, and statuses
-for other lobbies.
-"""
+"""Real Okey servers beyond a plain game: lobbies, returning players, racing deals, foreign statuses."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def places_in(data: bytes) -> list[int]:
     ),
 )
 def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
-    """The side that ends the stream is to blame; nobody if only the capture ends."""
+    """The side that ends the stream is blamed; no side if only the capture ends."""
     data = sound(place)
     before = hear_cut(place, 0, reason)
     known = {(d.code, d.text) for d in before.found.diagnostics}
@@ -299,13 +299,13 @@ BROKEN_OFF = [
     ),
 )
 def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
-    """What is right where a message is cut at any byte and the next one follows:
+    """The diagnostics are right if a message is cut at any byte and the next one follows.
 
-    - Cut between two lines, it is told at the next flag what is missing there; the next message is read. A
-      text that is missing is the exception where the next message has the very lines of a whole Paket: then
-      it is one.
-    - Cut in a line, that line and the next flag are one: it is told at that line, and the next message is
-      lost. A line of text may be anything, so the error shows after it, if it does.
+    - Cut between two lines, the next flag reports what is missing; the next message is read. A missing text
+      is an
+      exception if the next message has exactly the lines of a whole Paket: then it is one.
+    - Cut in a line, that line and the next flag are one: the error is reported there, and the next message is
+      lost. A line of text may be anything, so its error is reported after it, if at all.
 
     All messages after the next one are read in either case.
     """

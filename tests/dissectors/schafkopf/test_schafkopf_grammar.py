@@ -100,7 +100,7 @@ def sound_pakete(draw: st.DrawFn, direction: Direction) -> bytes:
             'Wert = "§" | "OBER" | "UNTER" | "SAU" | "ZEHN" | "KONIG" | "NEUN"',
             "did you mean SAU?",
         ),
-        ("!KARTE\n§\nSAU\n!END\n".encode(), "c2s", 'Wert = "§"', "no card"),
+        ("!KARTE\n§\nSAU\n!END\n".encode(), "c2s", 'Wert = "§"', "not a card"),
         (b"!SPIELSTDU\nGAIER\n!END\n", "c2s", 'Modus = "SAUSPIELeichel" | ', "did you mean GEIER?"),
         (b"!HOCHZEIT\nJAA\n!END\n", "c2s", 'Boolean = "JA" | "NEIN"', "did you mean JA?"),
         (b"!NAME\nAnna\n", "c2s", '"!END"', "NAME has no end"),
@@ -242,7 +242,7 @@ NEARLY_TOO_LONG = [(b"HERZ\nSAU\n", FRAME_LIMIT - 4), (b"!DRAN\n0\n!END\n", 13)]
 """A frame within the limit, which the flag of the next one crosses."""
 
 
-# Pieces stand for megabytes, so that they can be printed and a failure is reported without shrinking.
+# Pieces represent megabytes, so that they can be printed and a failure is reported without shrinking.
 @given(
     st.lists(st.one_of(ABOUT_THE_LIMIT, SHORT), max_size=4),
     st.lists(st.integers(0, 3 * FRAME_LIMIT), max_size=20),

@@ -10,7 +10,7 @@ from typing import Any
 
 from kiebitz.dissectors.protocols.catan.words import FARBEN, ROHSTOFFE
 from peers.catan_board import Board, Spot, place_of, spot_of, written
-from peers.program import Died, Player, Setup
+from peers.program import Died, LinePlayer, Setup
 
 COSTS = {
     "Straße": Counter(Holz=1, Lehm=1),
@@ -32,7 +32,7 @@ DECISION_S = 0.05
 """Time in seconds for others to answer an offer."""
 
 
-class CatanPlayer(Player):
+class CatanPlayer(LinePlayer):
     """A player on one seat. After each request it waits for the answer."""
 
     def __init__(self, setup: Setup) -> None:

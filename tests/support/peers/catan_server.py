@@ -13,13 +13,13 @@ from catan_island import Truth
 from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE
 from peers.catan_table import REQUESTS, Table, TalkingServer
 from peers.catan_words import Refused
-from peers.program import Died, Link, Server, Setup
+from peers.program import Died, LineServer, Link, Setup
 
 FEWEST, MOST = 3, 4
 LONGEST_TEXT = 1000
 
 
-class CatanServer(Server):
+class CatanServer(LineServer):
     """A server that begins once all connected players are ready, `players` at least (three by default)."""
 
     def __init__(self, setup: Setup) -> None:

@@ -42,7 +42,7 @@ class TalkingServer(catan_play.Server):
             self._speak(client, step.data)
 
     def moment(self) -> None:
-        """Nobody looks at what was true before."""
+        """Do nothing: no test needs earlier states."""
 
     def spieler(self, player: int, is_open: bool = True) -> dict[str, Any]:
         shown = super().spieler(player, is_open or self._program.has("shows-hands"))

@@ -14,13 +14,13 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     has_trumps,
 )
 from peers.cgml_wire import Element, Messages, Unreadable, cards, codes, element, message, player, read, words
-from peers.program import Died, Player, Setup
+from peers.program import Died, LinePlayer, Setup
 
 HIGHEST_BID = LADDER.index("B7")
 GAME = element("game", "licitovany_marias")
 
 
-class CgmlPlayer(Player):
+class CgmlPlayer(LinePlayer):
     """A player; its number follows from its name."""
 
     def __init__(self, setup: Setup) -> None:

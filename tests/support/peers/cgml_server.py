@@ -8,7 +8,7 @@ from functools import partial
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
 from peers.cgml_hand import GAME, Broken, Hand, renonc
 from peers.cgml_wire import Element, Messages, Unreadable, element, message, number, player, read, text, words
-from peers.program import LONGEST, Died, Link, Server, Setup
+from peers.program import LONGEST, Died, LineServer, Link, Setup
 
 PATIENCE_S = 60.0
 """Time limit in seconds for an answer; the specification mentions a timeout without its value."""
@@ -153,7 +153,7 @@ class Group:
             self._server.dismiss(link, why)
 
 
-class CgmlServer(Server):
+class CgmlServer(LineServer):
     """Three who are logged in at the first door are a group, which plays at the second."""
 
     doors = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peers.noughts_server import is_won
-from peers.program import Died, Player, Setup
+from peers.program import Died, LinePlayer, Setup
 
 GAMES = ("519372846", "153287469")
 """The squares in the order in which both take them: one that is won, and one that is drawn, in turn."""
@@ -12,9 +12,13 @@ BOLD = 2
 """Number of the opponent's squares after which it asks for an occupied one."""
 
 
-class NoughtsPlayer(Player):
-    """Takes the first square that is free. Who begins asks for two at once, which is refused; and later each
-    asks for a square that is taken. It may: to refuse is the server's part."""
+class NoughtsPlayer(LinePlayer):
+    """A player that takes the first free square.
+
+    The first player asks for two squares at once, which is refused; later each asks for a taken square. Both
+    are
+    allowed: refusing them is the server's task.
+    """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

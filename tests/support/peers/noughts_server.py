@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from peers.program import Died, Link, Server, Setup
+from peers.program import Died, LineServer, Link, Setup
 
 SEATS = 2
 PAUSE_S = 0.05
@@ -13,7 +13,7 @@ PAUSE_S = 0.05
 THREES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 
 
-class NoughtsServer(Server):
+class NoughtsServer(LineServer):
     """Begins once two are there; the one who came first begins the first game, and then each in turn."""
 
     def __init__(self, setup: Setup) -> None:

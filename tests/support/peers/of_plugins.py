@@ -22,7 +22,7 @@ PLUGIN_FAULTS = (
             "dies-on-an-unknown-word": ("ends at a message it does not know", SURVIVE),
             "dies-on-a-missing-field": ("ends at a name without its field", SURVIVE),
             "dies-on-half-a-line": ("ends when a client ends in a line", SURVIVE),
-            "waits-for-the-rest": ("serves nobody while a line is unfinished", SURVIVE),
+            "waits-for-the-rest": ("serves no client while a line is unfinished", SURVIVE),
             "closes-all": ("ends all connections when one client errs", SURVIVE),
             "forgets-the-square": ("does not say which square is marked", "Game"),
             "makes-up-reasons": ("refuses with a reason that there is not", "Game"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won
 from peers.okey_wire import listed, message, tokens
-from peers.program import Died, Lines, Player, Setup
+from peers.program import Died, LinePlayer, Lines, Setup
 
 
-class OkeyPlayer(Player):
+class OkeyPlayer(LinePlayer):
     """A client that plays the given number of games."""
 
     def __init__(self, setup: Setup) -> None:

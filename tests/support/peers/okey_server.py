@@ -8,7 +8,7 @@ from functools import partial
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from peers.okey_table import Table
 from peers.okey_wire import listed, message, quoted, tokens
-from peers.program import Died, Link, Server, Setup
+from peers.program import Died, LineServer, Link, Setup
 
 PING_S = 1.0
 SILENCE_S = 15.0
@@ -18,7 +18,7 @@ LONGEST_NAME = 30
 MOST_LOBBIES = 64
 
 
-class OkeyServer(Server):
+class OkeyServer(LineServer):
     """Every lobby begins once its four players are ready."""
 
     bare_cr = True

@@ -1,8 +1,8 @@
-"""The table of faults: each is one small place in one program, and is there only where `--fault NAME` asks.
+"""The table of faults: each is a small change of one program, made only by `--fault NAME`.
 
-`shows` has the codes of what `kiebitz check` finds in ordinary play (notes among them); where there are none,
-somebody has to look for the fault. A clause is that of the specification which the fault breaks;
-`SURVIVE` is what is demanded always: who says something wrong must not spoil the game of others.
+`shows` has the codes that `kiebitz check` reports in ordinary play, including notes; without codes, only a
+probe finds the fault. The clause is that of the specification which the fault breaks; `SURVIVE` is always
+required: an invalid message must not spoil the game of others.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ _SCHAFKOPF = (
             "dies-on-bad-utf8": ("ends when a line is no UTF-8", SURVIVE),
             "dies-on-a-missing-field": ("ends when a Paket has no field", SURVIVE),
             "dies-on-an-unknown-card": ("ends at a card that there is not", SURVIVE),
-            "waits-for-the-rest": ("hears nobody while a line is unfinished", SURVIVE),
+            "waits-for-the-rest": ("serves no client while a line is unfinished", SURVIVE),
             "waits-for-who-is-gone": ("keeps the seat of who has vanished", SURVIVE),
             "closes-all": ("closes everybody's connection when one errs", SURVIVE),
             "ignores-half-close": ("keeps who says nothing more", SURVIVE),
@@ -173,7 +173,7 @@ _CATAN = (
             "dies-on-broken-json": ("ends when a line is no JSON", SURVIVE),
             "dies-on-a-missing-attribute": ("ends when an attribute is missing", SURVIVE),
             "dies-on-an-unknown-message": ("ends at a message it does not know", SURVIVE),
-            "waits-for-the-rest": ("hears nobody while a line is unfinished", "4 Hinweise zu JSON"),
+            "waits-for-the-rest": ("serves no client while a line is unfinished", "4 Hinweise zu JSON"),
             "closes-all": ("closes everybody's connection when one errs", SURVIVE),
             "ignores-half-close": ("keeps who says nothing more", SURVIVE),
             "is-quadratic": ("takes time with the square of a line's length", SURVIVE),
@@ -236,7 +236,7 @@ _OKEY = (
             "dies-on-a-missing-argument": ("ends when an argument is missing", SURVIVE),
             "dies-on-a-bad-number": ("ends when a lobby's number is none", SURVIVE),
             "dies-on-an-unknown-word": ("ends at a command it does not know", SURVIVE),
-            "waits-for-the-rest": ("hears nobody while a line is unfinished", SURVIVE),
+            "waits-for-the-rest": ("serves no client while a line is unfinished", SURVIVE),
             "waits-for-who-is-gone": ("keeps the turn of who has vanished", SURVIVE),
             "closes-all": ("closes all connections at an empty line", SURVIVE),
             "ignores-half-close": ("keeps who says nothing more", SURVIVE),
@@ -286,7 +286,7 @@ _CGML = (
             "dies-on-broken-xml": ("ends when a message is no XML", SURVIVE),
             "dies-on-a-missing-attribute": ("ends when an attribute is missing", SURVIVE),
             "dies-on-an-unknown-element": ("ends at an element it does not know", SURVIVE),
-            "waits-for-the-rest": ("hears nobody while a line is unfinished", SURVIVE),
+            "waits-for-the-rest": ("serves no client while a line is unfinished", SURVIVE),
             "waits-for-who-is-gone": ("tells nobody that a player has vanished", "4 ABORT"),
             "keeps-groups-of-who-is-gone": ("does not see that a player has vanished", "4 ABORT"),
             "waits-for-ever": ("never times a silent player out", "4 ABORT: timeout"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +26,11 @@ BREATH_S = 0.003
 
 @dataclass(frozen=True)
 class Setup:
-    """The settings of a program. `games` is the number of games, 0 for no limit; a server waits for
-    `players`.
+    """The settings of a program.
 
-    `points` wins a game of Catan; `url` is the game server of CGML. `window` is a Mäxchen server's time limit
-    for an answer (seconds).
+    `games` is the number of games, 0 for no limit; a server waits for `players`. `points` wins a game of
+    Catan;
+    `url` is the game server of CGML. `window` is a Mäxchen server's time limit for an answer (seconds).
     """
 
     fault: str = ""
@@ -157,29 +158,47 @@ class Program:
         self.over |= 0 < self.setup.games <= self.games
 
 
-class Server(Program):
+class Server(Program, ABC):
     """A server for any number of clients, at this many `doors` (ports); its messages go to `outbox`."""
 
     transport: Transport = "tcp"
     doors = 1
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.outbox: Outbox = []
+
+    def breathe(self) -> None:
+        self.outbox.append((None, None))
+
+    def greet(self, link: Link) -> None:
+        """Handle a new connection (over TCP)."""
+
+    @abstractmethod
+    def hear(self, link: Link, data: bytes) -> None:
+        """Handle data from a client."""
+
+    def end(self, link: Link) -> None:
+        """Handle a client that sends nothing more; it may still receive, but cannot play."""
+
+    def lose(self, link: Link) -> None:
+        """Handle a lost connection."""
+
+
+class LineServer(Server):
+    """A server over TCP whose clients send lines."""
+
     bare_cr = False
     """True if CR alone ends a line, too."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.outbox: Outbox = []
         self.links: list[Link] = []
-        """Connected clients (over TCP)."""
+        """Connected clients."""
         self._lines: dict[Link, Lines] = {}
         self._postponed: list[tuple[Link, bytes]] = []
 
-    def breathe(self) -> None:
-        self.outbox.append((None, None))
-
-    # Events of connections.
-
     def greet(self, link: Link) -> None:
-        """A client has connected."""
         if len(self.links) >= MOST_CLIENTS:
             link.close()
             return
@@ -188,7 +207,6 @@ class Server(Program):
         self.welcome(link)
 
     def hear(self, link: Link, data: bytes) -> None:
-        """A client has sent something."""
         if link not in self._lines:
             return
         if self.has("waits-for-the-rest") and any(
@@ -206,7 +224,6 @@ class Server(Program):
                 self.line(link, line)
 
     def end(self, link: Link) -> None:
-        """A client will send nothing more; it may still listen, but cannot play."""
         if self.has("ignores-half-close"):
             return
         if link in self._lines and link.is_open and self._lines[link].rest:
@@ -215,7 +232,6 @@ class Server(Program):
         link.close()
 
     def lose(self, link: Link) -> None:
-        """A client's connection is gone."""
         if link in self._lines:
             self.links.remove(link)
             del self._lines[link]
@@ -224,24 +240,24 @@ class Server(Program):
             for other, data in waiting:
                 self.hear(other, data)
 
-    # What a protocol does about it.
+    # Overridden by the servers of protocols.
 
     def lines(self) -> Lines:
         """Return the framer of this protocol."""
         return Lines(self.bare_cr, slow=self.has("is-quadratic"))
 
     def welcome(self, link: Link) -> None:
-        """A client is there."""
+        """Handle a new client."""
 
+    @abstractmethod
     def line(self, link: Link, line: bytes) -> None:
         """Process a client's line."""
-        raise NotImplementedError
 
     def unended(self, link: Link, rest: bytes) -> None:
-        """A client has ended in the middle of a line."""
+        """Handle a client that has ended within a line."""
 
     def leave(self, link: Link) -> None:
-        """A client is gone."""
+        """Handle a client that has left."""
 
     def farewell(self, link: Link, why: str) -> None:
         """Send the reason before a connection is closed."""
@@ -259,7 +275,7 @@ class Server(Program):
             link.close()
 
 
-class Player(Program):
+class Player(Program, ABC):
     """A client's side of the game; its messages go to `says`. `calls` asks for a new connection, to `url`."""
 
     transport: Transport = "tcp"
@@ -269,15 +285,31 @@ class Player(Program):
         self.says: list[bytes] = []
         self.calls = False
         self.url = ""
+
+    def connected(self) -> None:
+        """Handle a new connection."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to play on a new connection."""
+
+    @abstractmethod
+    def hear(self, data: bytes) -> None:
+        """Handle data from the server."""
+
+
+class LinePlayer(Player):
+    """A client whose server sends lines."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self._lines = self.lines()
 
     def connected(self) -> None:
-        """The server is reached."""
         self._lines = self.lines()
-        self.begin()
+        super().connected()
 
     def hear(self, data: bytes) -> None:
-        """The server has sent something."""
         try:
             lines = self._lines.feed(data)
         except TooLong:
@@ -291,9 +323,6 @@ class Player(Program):
     def lines(self) -> Lines:
         return Lines()
 
-    def begin(self) -> None:
-        """A connection begins."""
-
+    @abstractmethod
     def line(self, line: bytes) -> None:
         """Process the server's line."""
-        raise NotImplementedError

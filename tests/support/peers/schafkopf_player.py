@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kiebitz.dissectors.protocols.schafkopf.cards import PACK, Mode, mode
 from peers import schafkopf_choices as choices
-from peers.program import Died, Player, Setup
+from peers.program import Died, LinePlayer, Setup
 from peers.schafkopf_wire import NOTHING, Pakete, cards_of, model, paket
 
 
-class SchafkopfPlayer(Player):
+class SchafkopfPlayer(LinePlayer):
     """A player on one seat, on one connection."""
 
     def __init__(self, setup: Setup) -> None:

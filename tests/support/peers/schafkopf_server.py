@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kiebitz.dissectors.protocols.schafkopf.cards import MODI, PACK, TO_WIN, Mode, mode, points
 from peers import schafkopf_choices as choices
-from peers.program import Died, Link, Server, Setup
+from peers.program import Died, LineServer, Link, Setup
 from peers.schafkopf_wire import NOTHING, Model, Pakete, card_of, cards_of, model, paket
 
 PAUSE_S = 0.05
@@ -40,7 +40,7 @@ class Guest:
         self.money = 1000
 
 
-class SchafkopfServer(Server):
+class SchafkopfServer(LineServer):
     """A server that begins once `players` have sent their names (one by default)."""
 
     def __init__(self, setup: Setup) -> None:

@@ -19,8 +19,9 @@ from kiebitz_noughts.grammar import GRAMMAR
 
 
 class NoughtsTable(SimpleTable):
-    """The table of one server, with one game at a time. A game whose beginning was not captured is not
-    checked.
+    """The table of one server, with one game at a time.
+
+    A game whose beginning was not captured is not checked.
     """
 
     rules = GRAMMAR.rules
