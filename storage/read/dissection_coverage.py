@@ -58,7 +58,6 @@ class Coverage:
     Attributes:
         directions: Messages and bytes by direction.
         shapes: The sets of fields that messages have, by direction and name.
-        failures: Malformed messages, in order of their first occurrence.
         others: Bytes of streams that are not the protocol's, by transport and server port.
     """
 
@@ -71,6 +70,7 @@ class Coverage:
 
     @property
     def failures(self) -> list[Failure]:
+        """Malformed messages, in order of their first occurrence."""
         return [*self._failures.values()]
 
     @property

@@ -120,7 +120,7 @@ class NamedTypes(NamedTuple):
 
 
 def near(word: str, known: Collection[str]) -> str:
-    """Return ": did you mean …?" for a word that resembles a known one, or an empty text."""
+    """Return a suggestion for a word that resembles a known one, or an empty text."""
     close = (
         get_close_matches(word, [name for name in known if len(name) <= 100], n=1) if len(word) <= 100 else []
     )

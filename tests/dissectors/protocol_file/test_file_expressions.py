@@ -94,7 +94,7 @@ def test_what_is_not_in_an_unknown_object_is_absent_if_the_scope_is_lenient() ->
     ("text", "position", "message"),
     [
         ("who ==", 6, "ends too early"),
-        ("who = turn", 4, "alone is no operator"),
+        ("who = turn", 4, "alone is not an operator"),
         ("who == turn)", 11, 'no "("'),
         ("pips in {5", 10, 'expected "," or "}"'),
         ("pips pips", 5, "expected an operator"),

@@ -353,7 +353,7 @@ MISTAKES = {
         f'{MESSAGES}[events]\na = {{ on = "ROLLED", when = "pips = 3" }}\n',
         "6:35",
         "=",
-        '"=" alone is no operator; did you mean "=="?',
+        '"=" alone is not an operator; did you mean "=="?',
     ),
     "matches": (
         f"{MESSAGES}[events]\na = {{ on = 'ROLLED', when = 'name matches \"[\"' }}\n",
