@@ -288,7 +288,10 @@ _HUGE = FRAME_LIMIT - 200
         (CATAN, '{"Würfelwurf":{"Spieler":1,"Wurf":[3,4],'.encode(), b'"a":1,', b'"b":2}}\n', "s2c"),
         (CATAN, b'{"OK":', b"[", b"\n", "s2c"),
         (CATAN, b'{"OK":{', b'"', b"\n", "s2c"),
-        (CGML, b'<dial type="cards" to="hand">', b"<card>A0A</card>", b"</dial>\r\n\r\n", "s2c"),
+        pytest.param(
+            *(CGML, b'<dial type="cards" to="hand">', b"<card>A0A</card>", b"</dial>\r\n\r\n", "s2c"),
+            marks=pytest.mark.full,
+        ),
         (CGML, b"<dial ", b'a="1" ', b"/>\r\n\r\n", "s2c"),
         (CGML, b"<dial>", b"<x>", b"\r\n\r\n", "s2c"),
     ],

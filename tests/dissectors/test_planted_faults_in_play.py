@@ -65,7 +65,7 @@ def test_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
-@pytest.mark.parametrize("protocol", SEATS)
+@pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
 def test_whole_games_cause_no_diagnostics(protocol: str, seed: int) -> None:
     bench = played(protocol, seed=seed)
     assert bench.server.games == GAMES[protocol]

@@ -208,7 +208,7 @@ def whole(items: Iterable[Item]) -> dict[tuple[int, Direction], dict[int, int]]:
 
 
 @each_protocol
-@settings(max_examples=times(300))
+@settings(max_examples=times(300, 3))
 @given(data=st.binary(max_size=400))
 def test_no_traffic_breaks_it_and_none_of_it_is_lost(dissector: Dissector, data: bytes) -> None:
     spoilt = Spoilt(dissector, Choices(data))

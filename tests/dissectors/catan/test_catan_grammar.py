@@ -138,7 +138,7 @@ each_row = pytest.mark.parametrize(
 
 @each_row
 @given(data=st.data())
-@settings(max_examples=times(60), deadline=None)
+@settings(max_examples=times(60, 2), deadline=None)
 def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row))
     message = CATAN.codec.encode(row.name, row.direction, fields)
