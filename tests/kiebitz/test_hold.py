@@ -14,6 +14,7 @@ from held_messages import Follower
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from screens import Filled
 from served_pages import Serving, post, serving
+from strength import every
 
 from kiebitz.services.alteration.control_server import ControlError
 
@@ -169,7 +170,9 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
         assert data == b"LOGI bob\nPING\n"
 
 
-@pytest.mark.parametrize(("at_end", "is_passed_on"), [("forward", True), ("let-go", True), ("drop", False)])
+@pytest.mark.parametrize(
+    ("at_end", "is_passed_on"), every(2, [("forward", True), ("let-go", True), ("drop", False)])
+)
 def test_held_messages_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_path: Path) -> None:
     options = ("--hold", 'msg == "REGISTER"', "--held-at-exit", at_end)
     with Talk(tmp_path / "game.db", *options) as talk:

@@ -160,6 +160,7 @@ def test_the_inspector_is_killed(tmp_path: Path, long_capture: Path) -> None:
     assert rows(database, "SELECT count(*) FROM messages") != [(0,)]
 
 
+@pytest.mark.full
 def test_the_import_is_killed(tmp_path: Path, long_capture: Path) -> None:
     database = tmp_path / "game.db"
     with importing_process(long_capture, database) as (process, _):

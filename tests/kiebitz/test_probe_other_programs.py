@@ -59,7 +59,8 @@ TRUE_OF_THE_SERVER = {"ANNOUNCE/dice/doubled": "NON-STRICT"}
 ASKED = ("game */said JOIN/whole ROLL/lost rubbish", "ANNOUNCE/dice */rule JOIN SEE/token")
 
 
-@pytest.mark.parametrize("only", a_few(ASKED, ASKED[:1]))
+@pytest.mark.full
+@pytest.mark.parametrize("only", ASKED)
 def test_the_server_is_judged_rightly(only: str) -> None:
     with server() as running:
         done = probed(running.port, *only.split(), more=("--json",))

@@ -272,7 +272,8 @@ def test_in_the_middle_of_a_maexchen_game(tmp_path: Path) -> None:
     assert kiebitz("state", str(database), "--json").json == state
 
 
-@pytest.mark.parametrize("at", a_few([2, 90], [90]))
+@pytest.mark.full
+@pytest.mark.parametrize("at", [2, 90])
 def test_in_the_middle_of_a_message_over_tcp(tmp_path: Path, at: int) -> None:
     said = game("Anna", "Bärbel", "Carl")
     database = tmp_path / "game.db"
@@ -369,6 +370,7 @@ def test_the_view_shows_each_event_once(tmp_path: Path) -> None:
     assert times == [f"{(ts - started) / 1e9:.6f}" for (ts,) in told]
 
 
+@pytest.mark.full
 def test_messages_are_followed_through_it(tmp_path: Path) -> None:
     database, listed = tmp_path / "game.db", tmp_path / "listed"
     with relaying(database) as echo:
