@@ -56,7 +56,7 @@ def campaign(target: Target, number: int, inputs: int) -> None:
 
 @each_target
 def test_nothing_breaks(name: str) -> None:
-    campaign(TARGETS[name], 0, times(INPUTS, quick=50))
+    campaign(TARGETS[name], 0, times(INPUTS, quick=20))
 
 
 @pytest.mark.soak
@@ -73,7 +73,7 @@ def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) ->
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspection.memo.MAX_FRAMES", 16)
     monkeypatch.setattr("kiebitz.dissectors.protocols.maexchen.answers.TOKENS_KEPT", 64)
-    inputs = times(GROWTH_INPUTS, quick=10)
+    inputs = times(GROWTH_INPUTS, quick=4)
     draws = random.Random(1)
     servers = servers_of(dissector)
     inspector = Inspector(BUILT_IN, Ids(), dict.fromkeys(servers, dissector))

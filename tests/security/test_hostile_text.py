@@ -42,7 +42,7 @@ CORPUS = [
 ]
 
 
-@pytest.mark.parametrize("command", a_few(CORPUS, CORPUS[1::3], " ".join))
+@pytest.mark.parametrize("command", a_few(CORPUS, CORPUS[4:5], " ".join))
 def test_no_name_in_a_corpus_drives_anything(
     command: list[str],
     corpus: str,

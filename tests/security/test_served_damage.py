@@ -130,6 +130,7 @@ def test_rows_that_kiebitz_never_writes_are_reported(kind: str, sound: Path, tmp
     served(with_rows({"maexchen": sound}["maexchen"], tmp_path, ROWS[kind]))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "statement",
     a_few(
