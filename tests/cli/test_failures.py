@@ -14,7 +14,7 @@ from command import kiebitz
 from descendants import ended
 from processes_and_rows import KIEBITZ, free_port, until
 from recording_relays import CAPTURE, assert_sound, full, recorded, relaying, run, small_disk
-from strength import a_few
+from strength import a_few, every
 from udp_relays import eventually
 
 
@@ -72,6 +72,7 @@ def test_the_relay_is_killed(tmp_path: Path) -> None:
     assert recorded(database) == [b"%d" % (number // 2) for number in range(100)]
 
 
+@pytest.mark.full
 def test_both_are_killed(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:
@@ -145,7 +146,15 @@ def missing_by_direction(database: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("first", "is_killed"),
-    [(b"REGISTER;alice", False), (b"REGISTER;alice", True), (b"\x00no game", False), (b"\x00no game", True)],
+    every(
+        3,
+        [
+            (b"REGISTER;alice", False),
+            (b"REGISTER;alice", True),
+            (b"\x00no game", False),
+            (b"\x00no game", True),
+        ],
+    ),
 )
 def test_the_disk_is_full_while_relaying(tmp_path: Path, first: bytes, is_killed: bool) -> None:
     with small_disk(tmp_path / "disk", "2m") as disk:

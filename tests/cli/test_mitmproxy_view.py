@@ -282,6 +282,7 @@ def read_until(process: subprocess.Popen[str], words: str) -> str:
     return said
 
 
+@pytest.mark.full
 def test_a_real_mitmdump_shows_a_game(tmp_path: Path) -> None:
     script = kiebitz("addon-path").out.strip()
     port = free_port("udp")

@@ -344,6 +344,7 @@ def test_a_rotation_is_followed(lesson: Class, tmp_path: Path) -> None:
         assert relay.ended() == 0
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may capture packets")
 def test_a_sniff_with_watch(lesson: Class, tmp_path: Path) -> None:
     bpf = f"udp port {lesson.server_port}"
