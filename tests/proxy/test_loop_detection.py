@@ -69,6 +69,7 @@ def test_a_circle_is_refused_and_leaves_nothing_behind(tmp_path: Path, modes: Se
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_circle_by_way_of_mitmproxy_is_refused(tmp_path: Path) -> None:
     modes = ("-m", f"reverse:tls://localhost:{A}@{B}", "-m", f"reverse:tcp://127.0.0.1:{B}@{A}")
     done = run("relay", *modes, "-w", str(tmp_path / "game.db"))

@@ -204,6 +204,7 @@ def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> N
     assert '"alice": 6' in fresh.run("kiebitz", "state", database).stdout
 
 
+@pytest.mark.full
 def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str) -> None:
     (diagnostic,) = fresh.json("check", database, status=3)
     assert (diagnostic["code"], diagnostic["blame"], diagnostic["clause"]) == (
@@ -216,6 +217,7 @@ def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str)
     assert "| WURF bob eins\n   |          ^^^^\n" in shown
 
 
+@pytest.mark.full
 def test_its_names_can_be_filtered_by(fresh: Environment, database: str) -> None:
     found = fresh.json("messages", database, "-Y", "knobeln.zahl == 6")
     assert [(row["name"], row["client"]) for row in found] == [
