@@ -76,7 +76,7 @@ def test_it_says_what_each_capture_says(corpus: Path, command: str) -> None:
 ASKED = [(command, wanted) for command, some in FILTERS.items() for wanted in some]
 
 
-@pytest.mark.parametrize(("command", "wanted"), a_few(ASKED, ASKED[1::4]))
+@pytest.mark.parametrize(("command", "wanted"), a_few(ASKED, ASKED[1:2]))
 def test_a_filter_finds_the_same(corpus: Path, command: str, wanted: str) -> None:
     found = by_source(ask(command, str(corpus), "-Y", wanted, "--json").json)
     assert found == of_each(command, "-Y", wanted)

@@ -143,6 +143,7 @@ def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll:
     assert rows(today, found) == before
 
 
+@pytest.mark.full
 def test_one_player_alone_is_played(played: Path, tmp_path: Path) -> None:
     """The others are live; their moves are their own, so this is only about who speaks."""
     server = Server(expected=1, rounds=1)
@@ -243,6 +244,7 @@ def test_an_interrupted_replay_keeps_what_was_recorded(one_player: Path, tmp_pat
     assert rows(database, "SELECT name FROM messages ORDER BY id LIMIT 2") == [("REGISTER",), ("REGISTERED",)]
 
 
+@pytest.mark.full
 def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
     """The tests' server waits 0.1 s for those who join, so the round cannot start before that."""
     port = free_port("udp")

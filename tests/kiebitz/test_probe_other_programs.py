@@ -88,6 +88,7 @@ def test_the_game_of_others_continues() -> None:
     assert verdicts(done) == {"game": "OK", "ROLL/whole": "OK", "rubbish": "INFORMATIONAL"}
 
 
+@pytest.mark.full
 def test_a_server_that_ends_by_itself_is_reported() -> None:
     with server(rounds=1) as running:
         done = probed(running.port, "JOIN/whole", "ROLL/whole", "ANNOUNCE/lost")

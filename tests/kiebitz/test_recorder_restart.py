@@ -252,6 +252,7 @@ def kill_in_round(number: int, database: Path, relay: int) -> int:
     return int(rows(database, "SELECT count(*) FROM events")[0][0])
 
 
+@pytest.mark.full
 def test_in_the_middle_of_a_maexchen_game(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     server = Server(expected=3, rounds=4)

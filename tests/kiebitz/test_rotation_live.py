@@ -187,6 +187,7 @@ def test_a_recorder_that_dies_is_followed_in_the_newest_database(tmp_path: Path)
     assert_recorded(paths, players)
 
 
+@pytest.mark.full
 def test_two_relays_with_one_name_leave_each_other_alone(tmp_path: Path) -> None:
     def say(relay: Relay, server: socket.socket, text: bytes) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:

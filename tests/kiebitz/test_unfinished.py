@@ -152,6 +152,7 @@ def test_the_next_sniff_recovers_it_first(left: Left) -> None:
     left.assert_recovered()
 
 
+@pytest.mark.full
 def test_database_and_folder_were_moved(left: Left, tmp_path: Path) -> None:
     left.folder.rename(tmp_path / "elsewhere")
     moved = Left(tmp_path / "elsewhere", left.load, left.killed_at)
@@ -209,6 +210,7 @@ def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Le
     assert not list(left.folder.glob(".*-spool-*"))
 
 
+@pytest.mark.full
 def test_into_another_database(left: Left, tmp_path: Path) -> None:
     """It receives what the other one lacks."""
     had = len(rows_now(left, tmp_path / "copy"))
@@ -378,7 +380,7 @@ def note_of_nonsense(spool: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     every(
-        3,
+        6,
         [
             ("decode_as", ["udp.port==9,unheard-of"]),
             ("decode_as", ["-"]),

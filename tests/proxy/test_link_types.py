@@ -91,7 +91,7 @@ def wrapped_packets() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("name", every(3, FRAMES))
 def test_a_wrapped_packet_is_read_as_in_ethernet(name: str) -> None:
     linktype, wrap = FRAMES[name]
     for kind, packet in PACKETS.items():

@@ -80,6 +80,7 @@ def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     os.umask(before)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("umask")
 def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
     own = tmp_path / "new" / "keys.json"

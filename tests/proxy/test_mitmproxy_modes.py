@@ -109,8 +109,9 @@ def exchange(client: socket.socket, server: socket.socket, data: bytes) -> None:
     assert receive(client, len(data)) == data[::-1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
-    "bytewise", a_few([False, True], [True], lambda single: "single bytes" if single else "whole messages")
+    "bytewise", [False, True], ids=lambda single: "single bytes" if single else "whole messages"
 )
 def test_a_game_by_socks_is_recorded_as_in_the_plain_mode(tmp_path: Path, bytewise: bool) -> None:
     said = game("Anna", "Bärbel", "Carl")[: 60 if bytewise else None]

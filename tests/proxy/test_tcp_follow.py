@@ -30,7 +30,7 @@ from kiebitz.services.importing.packets import import_capture
 from kiebitz.storage.database.schema import MEMORY
 
 
-@pytest.mark.parametrize("name", a_few(NAMES, ["catan-yaks-lobby.pcap.gz", "maexchen-head-tiny.pcap"]))
+@pytest.mark.parametrize("name", a_few(NAMES, ["catan-yaks-lobby.pcap.gz"]))
 def test_sample_captures(name: str) -> None:
     items = items_of_packets(_packets_of(CAPTURES / name))
     assert talks(items) == followed(CAPTURES / name)
@@ -124,7 +124,7 @@ def _snapped(segments: list[Sent], chance: random.Random) -> list[Sent]:
             *(_untouched, _reordered, _sent_again, _overlapping),
             *(_lossy, _without_beginning, _one_sided, _snapped),
         ],
-        [_reordered, _lossy],
+        [_lossy],
     ),
 )
 def test_troubles(trouble: Callable[[list[Sent], random.Random], list[Sent]], tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def exports() -> list[Any]:
     rows = [(name, form) for name in NAMES for form in FORMATS]
     rows = [(name, form) for name, form in rows if form != "html" or not name.startswith(LARGE)]
     few = [(name, form) for name, form in rows if name in GAMES.values() and form in ("jsonl", "pcapng")]
-    return a_few(rows, few[::3], "-".join)
+    return a_few(rows, few[::5], "-".join)
 
 
 @pytest.mark.parametrize(("name", "form"), exports())

@@ -293,7 +293,7 @@ WRITING = [
     ),
 )
 def test_leftovers_are_recovered_by_any_writing_command(kind: str, tmp_path: Path) -> None:
-    few = WRITING[2:4] if kind == "a journal to be rolled back" else WRITING[1:2]
+    few = WRITING[2:3] if kind == "a journal to be rolled back" else WRITING[1:2]
     for number, command in enumerate(WRITING if times(2, 1) == 2 else few):
         database = tmp_path / str(number) / "game.db"
         database.parent.mkdir()

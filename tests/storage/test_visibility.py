@@ -129,7 +129,7 @@ SAYINGS = [
 ]
 
 
-@pytest.mark.parametrize(("capture", "number", "sentence"), every(2, SAYINGS))
+@pytest.mark.parametrize(("capture", "number", "sentence"), every(3, SAYINGS))
 def test_a_client_s_own_messages_identify_it(capture: str, number: int, sentence: str) -> None:
     path = database_of(capture)
     result = kiebitz("events", path, "--json", "-Y", f"event == {number}")
@@ -152,7 +152,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize(("capture", "player", "hidden", "shown"), every(2, HIDDEN))
+@pytest.mark.parametrize(("capture", "player", "hidden", "shown"), every(3, HIDDEN))
 def test_as_a_player_shows_no_hidden_values(
     capture: str, player: str, hidden: tuple[str, ...], shown: str
 ) -> None:

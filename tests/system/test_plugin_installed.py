@@ -194,6 +194,7 @@ def test_its_reference_is_printed(fresh: Environment) -> None:
         assert text in reference
 
 
+@pytest.mark.full
 def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> None:
     assert [row["sentence"] for row in fresh.json("events", database)] == TOLD
     (table,) = fresh.json("state", database)
