@@ -156,7 +156,7 @@ OTHERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("spoil", OTHERS.values(), ids=OTHERS.keys())
+@pytest.mark.parametrize("spoil", every(3, [pytest.param(spoil, id=name) for name, spoil in OTHERS.items()]))
 def test_a_corpus_of_other_users_is_read_and_not_added_to(
     spoil: Callable[[Path], object], corpus: Path
 ) -> None:

@@ -153,7 +153,7 @@ def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path
     assert kiebitz("redissect", new).status == 0
 
 
-@pytest.mark.parametrize("command", a_few(READING, [["events"], ["whatif", "--drop", "#3"]], " ".join))
+@pytest.mark.parametrize("command", a_few(READING, [["events"]], " ".join))
 def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tmp_path: Path) -> None:
     expected = kiebitz(command[0], str(sound), *command[1:])
     for kind, statements in SPOILT.items():

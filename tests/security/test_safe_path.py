@@ -80,7 +80,7 @@ RUNS: dict[str, list[list[str]]] = {
 """Command -> arguments, each list for a run of its own; `{udp}` and `{tcp}` are free ports."""
 
 ENDLESS = {"relay", "serve", "collect", "mitmdump"}
-QUICK = [["relay"], ["import"], ["state"]]
+QUICK = [["relay"], ["import"]]
 """Commands that `make test` runs; none is mitmdump."""
 
 LEFT_OUT = {"socks5@{tcp}", "--publish", "--serve", "tiny.pcap"}

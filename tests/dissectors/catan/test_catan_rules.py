@@ -11,7 +11,7 @@ import pytest
 from catan_diagnostics import Maker, ReportedDiagnostic, fund, told
 from catan_island import COSTS, EDGES, ENDS, LAND, ROADS_AT, Spot, spot
 from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, NAMES, Server
-from strength import a_few
+from strength import a_few, every
 
 Case = Callable[[Maker], Server]
 BROKEN: list[tuple[Case, ReportedDiagnostic]] = []
@@ -449,7 +449,9 @@ AT_HARBOURS = {
 
 
 @pytest.mark.parametrize("mirrored", a_few([False, True], [False]))
-@pytest.mark.parametrize(("at", "kind", "rate"), AT_HARBOURS.values(), ids=AT_HARBOURS)
+@pytest.mark.parametrize(
+    ("at", "kind", "rate"), every(3, [pytest.param(*row, id=name) for name, row in AT_HARBOURS.items()])
+)
 @pytest.mark.parametrize("too_few", [0, 1])
 def test_trade_rates(at: Spot, kind: str, rate: int, too_few: int, mirrored: bool) -> None:
     others = [
