@@ -265,6 +265,7 @@ def test_errors_are_silent(
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.full
 def test_a_session_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = tmp_path / "live.db"
     sniff = spawn("sniff", "-i", "-", "-w", str(database), "-q", stdin=subprocess.PIPE)

@@ -122,7 +122,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::8]))
+@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::16]))
 def test_all_and_only_alterations_are_reported(title: str, tmp_path: Path) -> None:
     case = CASES[title]
     done = compared(tmp_path, case.capture, case.alter, "--json")
@@ -137,7 +137,7 @@ def test_all_and_only_alterations_are_reported(title: str, tmp_path: Path) -> No
     assert done.status == (0 if told["equal"] else 3)
 
 
-@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::20]))
+@pytest.mark.parametrize("title", a_few(CASES, [*CASES][:1]))
 def test_the_sessions_exchanged_exchange_the_sides(title: str, tmp_path: Path) -> None:
     case = CASES[title]
     there = compared(tmp_path, case.capture, case.alter, "--json").json

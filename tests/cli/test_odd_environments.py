@@ -70,7 +70,7 @@ def run(command: list[str], changes: Changes, folder: Path) -> subprocess.Comple
     )
 
 
-@pytest.mark.parametrize("command", every(2, COMMANDS))
+@pytest.mark.parametrize("command", every(3, COMMANDS))
 @pytest.mark.parametrize(
     "changes",
     a_few(ANYWHERE, lambda changes: "PYTHONUTF8" in changes, str),

@@ -267,7 +267,7 @@ def test_names(names: list[str], shape: Shape) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "player"),
-    every(3, [(shape, player) for shape in SHAPES for player in (None, "AssortedPets (AI)")]),
+    every(4, [(shape, player) for shape in SHAPES for player in (None, "AssortedPets (AI)")]),
 )
 def test_a_recorded_game_fits_and_has_few_fragments(shape: Shape, player: str | None) -> None:
     fragments: dict[str, str] = {}

@@ -16,7 +16,7 @@ from game_scenes import (
 )
 from invalid_states import HOSTILE_NAMES, invalid_state
 from rich.cells import cell_len
-from strength import a_few, every, times
+from strength import a_few, times
 from svg_properties import SHAPES, check, drawings
 from terminal_scenes import drawn, event
 
@@ -92,7 +92,7 @@ def draw_everywhere(game: str, state: dict[str, Any], events: list[Event]) -> No
 
 
 @GAMES
-@pytest.mark.parametrize("seed", range(times(400, 5)))
+@pytest.mark.parametrize("seed", range(times(400, 2)))
 def test_spoilt_states(game: str, seed: int) -> None:
     events = [
         event(each.id, each.kind, **invalid_state(each.data, seed, 1)) for each in EVENTS[game][seed % 2 :]
@@ -125,7 +125,7 @@ def test_hostile_names(game: str, hostile: str) -> None:
     ("game", "shape"),
     a_few(
         [(game, shape) for game in STATES for shape in SHAPES],
-        lambda row: [*STATES].index(row[0]) % 2 == SHAPES.index(row[1]),
+        [("maexchen", SHAPES[0]), ("schafkopf", SHAPES[1])],
     ),
 )
 def test_recorded_games_fit_and_have_few_fragments(game: str, shape: Any) -> None:
@@ -139,7 +139,7 @@ def test_recorded_games_fit_and_have_few_fragments(game: str, shape: Any) -> Non
         assert sum(map(len, found.values())) < 800_000
 
 
-@pytest.mark.parametrize("game", every(2, [*STATES][1:]))
+@pytest.mark.parametrize("game", a_few(STATES, ["okey"]))
 def test_a_players_view_has_no_secrets_of_others(game: str) -> None:
     capture, player, every = CAPTURES[game]
     own = {"6533": "wampaire"}.get(player, player)

@@ -280,6 +280,7 @@ def test_it_is_known_what_is_live_before_a_page_can_come(
     assert asyncio.run(first_status()).live
 
 
+@pytest.mark.full
 def test_a_recorder_that_was_killed_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     program = (
