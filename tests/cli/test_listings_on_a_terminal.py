@@ -67,7 +67,7 @@ def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
             ("events", 1, "", ["number", "time", "game"]),
             ("events", 3, "time > 60.7 && time < 60.81", ["number", "time", "game"]),
         ],
-        lambda row: row[1] != 1,
+        lambda row: row[0] in ("sessions", "games") and row[1] != 1,
     ),
 )
 def test_search_columns_of_a_row_are_complete(

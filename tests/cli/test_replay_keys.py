@@ -138,6 +138,7 @@ def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
     shell.until("status-0")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_ctrl_c_in_a_shell_ends_it(shell: Shell) -> None:
     shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")

@@ -208,7 +208,7 @@ def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
             ("okey", "lets-anybody-win", "no-win"),
             ("cgml", "pays-too-much", "money"),
         ],
-        lambda row: row[:2] == ("schafkopf", ""),
+        lambda row: row[:2] == ("maexchen", ""),
         lambda row: " ".join(row[:2]).strip(),
     ),
 )

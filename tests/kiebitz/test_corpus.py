@@ -20,7 +20,7 @@ from processes_and_rows import until
 from pyarrow import parquet
 from pyarrow.dataset import dataset
 from recording_relays import small_disk
-from strength import GAMES, a_few
+from strength import GAMES, a_few, every
 from zstd_data import zstd_compressed
 
 from kiebitz.services.corpus import capture_task as adding
@@ -159,23 +159,26 @@ def test_a_query_answers_in_every_form(corpus: Path) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "copy messages to 'DIR/out.parquet'",
-        "create table mine as select 1",
-        "drop view messages",
-        "select 1; select 2",
-        "attach 'DIR/other.db'",
-        "install httpfs",
-        "set memory_limit = '1GB'",
-        "pragma version",
-        "select * from read_csv('/etc/passwd')",
-        "select * from read_text('DIR/../elsewhere')",
-        "select * from 'DIR/../elsewhere'",
-        "select * from glob('/*')",
-        "select nothing from messages",
-        "selekt 1",
-        "",
-    ],
+    every(
+        3,
+        [
+            "copy messages to 'DIR/out.parquet'",
+            "create table mine as select 1",
+            "drop view messages",
+            "select 1; select 2",
+            "attach 'DIR/other.db'",
+            "install httpfs",
+            "set memory_limit = '1GB'",
+            "pragma version",
+            "select * from read_csv('/etc/passwd')",
+            "select * from read_text('DIR/../elsewhere')",
+            "select * from 'DIR/../elsewhere'",
+            "select * from glob('/*')",
+            "select nothing from messages",
+            "selekt 1",
+            "",
+        ],
+    ),
 )
 def test_a_query_can_do_nothing_else(corpus: Path, query: str) -> None:
     (corpus.parent / "elsewhere").write_text("secret")

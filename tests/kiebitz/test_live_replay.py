@@ -230,6 +230,7 @@ def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> No
     assert "the client sends nothing, but the recording has JOIN" in err
 
 
+@pytest.mark.full
 def test_an_interrupted_replay_keeps_what_was_recorded(one_player: Path, tmp_path: Path) -> None:
     port, database = free_port("udp"), tmp_path / "half.db"
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "-w", str(database)) as server:

@@ -283,8 +283,9 @@ def databases_in(folder: Path) -> list[Path]:
     return sorted(path for path in found if rows(path, tables))
 
 
-@pytest.mark.parametrize("options", every(5, [[*options] for options in OPTIONS]), ids=" ".join)
-def test_with_options(options: list[str], tmp_path: Path) -> None:
+@pytest.mark.full
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
     """All data forwarded more than a moment before is in one of the databases, once."""
     load, killed_at = kill_under_load("udp", tmp_path, 1.2, *options, stopped_s=0.3)
     databases = databases_in(tmp_path)
@@ -413,7 +414,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize("plant", every(5, PLANTED))
+@pytest.mark.parametrize("plant", every(6, PLANTED))
 def test_a_folder_that_is_not_ours_or_not_whole_is_not_followed(
     plant: Callable[[Path], None], left: Left
 ) -> None:

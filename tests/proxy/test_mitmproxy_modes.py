@@ -347,6 +347,7 @@ def test_where_there_is_no_local_mode(tmp_path: Path) -> None:
     assert "local: on Linux this needs mitmproxy 11.1, and so Python 3.12" in done.err
 
 
+@pytest.mark.full
 def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; import kiebitz.cli.commands.relay;"

@@ -302,6 +302,7 @@ def speak_bytewise(chunks: list[Chunk], port: int, listener: socket.socket) -> N
         assert client.recv(1) == b""
 
 
+@pytest.mark.full
 @each_over_tcp
 def test_a_byte_in_each_segment(tmp_path: Path, protocol: str) -> None:
     stream, chunks = conversation(protocol)
