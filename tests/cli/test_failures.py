@@ -23,6 +23,7 @@ def wait_until_gone(process: int) -> None:
     until(lambda: ended(process), f"the end of process {process}")
 
 
+@pytest.mark.full
 def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:
@@ -57,6 +58,7 @@ def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name != "game.db"] == []
 
 
+@pytest.mark.full
 def test_the_relay_is_killed(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

@@ -69,6 +69,7 @@ def test_keys_do_not_land_on_the_prompt(arguments: tuple[str, ...], keys: bytes,
         assert after.rindex(b"\x1b[?1049l") > after.rfind(b"\x1b[?1049h")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP], [signal.SIGHUP]))
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
     with OnTerminal(*SLOW) as replay:

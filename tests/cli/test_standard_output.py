@@ -204,6 +204,7 @@ def test_a_recording_continues_when_its_view_cannot_be_written(folder: Path) -> 
     assert kiebitz("events", str(folder / "live.db")).out == kiebitz("events", TINY).out
 
 
+@pytest.mark.full
 def test_a_relay_whose_view_cannot_be_written_ends_with_1(tmp_path: Path) -> None:
     port, database = free_port("udp"), tmp_path / "live.db"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server, open("/dev/full", "w") as full:

@@ -102,6 +102,7 @@ def test_it_is_killed_when_there_is_nothing_yet(tmp_path: Path) -> None:
     assert recorded(database) == said
 
 
+@pytest.mark.full
 def test_rows_recorded_before_a_restart_keep_their_numbers(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     for first in (0, 10):
@@ -143,6 +144,7 @@ def test_it_is_killed_again_while_it_catches_up(tmp_path: Path) -> None:
     assert recorded(database) == said
 
 
+@pytest.mark.full
 def test_it_is_killed_while_the_relay_waits_for_its_end(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

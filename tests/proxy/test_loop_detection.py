@@ -175,6 +175,7 @@ def test_a_connection_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLo
     assert "loop" in {end.reason for end in ends}
 
 
+@pytest.mark.full
 def test_two_commands_that_lead_to_each_other(tmp_path: Path) -> None:
     one, other = free_port("udp"), free_port("udp")
     with ExitStack() as stack:

@@ -186,6 +186,7 @@ def test_a_slow_client_is_answered_and_closed(name: str, outcomes: dict[str, Out
 # Crowds.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("host", a_few(HOSTS, ["0.0.0.0"]))
 def test_a_crowd_of_connections_does_not_keep_a_new_client_out(
     host: str, path: Path, many_files: None, record_property: Callable[[str, object], None]

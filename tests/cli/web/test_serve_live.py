@@ -453,6 +453,7 @@ def test_it_ends_at_once_with_its_streams(
 # During a recording.
 
 
+@pytest.mark.full
 def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
     path, port = tmp_path / "game.db", free_port("tcp")
     server = Server(2, 1)
