@@ -1,9 +1,8 @@
 """Extent of a run: `make test` runs a part of what is repeated, `make test-all` all of it.
 
-`make test-all` passes the option `--full` to pytest. `make test` has fewer inputs of each property, and a few
-rows of tables that are products (every capture in every mode). The campaigns of hours (`make soak`, `make
-fuzz`)
-are separate.
+`make test-all` passes the option `--full` to pytest. `make test` has fewer inputs of each property and a few
+rows of long tables. It leaves out tests marked `full`, which show what another test shows, in another mode,
+transport or protocol. The campaigns of hours (`make soak`, `make fuzz`) are separate.
 """
 
 from __future__ import annotations
