@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from session_factory import START_NS
+from strength import every
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
@@ -326,7 +327,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 
 
 @pytest.mark.parametrize("size", [None, 1, 7])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", every(2, CASES))
 def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: str, size: int | None) -> None:
     parts, code, shown = CASES[case]
     blocks = kiebitz("check", record(tmp_path / "x.db", parts, size)).out.split("\n\n")

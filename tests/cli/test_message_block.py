@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES
 from session_factory import Conversation, record
-from strength import few_captures, times
+from strength import a_few, every, times
 
 import kiebitz
 from kiebitz.cli.terminal.byte_rows import ByteRows
@@ -196,7 +196,7 @@ clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě
 }
 
 
-@pytest.mark.parametrize(("name", "message", "columns"), BLOCKS)
+@pytest.mark.parametrize(("name", "message", "columns"), every(3, BLOCKS))
 def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         told = MessageDetails(session.timeline).message(message)
@@ -204,7 +204,7 @@ def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
         assert shown(told, columns) == BLOCKS[name, message, columns]
 
 
-@pytest.mark.parametrize("name", few_captures(GAMES))
+@pytest.mark.parametrize("name", a_few(GAMES, ["maexchen-head-tiny.pcap", "cgml-tiny.pcap.gz"]))
 def test_each_byte_is_shown_and_each_diagnostic_in_any_width(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         full = MessageDetails(session.timeline)

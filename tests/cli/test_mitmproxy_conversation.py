@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mitmproxy_live import CONVERSATIONS, Sent, sent_on
-from strength import times
+from strength import every, times
 
 from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Stream, Transport
@@ -115,12 +115,15 @@ def test_bytes_of_a_direction_across_pieces() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "schafkopf-1.3-1human-tiny.pcap",
-        "catan-lurche-py-3p.pcap.gz",
-        "okey-head-game-win.pcap.gz",
-        "cgml-tiny.pcap.gz",
-    ],
+    every(
+        3,
+        [
+            "schafkopf-1.3-1human-tiny.pcap",
+            "catan-lurche-py-3p.pcap.gz",
+            "okey-head-game-win.pcap.gz",
+            "cgml-tiny.pcap.gz",
+        ],
+    ),
 )
 def test_from_the_middle_on_no_violation_is_reported(name: str) -> None:
     _, sent, _ = sent_on(name, 1)

@@ -172,6 +172,7 @@ def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
     assert not running.database.exists()
 
 
+@pytest.mark.full
 def test_the_recorder_is_killed(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")

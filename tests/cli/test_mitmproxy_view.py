@@ -282,6 +282,7 @@ def read_until(process: subprocess.Popen[str], words: str) -> str:
     return said
 
 
+@pytest.mark.full
 def test_a_real_mitmdump_shows_a_game(tmp_path: Path) -> None:
     script = kiebitz("addon-path").out.strip()
     port = free_port("udp")
@@ -300,6 +301,7 @@ def test_a_real_mitmdump_shows_a_game(tmp_path: Path) -> None:
     assert "REGISTER\n" in said.replace("\r", "")
 
 
+@pytest.mark.full
 def test_a_mitmproxy_without_kiebitz_is_reported_in_a_sentence(tmp_path: Path) -> None:
     # Another package of that name hides ours, as in a Python where ours is not.
     (tmp_path / "kiebitz.py").write_text("")

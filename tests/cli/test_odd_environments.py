@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import ROOT, TINY, kiebitz
 from corpora import add_here
-from strength import a_few
+from strength import a_few, every
 from terminals import OnTerminal
 
 Changes = Mapping[str, str | None]
@@ -70,7 +70,7 @@ def run(command: list[str], changes: Changes, folder: Path) -> subprocess.Comple
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", every(3, COMMANDS))
 @pytest.mark.parametrize(
     "changes",
     a_few(ANYWHERE, lambda changes: "PYTHONUTF8" in changes, str),
@@ -94,7 +94,8 @@ DASK: dict[str, Changes] = {
 }
 
 
-@pytest.mark.parametrize("changes", a_few(DASK, ["a malformed file"]))
+@pytest.mark.full
+@pytest.mark.parametrize("changes", DASK)
 def test_dask_is_configured_only_for_a_scheduler_of_its_own(changes: str, tmp_path: Path) -> None:
     arguments = ["corpus", "add", str(tmp_path / "corpus"), TINY]
     done = run([*arguments, "--scheduler", "tcp://127.0.0.1:1"], DASK[changes], tmp_path)
@@ -118,9 +119,7 @@ WATCHING = [
 ]
 
 
-@pytest.mark.parametrize(
-    "changes", a_few(WATCHING, [{"TEXTUAL_DRIVER": "nowhere"}, {"COLUMNS": "99999999"}], str)
-)
+@pytest.mark.parametrize("changes", a_few(WATCHING, [{"COLUMNS": "99999999"}], str))
 def test_the_terminal_is_filled_as_ever(changes: dict[str, str]) -> None:
     with OnTerminal("watch", TINY, columns=80, rows=24, **changes) as terminal:
         terminal.read_until(lambda written: b"q quit" in written)

@@ -175,6 +175,7 @@ def test_ctrl_c_while_waiting_for_a_key() -> None:
     assert terminal.ended() == 130
 
 
+@pytest.mark.full
 def test_interrupt_while_playing() -> None:
     terminal = Terminal("--speed", "0.01")
     terminal.until("q quit")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
+from strength import every
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 LISTINGS = ("streams", "games", "messages", "events", "check")
@@ -18,7 +19,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-@pytest.mark.parametrize("listing", LISTINGS)
+@pytest.mark.parametrize("listing", every(4, LISTINGS))
 def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str) -> None:
     rows = kiebitz(listing, f"{both}:*", ODD, "--json").json
     alone = [

@@ -43,7 +43,7 @@ DIFFERENT = {
 """Protocol -> a command that draws two tables of it that differ."""
 
 WIDTHS = (60, 80, 160)
-QUICK = [("maexchen", 160), ("schafkopf", 160), ("catan", 160), ("okey", 60), ("cgml", 80)]
+QUICK = [("schafkopf", 160), ("okey", 60)]
 
 PROGRESS = re.compile(r"(?:.*\x1b\[(?:2K|\?25[lh]|1A))+", re.DOTALL)
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from imported_databases import database_of
 from session_factory import Conversation, record
-from strength import a_few, few_captures, times
+from strength import a_few, every, few_captures, times
 from tables import commands_of
 
 from kiebitz.cli.options.session import open_session
@@ -243,7 +243,7 @@ EDITED = [
 ]
 
 
-@pytest.mark.parametrize("case", a_few(EDITED, EDITED[::3], lambda case: f"{case.capture} {case.values}"))
+@pytest.mark.parametrize("case", a_few(EDITED, EDITED[::9], lambda case: f"{case.capture} {case.values}"))
 def test_the_game_is_another_from_the_edited_message_on(case: Parts) -> None:
     done = whatif(case.capture, "--json", *edits(case.numbers, case.values))
     assert (done.status, done.err) == (3, "")
@@ -504,7 +504,7 @@ def said(rows: Iterable[Message]) -> list[tuple[object, ...]]:
     return sorted(found, key=lambda one: one[:2])
 
 
-@pytest.mark.parametrize("capture", ONE_OF_EACH)
+@pytest.mark.parametrize("capture", every(2, ONE_OF_EACH))
 @settings(max_examples=times(15), deadline=None)
 @given(data=st.data())
 def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:

@@ -46,7 +46,7 @@ def inspect(items: Iterable[Item]) -> Findings:
 @each_protocol
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(dissector: Dissector, check: Check) -> None:
-    check(dissector, [case.data for case in CASES[dissector]], times(EXAMPLES, quick=5))
+    check(dissector, [case.data for case in CASES[dissector]], times(EXAMPLES, quick=2))
 
 
 def test_data_before_detection_of_the_protocol_is_kept() -> None:

@@ -87,8 +87,9 @@ def label(value: object) -> str | None:
     return None
 
 
-def each(groups: Iterable[Group]) -> pytest.MarkDecorator:
-    rows = [(group.dissector, case, group) for group in groups for case in group.cases]
+def each(groups: Iterable[Group], share: int = 1) -> pytest.MarkDecorator:
+    """Parametrize a test with the cases of these groups, in `make test` with one in `share` of each."""
+    rows = [(group.dissector, case, group) for group in groups for case in [*group.cases][:: times(1, share)]]
     return pytest.mark.parametrize(
         ("dissector", "case", "group"), rows, ids=[f"{label(row[0])} {label(row[1])}" for row in rows]
     )
@@ -101,7 +102,7 @@ def sound_cases(dissector: Dissector) -> list[Case]:
 # Decoding and encoding.
 
 
-@each(GROUPS)
+@each(GROUPS, 2)
 def test_a_message_decodes_to_what_it_says(dissector: Dissector, case: Case, group: Group) -> None:
     decoded = dissector.codec.decode(case.data, case.direction)
     name = decoded.row.name if decoded.row is not None else None
@@ -120,7 +121,7 @@ def test_a_message_decodes_to_what_it_says(dissector: Dissector, case: Case, gro
     )
 
 
-@each(group for group in GROUPS if group.exact is not None)
+@each((group for group in GROUPS if group.exact is not None), 2)
 def test_a_message_is_encoded_as_it_was_read(dissector: Dissector, case: Case, group: Group) -> None:
     assert case.name is not None
     encoded = dissector.codec.encode(case.name, case.direction, case.fields)
@@ -217,7 +218,7 @@ REST = {
 }
 """The second half of a message."""
 
-over_tcp = each(group for group in GROUPS if group.dissector in FOLLOWING)
+over_tcp = each((group for group in GROUPS if group.dissector in FOLLOWING), 8)
 
 
 def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
@@ -255,14 +256,17 @@ def test_a_message_means_the_same_bytewise_and_the_next_is_read(
 
 
 @each(
-    group
-    for group in GROUPS
-    if group.dissector in FOLLOWING
-    and (
-        group.severity is None
-        or group.dissector == SCHAFKOPF
-        or group.cases in (catan_cases.MALFORMED, catan_cases.UNKNOWN)
-    )
+    (
+        group
+        for group in GROUPS
+        if group.dissector in FOLLOWING
+        and (
+            group.severity is None
+            or group.dissector == SCHAFKOPF
+            or group.cases in (catan_cases.MALFORMED, catan_cases.UNKNOWN)
+        )
+    ),
+    8,
 )
 def test_a_message_means_the_same_after_a_gap_and_in_mid_stream(
     dissector: Dissector, case: Case, group: Group
@@ -298,7 +302,7 @@ SHARED = {"PING", "+PING", "NAME", "STAT", "LEFT"}
 """Messages of Okey that other programs may say, too."""
 
 
-@each(group for group in GROUPS if group.sound)
+@each((group for group in GROUPS if group.sound), 4)
 def test_a_message_is_recognised(dissector: Dissector, case: Case, group: Group) -> None:
     likeness = dissector.recognise(case.data, case.direction)
     if group.severity is None:

@@ -334,7 +334,7 @@ def check_rewriting(dissector: Dissector, direction: Direction, frame: bytes, fi
 
 
 @each_protocol
-@settings(max_examples=times(300))
+@settings(max_examples=times(300, 8))
 @given(data=st.data())
 def test_a_frame_decodes_to_its_values_or_is_not_written(dissector: Dissector, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[dissector]))

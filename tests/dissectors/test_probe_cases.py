@@ -215,7 +215,7 @@ _OF_FIELDS = ("spelling", "dialect", "utf-16", "byte-order-mark")
 def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: TargetRole) -> None:
     samples = [*sound_samples(dissector, role)]
     not_made: set[str] = set()
-    for case in generate_cases(dissector, role):
+    for case in generate_cases(dissector, role)[:: times(1, 5)]:
         if (case.field is None and case.kind not in _OF_FIELDS) or case.kind.startswith("others-"):
             continue
         places = [place for place in samples if case.fits(place[1])]
@@ -267,7 +267,7 @@ _LACKING = (
 @each_role
 def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
     samples = [*sound_samples(dissector, role)]
-    for case in generate_cases(dissector, role):
+    for case in generate_cases(dissector, role)[:: times(1, 5)]:
         frame = next((frame for frame, decoded in samples if case.fits(decoded)), None)
         if frame is None:
             continue
@@ -537,7 +537,7 @@ RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(
     ("dissector", "names"),
-    a_few(RECORDED, lambda row: row[0] in (SCHAFKOPF, OKEY), lambda row: row[0].protocol),
+    a_few(RECORDED, lambda row: row[0] == OKEY, lambda row: row[0].protocol),
 )
 def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, ...]) -> None:
     """The table reports a violation for each message that is meant to break a rule."""

@@ -25,7 +25,6 @@ CAPTURES = (
 )
 SMALL = (
     "schafkopf-1.3-1human-round.pcap",
-    "catan-yaks-g1-3p.pcap.gz",
     "okey-seed-game-win.pcap.gz",
     "cgml-tiny.pcap.gz",
 )
@@ -76,14 +75,18 @@ def results(found: Findings) -> list[dict[str, Any] | None]:
 
 
 @pytest.mark.parametrize(
-    ("reason", "pause_ns"),
+    ("capture", "reason", "pause_ns"),
     a_few(
-        [("reset", AT_ONCE), ("closed", AT_ONCE), ("reset", LATER), ("closed", LATER)],
-        [("closed", AT_ONCE), ("reset", LATER)],
-        lambda row: f"{row[0]}, {'at once' if row[1] == AT_ONCE else 'after a while'}",
+        [
+            (capture, reason, pause_ns)
+            for capture in CAPTURES
+            for pause_ns in (AT_ONCE, LATER)
+            for reason in ("reset", "closed")
+        ],
+        [(SMALL[0], "closed", AT_ONCE), *((capture, "reset", LATER) for capture in SMALL)],
+        lambda row: f"{row[0]}-{row[1]}, {'at once' if row[2] == AT_ONCE else 'after a while'}",
     ),
 )
-@pytest.mark.parametrize("capture", a_few(CAPTURES, SMALL))
 def test_a_server_that_is_restarted_is_a_new_table(capture: str, reason: str, pause_ns: int) -> None:
     items = items_of(capture)
     alone = inspected(items_of(capture))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from altering_relay import Case, assert_as_told, blamed, conversation, play_all
 
 PLACES = {"maexchen": (8, 9), "schafkopf": (9, 7), "catan": (3, 9), "okey": (8, 7), "cgml": (8, 9)}
@@ -118,6 +119,7 @@ def test_each_action_in_each_direction(tmp_path: Path) -> None:
     assert blamed(database) == []
 
 
+@pytest.mark.full
 def test_forced(tmp_path: Path) -> None:
     database = tmp_path / "altered.db"
     lines = play_all(FORCED, database, "--force")

@@ -114,6 +114,7 @@ class InNetwork(Line):
         return client
 
 
+@pytest.mark.full
 def test_by_socks(tmp_path: Path) -> None:
     database = tmp_path / "altered.db"
     BySocks.proxy = free_port("tcp")

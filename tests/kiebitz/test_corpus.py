@@ -20,7 +20,7 @@ from processes_and_rows import until
 from pyarrow import parquet
 from pyarrow.dataset import dataset
 from recording_relays import small_disk
-from strength import GAMES, a_few
+from strength import GAMES, a_few, every
 from zstd_data import zstd_compressed
 
 from kiebitz.services.corpus import capture_task as adding
@@ -68,7 +68,7 @@ def by_source(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-@pytest.mark.parametrize("command", ["games", "events", "messages", "check"])
+@pytest.mark.parametrize("command", a_few(["games", "events", "messages", "check"], ["events"]))
 def test_it_says_what_each_capture_says(corpus: Path, command: str) -> None:
     assert by_source(ask(command, str(corpus), "--json").json) == of_each(command)
 
@@ -76,7 +76,7 @@ def test_it_says_what_each_capture_says(corpus: Path, command: str) -> None:
 ASKED = [(command, wanted) for command, some in FILTERS.items() for wanted in some]
 
 
-@pytest.mark.parametrize(("command", "wanted"), a_few(ASKED, ASKED[1::4]))
+@pytest.mark.parametrize(("command", "wanted"), a_few(ASKED, ASKED[1:2]))
 def test_a_filter_finds_the_same(corpus: Path, command: str, wanted: str) -> None:
     found = by_source(ask(command, str(corpus), "-Y", wanted, "--json").json)
     assert found == of_each(command, "-Y", wanted)
@@ -101,7 +101,7 @@ def test_people_are_shown_diagnostics_by_code(corpus: Path) -> None:
     assert "5 captures, none missing; " in done.out
 
 
-@pytest.mark.parametrize("wanted", [None, 'kind != "turn"'])
+@pytest.mark.parametrize("wanted", a_few([None, 'kind != "turn"'], ['kind != "turn"']))
 def test_counts_equal_the_sums_of_each_session(corpus: Path, wanted: str | None) -> None:
     options = ["--json"] if wanted is None else ["--json", "-Y", wanted]
     counted = {each["protocol"]: each for each in ask("stats", str(corpus), *options).json["protocols"]}
@@ -159,23 +159,26 @@ def test_a_query_answers_in_every_form(corpus: Path) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "copy messages to 'DIR/out.parquet'",
-        "create table mine as select 1",
-        "drop view messages",
-        "select 1; select 2",
-        "attach 'DIR/other.db'",
-        "install httpfs",
-        "set memory_limit = '1GB'",
-        "pragma version",
-        "select * from read_csv('/etc/passwd')",
-        "select * from read_text('DIR/../elsewhere')",
-        "select * from 'DIR/../elsewhere'",
-        "select * from glob('/*')",
-        "select nothing from messages",
-        "selekt 1",
-        "",
-    ],
+    every(
+        3,
+        [
+            "copy messages to 'DIR/out.parquet'",
+            "create table mine as select 1",
+            "drop view messages",
+            "select 1; select 2",
+            "attach 'DIR/other.db'",
+            "install httpfs",
+            "set memory_limit = '1GB'",
+            "pragma version",
+            "select * from read_csv('/etc/passwd')",
+            "select * from read_text('DIR/../elsewhere')",
+            "select * from 'DIR/../elsewhere'",
+            "select * from glob('/*')",
+            "select nothing from messages",
+            "selekt 1",
+            "",
+        ],
+    ),
 )
 def test_a_query_can_do_nothing_else(corpus: Path, query: str) -> None:
     (corpus.parent / "elsewhere").write_text("secret")

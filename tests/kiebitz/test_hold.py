@@ -14,6 +14,7 @@ from held_messages import Follower
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from screens import Filled
 from served_pages import Serving, post, serving
+from strength import every
 
 from kiebitz.services.alteration.control_server import ControlError
 
@@ -153,6 +154,7 @@ def test_a_held_message_holds_its_successors(tmp_path: Path) -> None:
         assert [talk.hears() for _ in range(3)] == [b"REGISTER;alice", b"REGISTER;bob", b"REGISTER;carl"]
 
 
+@pytest.mark.full
 def test_over_a_byte_stream(tmp_path: Path) -> None:
     options = ("--hold", 'msg == "LOGI"')
     with Talk(tmp_path / "game.db", *options, transport="tcp") as talk, following(talk) as client:
@@ -169,7 +171,9 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
         assert data == b"LOGI bob\nPING\n"
 
 
-@pytest.mark.parametrize(("at_end", "is_passed_on"), [("forward", True), ("let-go", True), ("drop", False)])
+@pytest.mark.parametrize(
+    ("at_end", "is_passed_on"), every(3, [("forward", True), ("let-go", True), ("drop", False)])
+)
 def test_held_messages_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_path: Path) -> None:
     options = ("--hold", 'msg == "REGISTER"', "--held-at-exit", at_end)
     with Talk(tmp_path / "game.db", *options) as talk:
@@ -193,6 +197,7 @@ def test_a_relay_without_it_has_no_socket(tmp_path: Path) -> None:
         talk.hears_nothing()
 
 
+@pytest.mark.full
 def test_a_relay_that_is_killed(tmp_path: Path) -> None:
     with Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER"') as talk, following(talk) as client:
         talk.says(b"REGISTER;alice")

@@ -133,6 +133,7 @@ def test_a_port_is_said_to_be_a_protocol_s(tmp_path: Path, monkeypatch: pytest.M
         assert rows(database, "SELECT protocol FROM streams") == [(protocol,)]
 
 
+@pytest.mark.full
 def test_ctrl_c_keeps_what_was_read(tmp_path: Path, long_capture: Path) -> None:
     database = tmp_path / "game.db"
     with importing_process(long_capture, database) as (process, _):
@@ -160,6 +161,7 @@ def test_the_inspector_is_killed(tmp_path: Path, long_capture: Path) -> None:
     assert rows(database, "SELECT count(*) FROM messages") != [(0,)]
 
 
+@pytest.mark.full
 def test_the_import_is_killed(tmp_path: Path, long_capture: Path) -> None:
     database = tmp_path / "game.db"
     with importing_process(long_capture, database) as (process, _):

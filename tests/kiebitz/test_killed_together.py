@@ -19,6 +19,7 @@ from load_on_relays import Load, cost, group, kill_under_load, leftover
 from processes_and_rows import rows, until
 from rich.console import Console
 from rich.table import Table
+from strength import a_few
 
 from kiebitz.dissectors.model import Transport
 
@@ -30,9 +31,16 @@ LONGEST_S = 3.0
 
 
 @pytest.mark.parametrize(
-    "kills", [pytest.param(1, id="short"), pytest.param(100, id="long", marks=pytest.mark.soak)]
+    ("transport", "kills"),
+    [
+        pytest.param("udp", 1, id="udp-short"),
+        pytest.param("tcp", 1, id="tcp-short", marks=pytest.mark.full),
+        *(
+            pytest.param(transport, 100, id=f"{transport}-long", marks=pytest.mark.soak)
+            for transport in ("udp", "tcp")
+        ),
+    ],
 )
-@pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_a_kill_of_both_loses_what_was_not_flushed_at_most(
     transport: Transport, kills: int, tmp_path: Path
 ) -> None:
@@ -74,7 +82,7 @@ def has_begun(database: Path) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can capture")
-@pytest.mark.parametrize("transport", ["udp", "tcp"])
+@pytest.mark.parametrize("transport", a_few(["udp", "tcp"], ["tcp"]))
 def test_a_killed_sniff_loses_what_it_had_not_committed_at_most(transport: Transport, tmp_path: Path) -> None:
     """There is no journal: it reads what the kernel has captured, and commits ten times a second.
 

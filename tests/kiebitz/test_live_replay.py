@@ -20,7 +20,7 @@ from kiebitz.dissectors.model import Transport
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}
-QUICK = ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"]
+QUICK = ["schafkopf-1.3-badcard.pcap"]
 TINY = str(CAPTURES / "maexchen-head-tiny.pcap")
 
 
@@ -89,6 +89,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database
 
 
+@pytest.mark.full
 def test_clients_replayed_to_another_server_make_the_same_game(played: Path, tmp_path: Path) -> None:
     today = tmp_path / "today.db"
     server = Server(expected=3, rounds=3)
@@ -142,6 +143,7 @@ def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll:
     assert rows(today, found) == before
 
 
+@pytest.mark.full
 def test_one_player_alone_is_played(played: Path, tmp_path: Path) -> None:
     """The others are live; their moves are their own, so this is only about who speaks."""
     server = Server(expected=1, rounds=1)
@@ -228,6 +230,7 @@ def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> No
     assert "the client sends nothing, but the recording has JOIN" in err
 
 
+@pytest.mark.full
 def test_an_interrupted_replay_keeps_what_was_recorded(one_player: Path, tmp_path: Path) -> None:
     port, database = free_port("udp"), tmp_path / "half.db"
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "-w", str(database)) as server:
@@ -242,6 +245,7 @@ def test_an_interrupted_replay_keeps_what_was_recorded(one_player: Path, tmp_pat
     assert rows(database, "SELECT name FROM messages ORDER BY id LIMIT 2") == [("REGISTER",), ("REGISTERED",)]
 
 
+@pytest.mark.full
 def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
     """The tests' server waits 0.1 s for those who join, so the round cannot start before that."""
     port = free_port("udp")

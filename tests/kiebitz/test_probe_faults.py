@@ -12,7 +12,6 @@ from games_in_memory import SEATS
 from peers.planted import FAULTS, PEERS
 from probe_faults import CONTROLS, FOUND, NOT_FOUND, PLAYED, Found
 from processes_and_rows import free_port
-from strength import a_few
 
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.case_generator import generate_cases
@@ -79,15 +78,8 @@ def tried(row: Found) -> list[str]:
     return [*named, *played, *CONTROLS[row.peer].split()]
 
 
-QUICK = (
-    "maexchen-server takes-any-token",
-    "maexchen-player dies-on-bad-utf8",
-)
-
-
-@pytest.mark.parametrize(
-    "row", a_few(FOUND, lambda row: f"{row.peer} {row.fault}" in QUICK, lambda row: f"{row.peer} {row.fault}")
-)
+@pytest.mark.full
+@pytest.mark.parametrize("row", FOUND, ids=lambda row: f"{row.peer} {row.fault}")
 def test_a_fault_is_found_by_the_right_case_and_by_no_other(row: Found) -> None:
     found = failed(probed(row.peer, row.fault, tried(row), IN_PLAY_S if row.is_in_play else 600.0))
     assert found, "no case has failed"

@@ -59,7 +59,8 @@ TRUE_OF_THE_SERVER = {"ANNOUNCE/dice/doubled": "NON-STRICT"}
 ASKED = ("game */said JOIN/whole ROLL/lost rubbish", "ANNOUNCE/dice */rule JOIN SEE/token")
 
 
-@pytest.mark.parametrize("only", a_few(ASKED, ASKED[:1]))
+@pytest.mark.full
+@pytest.mark.parametrize("only", ASKED)
 def test_the_server_is_judged_rightly(only: str) -> None:
     with server() as running:
         done = probed(running.port, *only.split(), more=("--json",))
@@ -87,6 +88,7 @@ def test_the_game_of_others_continues() -> None:
     assert verdicts(done) == {"game": "OK", "ROLL/whole": "OK", "rubbish": "INFORMATIONAL"}
 
 
+@pytest.mark.full
 def test_a_server_that_ends_by_itself_is_reported() -> None:
     with server(rounds=1) as running:
         done = probed(running.port, "JOIN/whole", "ROLL/whole", "ANNOUNCE/lost")

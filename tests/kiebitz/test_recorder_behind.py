@@ -121,6 +121,7 @@ def test_ctrl_c_reports_the_rest(stopped: Stopped, tmp_path: Path) -> None:
     assert left_in(tmp_path) == ["game.db"]
 
 
+@pytest.mark.full
 def test_a_second_ctrl_c_puts_it_off(stopped: Stopped, tmp_path: Path) -> None:
     folder = stopped.interrupt_twice()
     assert stopped.recorded() < MANY

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import pytest
 from command import kiebitz
 from inspected_captures import items_of
 from maexchen_programs import Player, Server, play
@@ -86,6 +87,7 @@ def spoken(name: str) -> list[Said]:
     ]
 
 
+@pytest.mark.full
 def test_a_catan_game_continues_in_the_next_database_at_a_size(tmp_path: Path) -> None:
     said = spoken("catan-infrarot-game2-3p.pcap.gz")
     with (
@@ -119,6 +121,7 @@ def test_a_catan_game_continues_in_the_next_database_at_a_size(tmp_path: Path) -
     assert rows(paths[-1], "SELECT id FROM diagnostics WHERE code IN ('gap', 'mid-stream', 'cut-off')") == []
 
 
+@pytest.mark.full
 def test_a_message_that_is_never_finished_is_not_waited_for_long(tmp_path: Path) -> None:
     with (
         listening() as listener,
@@ -162,6 +165,7 @@ def test_without_a_new_database_recording_continues_in_the_old_one(tmp_path: Pat
         assert_recorded([path], players)
 
 
+@pytest.mark.full
 @HAS_PROC
 def test_a_recorder_that_dies_is_followed_in_the_newest_database(tmp_path: Path) -> None:
     server = Server(expected=3, rounds=15)
@@ -183,6 +187,7 @@ def test_a_recorder_that_dies_is_followed_in_the_newest_database(tmp_path: Path)
     assert_recorded(paths, players)
 
 
+@pytest.mark.full
 def test_two_relays_with_one_name_leave_each_other_alone(tmp_path: Path) -> None:
     def say(relay: Relay, server: socket.socket, text: bytes) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:

@@ -18,7 +18,6 @@ from command import TINY, kiebitz
 from okey_script import Script
 from okey_talk import four
 from processes_and_rows import PATIENCE_S, Said, child_of, free_port, rows, speak, until
-from strength import a_few
 from taps_and_nats import (
     GAMES,
     Lab,
@@ -100,7 +99,8 @@ FAULTS: dict[str, Callable[[Lab], None]] = {
 }
 
 
-@pytest.mark.parametrize("killed", a_few(FAULTS, ["all but the recorders"], str))
+@pytest.mark.full
+@pytest.mark.parametrize("killed", FAULTS, ids=str)
 def test_nothing_is_lost_and_nothing_is_twice(killed: str, lab: Lab) -> None:
     lab.give(0, 3)
     until(lambda: count(lab.database, "chunks") > 10, "the first part is collected")

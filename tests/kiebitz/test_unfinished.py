@@ -26,6 +26,7 @@ from load_on_relays import (
 )
 from processes_and_rows import KIEBITZ, free_port, rows, running, until
 from recording_relays import recorded, relaying
+from strength import a_few, every, times
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 
@@ -95,13 +96,14 @@ READERS = ["sessions", "events", "messages", "check", "streams", "games", "stats
 
 
 def test_every_command_that_opens_the_database_reports_it(left: Left) -> None:
-    for command, every in [*((command, "") for command in READERS), ("check", ":*")]:
-        done = kiebitz(command, f"{left.database}{every}")
+    readers = READERS[:: times(1, 3)]
+    for command, sessions in [*((command, "") for command in readers), ("check", ":*")]:
+        done = kiebitz(command, f"{left.database}{sessions}")
         told = [line for line in done.err.splitlines() if "is unfinished" in line]
         sentence = f"{left.database}: a recording into it is unfinished; {left.command} recovers it"
         assert (command, told) == (command, [f"kiebitz: {sentence}"])
     shutil.rmtree(left.spool)
-    for command in READERS:
+    for command in readers:
         assert "is unfinished" not in kiebitz(command, str(left.database)).err
 
 
@@ -141,6 +143,7 @@ def test_the_next_relay_recovers_it_first(left: Left) -> None:
     assert rows(left.database, "SELECT count(*), count(ended_ns) FROM sessions") == [(2, 2)]
 
 
+@pytest.mark.full
 @AS_ROOT
 def test_the_next_sniff_recovers_it_first(left: Left) -> None:
     short = ("sniff", "-i", "lo", "-f", "udp port 9", "-a", "duration:0.1", "-w")
@@ -149,6 +152,7 @@ def test_the_next_sniff_recovers_it_first(left: Left) -> None:
     left.assert_recovered()
 
 
+@pytest.mark.full
 def test_database_and_folder_were_moved(left: Left, tmp_path: Path) -> None:
     left.folder.rename(tmp_path / "elsewhere")
     moved = Left(tmp_path / "elsewhere", left.load, left.killed_at)
@@ -193,7 +197,7 @@ def anothers_session(left: Left) -> str:
     return "is not the one that was recorded"
 
 
-@pytest.mark.parametrize("spoil", [another_session, gone, replaced, anothers_session])
+@pytest.mark.parametrize("spoil", every(4, [replaced, another_session, gone, anothers_session]))
 def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Left) -> None:
     """The missing part becomes a session of its own."""
     why = spoil(left)
@@ -206,6 +210,7 @@ def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Le
     assert not list(left.folder.glob(".*-spool-*"))
 
 
+@pytest.mark.full
 def test_into_another_database(left: Left, tmp_path: Path) -> None:
     """It receives what the other one lacks."""
     had = len(rows_now(left, tmp_path / "copy"))
@@ -244,7 +249,7 @@ def test_no_player_is_named_with_anonymization(is_anonymized: bool, left: Left, 
     assert bool(digits) != is_anonymized
 
 
-@pytest.mark.parametrize("is_resumed", [True, False])
+@pytest.mark.parametrize("is_resumed", a_few([True, False], [True]))
 def test_a_recovery_that_is_killed_itself(is_resumed: bool, left: Left) -> None:
     if not is_resumed:
         another_session(left)
@@ -278,6 +283,7 @@ def databases_in(folder: Path) -> list[Path]:
     return sorted(path for path in found if rows(path, tables))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
     """All data forwarded more than a moment before is in one of the databases, once."""
@@ -374,15 +380,18 @@ def note_of_nonsense(spool: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("decode_as", ["udp.port==9,unheard-of"]),
-        ("decode_as", ["-"]),
-        ("started_ns", 1 << 80),
-        ("parts", [["game.db", -1]]),
-        ("parts", [["game.db", 1 << 70]]),
-        ("parts", []),
-        ("limits", {"duration_s": "x", "size": None}),
-    ],
+    every(
+        6,
+        [
+            ("decode_as", ["udp.port==9,unheard-of"]),
+            ("decode_as", ["-"]),
+            ("started_ns", 1 << 80),
+            ("parts", [["game.db", -1]]),
+            ("parts", [["game.db", 1 << 70]]),
+            ("parts", []),
+            ("limits", {"duration_s": "x", "size": None}),
+        ],
+    ),
 )
 def test_a_note_that_cannot_be_followed_is_reported(name: str, value: object, left: Left) -> None:
     note = json.loads((left.spool / "note.json").read_text())
@@ -405,7 +414,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize("plant", PLANTED)
+@pytest.mark.parametrize("plant", every(6, PLANTED))
 def test_a_folder_that_is_not_ours_or_not_whole_is_not_followed(
     plant: Callable[[Path], None], left: Left
 ) -> None:

@@ -21,7 +21,7 @@ import pytest
 from command import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strength import times
+from strength import a_few, every, times
 from zstd_data import zstd_compressed
 
 from kiebitz.proxy.capture import pcapng
@@ -308,7 +308,9 @@ def test_aix_numbers_link_types_in_its_own_way_and_counts_nanoseconds() -> None:
     assert read(swapped(2, 2))[0] == read(pcap())[0]
 
 
-@pytest.mark.parametrize("name", ["Kuznetsov 1999-10-29, <", "Nokia, >", "Ixia software, <", "version 2.1"])
+@pytest.mark.parametrize(
+    "name", every(4, ["Kuznetsov 1999-10-29, <", "Nokia, >", "Ixia software, <", "version 2.1"])
+)
 def test_variants_of_pcap_are_read_as_wireshark_reads_them(name: str, tmp_path: Path) -> None:
     path = tmp_path / "variant.pcap"
     path.write_bytes(VARIANTS[name])
@@ -388,7 +390,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("compress", [bytes, zstd_compressed])
+@pytest.mark.parametrize("compress", a_few([bytes, zstd_compressed], [bytes]))
 def test_damage_costs_a_block_and_a_sentence(name: str, compress: Callable[[bytes], bytes]) -> None:
     data = BEFORE + b"".join(GOOD[:2]) + DAMAGES[name] + b"".join(GOOD[3:])
     capture = open_capture(io.BytesIO(compress(data)))
@@ -612,7 +614,7 @@ def check_like_tshark(path: Path) -> None:
     ] == expected
 
 
-@pytest.mark.parametrize("compress", [bytes, gzipped, zstd_compressed])
+@pytest.mark.parametrize("compress", a_few([bytes, gzipped, zstd_compressed], [gzipped]))
 def test_sample_capture_is_read_like_tshark_reads_it(compress: type[bytes], tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(compress(TINY.read_bytes()))

@@ -69,6 +69,7 @@ def test_a_circle_is_refused_and_leaves_nothing_behind(tmp_path: Path, modes: Se
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_circle_by_way_of_mitmproxy_is_refused(tmp_path: Path) -> None:
     modes = ("-m", f"reverse:tls://localhost:{A}@{B}", "-m", f"reverse:tcp://127.0.0.1:{B}@{A}")
     done = run("relay", *modes, "-w", str(tmp_path / "game.db"))
@@ -174,6 +175,7 @@ def test_a_connection_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLo
     assert "loop" in {end.reason for end in ends}
 
 
+@pytest.mark.full
 def test_two_commands_that_lead_to_each_other(tmp_path: Path) -> None:
     one, other = free_port("udp"), free_port("udp")
     with ExitStack() as stack:

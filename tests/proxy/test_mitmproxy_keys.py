@@ -80,6 +80,7 @@ def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     os.umask(before)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("umask")
 def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
     own = tmp_path / "new" / "keys.json"
@@ -176,9 +177,8 @@ def test_an_invalid_key_file_is_not_awaited(
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize(
-    "name", a_few(["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."], ["mitmproxy-ca.pem"])
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."])
 def test_another_user_s_entries_in_mitmproxys_folder_are_rejected(
     tmp_path: Path, made: Path, name: str
 ) -> None:

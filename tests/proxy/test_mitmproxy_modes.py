@@ -109,8 +109,9 @@ def exchange(client: socket.socket, server: socket.socket, data: bytes) -> None:
     assert receive(client, len(data)) == data[::-1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
-    "bytewise", a_few([False, True], [True], lambda single: "single bytes" if single else "whole messages")
+    "bytewise", [False, True], ids=lambda single: "single bytes" if single else "whole messages"
 )
 def test_a_game_by_socks_is_recorded_as_in_the_plain_mode(tmp_path: Path, bytewise: bool) -> None:
     said = game("Anna", "Bärbel", "Carl")[: 60 if bytewise else None]
@@ -346,6 +347,7 @@ def test_where_there_is_no_local_mode(tmp_path: Path) -> None:
     assert "local: on Linux this needs mitmproxy 11.1, and so Python 3.12" in done.err
 
 
+@pytest.mark.full
 def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; import kiebitz.cli.commands.relay;"

@@ -32,6 +32,7 @@ def read_configuration(relay: subprocess.Popen[str]) -> dict[str, str]:
     raise AssertionError("the relay has ended")
 
 
+@pytest.mark.full
 def test_games_through_the_tunnel(tmp_path: Path) -> None:
     skip_unless_possible("wireguard-go", "wg")
     if not Path("/dev/net/tun").exists():

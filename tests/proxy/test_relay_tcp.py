@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from processes_and_rows import KIEBITZ, free_port, rows, running
-from tcp_relays import LOOPS, NewLoop, connect, connected, receive, resident_bytes, serving, to
+from tcp_relays import LOOPS, MOSTLY_UVLOOP, NewLoop, connect, connected, receive, resident_bytes, serving, to
 from udp_relays import HOSTS, SECONDS, V4, V6, Echo, Running, eventually, mode_problem, relaying
 from udp_relays import ask as ask_udp
 from udp_relays import client_of as udp_client_of
@@ -180,7 +180,7 @@ def test_a_client_that_sends_everything_before_the_server_is_reached(
     assert ends(relay) == ["closed"] * 50
 
 
-@LOOPS
+@MOSTLY_UVLOOP
 @pytest.mark.parametrize("first", ["client", "server"])
 @pytest.mark.parametrize("last_words", [b"", b"!BYE\n"])
 def test_a_reset_is_passed_on_with_what_came_before(
@@ -253,7 +253,7 @@ def _cannot_send(sock: socket.socket) -> bool:
     return False
 
 
-@LOOPS
+@MOSTLY_UVLOOP
 @pytest.mark.parametrize("slow", ["client", "server"])
 def test_a_slow_reader_slows_its_peer_and_fills_no_memory(
     tmp_path: Path, slow: str, new_loop: NewLoop
@@ -375,6 +375,7 @@ def test_a_target_that_does_not_answer(
     assert journaled(relay, "c2s") == b""
 
 
+@pytest.mark.full
 def test_two_thousand_connections_at_once(tmp_path: Path) -> None:
     count = 2000
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import pytest
 import uvloop
+from strength import every
 from udp_relays import SECONDS, V4, V6, Echo, ask, client_of, eventually, mode_problem, name, relaying, to
 
 from kiebitz.dissectors.model import Chunk, End, Fault
@@ -387,7 +388,7 @@ def test_a_killed_forwarder_leaves_what_it_flushed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "ending"),
-    [(signal.SIGINT, b" stopped"), (signal.SIGTERM, b" stopped"), (signal.SIGKILL, b" killed")],
+    every(2, [(signal.SIGINT, b" stopped"), (signal.SIGTERM, b" stopped"), (signal.SIGKILL, b" killed")]),
 )
 def test_the_recorder_reads_to_the_end_however_the_forwarder_ended(
     tmp_path: Path, number: signal.Signals, ending: bytes

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from networks import may_capture
+from strength import a_few
 
 from kiebitz.proxy.capture import live as sniff
 from kiebitz.proxy.capture.live import Sniffer, SniffError
@@ -118,7 +119,7 @@ def test_filter_without_libpcap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "libpcap, which is not installed" in str(caught.value)
 
 
-@pytest.mark.parametrize("bpf_filter", [None, "udp"])
+@pytest.mark.parametrize("bpf_filter", a_few([None, "udp"], ["udp"]))
 def test_missing_rights(bpf_filter: str | None) -> None:
     setpriv = shutil.which("setpriv")
     if os.geteuid() == 0 and setpriv is None:

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 from cleanup import close_after_test
 from followed_streams import CAPTURES, NAMES, followed, talks
-from strength import a_few, few_captures
+from strength import a_few
 from tcp_segments import (
     MILLISECOND,
     Sent,
@@ -30,7 +30,7 @@ from kiebitz.services.importing.packets import import_capture
 from kiebitz.storage.database.schema import MEMORY
 
 
-@pytest.mark.parametrize("name", few_captures(NAMES))
+@pytest.mark.parametrize("name", a_few(NAMES, ["catan-yaks-lobby.pcap.gz"]))
 def test_sample_captures(name: str) -> None:
     items = items_of_packets(_packets_of(CAPTURES / name))
     assert talks(items) == followed(CAPTURES / name)
@@ -124,7 +124,7 @@ def _snapped(segments: list[Sent], chance: random.Random) -> list[Sent]:
             *(_untouched, _reordered, _sent_again, _overlapping),
             *(_lossy, _without_beginning, _one_sided, _snapped),
         ],
-        [_reordered, _overlapping, _lossy, _without_beginning],
+        [_lossy],
     ),
 )
 def test_troubles(trouble: Callable[[list[Sent], random.Random], list[Sent]], tmp_path: Path) -> None:

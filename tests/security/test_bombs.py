@@ -17,7 +17,7 @@ import pytest
 from command import TINY, kiebitz
 from fuzz_targets import watched
 from session_factory import record
-from strength import a_few, times
+from strength import a_few, every, times
 from zstd_data import zstd_compressed
 
 from kiebitz.dissectors.inspection.inspector import Inspector
@@ -106,7 +106,7 @@ def pieces(name: str) -> list[Chunk]:
     return [Chunk(stream, direction, 1, at, data[at : at + size]) for at in range(0, len(data), size)]
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", every(7, BOMBS))
 def test_a_message_costs_little(name: str) -> None:
     chunks = pieces(name)
     dissector = dissector_of(BOMBS[name][0])
@@ -159,13 +159,14 @@ def test_zeros_are_no_packets() -> None:
 
 @pytest.mark.parametrize("compress", a_few([gzip.compress, zstd_compressed], [zstd_compressed]))
 def test_a_sound_capture_may_be_compressed_a_thousandfold(compress: type[bytes]) -> None:
+    count = times(100_000, 20_000)
     length = 16 + int.from_bytes(PCAP[32:36], "little")
-    packed = compress(PCAP[:24] + PCAP[24 : 24 + length] * 100_000)
-    assert len(packed) < 100_000 * length / 100
+    packed = compress(PCAP[:24] + PCAP[24 : 24 + length] * count)
+    assert len(packed) < count * length / 100
     tracemalloc.start()
     try:
         capture = open_capture(io.BytesIO(packed))
-        assert sum(1 for _ in capture) == 100_000
+        assert sum(1 for _ in capture) == count
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -173,7 +174,7 @@ def test_a_sound_capture_may_be_compressed_a_thousandfold(compress: type[bytes])
     assert capture.truncated is None
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstd_compressed])
+@pytest.mark.parametrize("compress", a_few([gzip.compress, zstd_compressed], [gzip.compress]))
 def test_members_without_content_are_passed_over(compress: type[bytes]) -> None:
     with watched():
         capture = open_capture(io.BytesIO(compress(b"") * 50_000 + compress(PCAP)))

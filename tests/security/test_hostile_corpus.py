@@ -18,7 +18,7 @@ from command import CAPTURES, ROOT, kiebitz
 from corpora import add_here
 from foreign_files import give_to_stranger
 from processes_and_rows import PATIENCE_S, until
-from strength import GAMES, a_few
+from strength import GAMES, a_few, every
 
 from kiebitz.services.corpus.capture_search import captures
 from kiebitz.storage.corpus.engine import Engine
@@ -156,7 +156,7 @@ OTHERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("spoil", OTHERS.values(), ids=OTHERS.keys())
+@pytest.mark.parametrize("spoil", every(3, [pytest.param(spoil, id=name) for name, spoil in OTHERS.items()]))
 def test_a_corpus_of_other_users_is_read_and_not_added_to(
     spoil: Callable[[Path], object], corpus: Path
 ) -> None:
@@ -245,7 +245,7 @@ QUERIES = {
 """Query -> True if it is answered."""
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", every(3, QUERIES))
 def test_a_query_only_selects(query: str, sound: Path) -> None:
     before = tree(sound)
     done = kiebitz("corpus", "query", str(sound), query.replace("DIR", str(sound)))
@@ -300,7 +300,7 @@ def test_query_spill_files_are_bounded_private_and_removed(
     assert tree(sound) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
 def test_a_query_that_is_ended_leaves_nothing(number: int, sound: Path, tmp_path: Path) -> None:
     query = "select count(*) from range(10000000) a(i), range(10000000) b(j) where i * j % 7 = 3"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}

@@ -33,7 +33,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("command", "kind"),
     a_few(
         [(command, kind) for command in COMMANDS for kind in ROWS],
-        lambda row: (COMMANDS.index(row[0]) + [*ROWS].index(row[1])) % 12 == 0,
+        lambda row: (COMMANDS.index(row[0]) + [*ROWS].index(row[1])) % 36 == 0,
         lambda row: f"{row[1]}-{' '.join(row[0])}",
     ),
 )

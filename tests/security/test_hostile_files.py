@@ -12,6 +12,7 @@ import pytest
 from altered_captures import replaced
 from altered_sessions import recorded
 from command import ODD, TINY, kiebitz
+from strength import every
 
 NAMES = (
     "../../escaped",
@@ -24,7 +25,7 @@ NAMES = (
 )
 
 
-@pytest.fixture(params=[0o000, 0o022, 0o077], ids=["umask 000", "umask 022", "umask 077"])
+@pytest.fixture(params=every(3, [0o000, 0o022, 0o077], "umask {:03o}".format))
 def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     before = os.umask(request.param)
     yield
@@ -55,7 +56,7 @@ def test_written_files_are_private(tmp_path: Path) -> None:
     assert set(files.values()) == {0o600}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every(3, NAMES))
 def test_no_name_from_the_network_is_a_path(name: str, tmp_path: Path) -> None:
     known = recorded("maexchen-head-tiny.pcap")
     folder = tmp_path / "some" / "folder"

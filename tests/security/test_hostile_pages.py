@@ -35,8 +35,11 @@ COMMANDS = [
     *(["messages", "--nl", "-Y", 'name matches "b$"'], ["redissect"]),
 ]
 
-QUICK = [COMMANDS[number] for number in (3, 8, 11)]
-"""Others read for seconds what has no end."""
+QUICK = COMMANDS[3]
+"""The command that `make test` runs on them: others read for seconds what has no end."""
+
+FEW = ["messages", "events"]
+"""Tables that `make test` reads."""
 
 OTHERS = ["sessions", "streams", "chunks", "events", "games", "snapshots"]
 """Tables that are tried with some of the commands."""
@@ -97,7 +100,7 @@ def _with_little_memory() -> None:
             *(("messages", command) for command in COMMANDS),
             *((table, command) for table in OTHERS for command in COMMANDS[::3]),
         ],
-        lambda row: row[1] in (QUICK if row[0] == "messages" else COMMANDS[:1]),
+        lambda row: row[1] == (QUICK if row[0] == "messages" else COMMANDS[0]) and row[0] in FEW,
     ),
 )
 def test_reading_ends(table: str, command: list[str], sound: Path, tmp_path: Path) -> None:

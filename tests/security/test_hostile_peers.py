@@ -150,6 +150,7 @@ def test_a_machine_that_vanishes_is_noticed(tmp_path: Path) -> None:
 # A sender from ten thousand addresses.
 
 
+@pytest.mark.full
 @HAS_PROC
 def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -> None:
     limit, flood = 100, 10_000
@@ -301,6 +302,7 @@ def speak_bytewise(chunks: list[Chunk], port: int, listener: socket.socket) -> N
         assert client.recv(1) == b""
 
 
+@pytest.mark.full
 @each_over_tcp
 def test_a_byte_in_each_segment(tmp_path: Path, protocol: str) -> None:
     stream, chunks = conversation(protocol)
@@ -328,6 +330,7 @@ def test_a_byte_in_each_segment(tmp_path: Path, protocol: str) -> None:
     assert relayed.stat().st_size - at_once.stat().st_size < size * ROW_BYTES
 
 
+@pytest.mark.full
 def test_a_byte_in_each_datagram(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with (

@@ -16,7 +16,7 @@ import pytest
 from command import ODD, TINY, kiebitz
 from networks import may_capture
 from processes_and_rows import free_port
-from strength import a_few
+from strength import a_few, every
 
 LOSE = "BEGIN DELETE FROM chunks; DELETE FROM messages; END"
 FILL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -129,7 +129,7 @@ def writing(path: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("kind", a_few(SPOILT, [*SPOILT][::6]))
+@pytest.mark.parametrize("kind", every(24, SPOILT))
 def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, SPOILT[kind])
     before = Path(path).read_bytes()
@@ -142,7 +142,7 @@ def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tm
     assert [entry.name for entry in tmp_path.iterdir()] == ["spoilt.db"]
 
 
-@pytest.mark.parametrize("kind", SPOILT)
+@pytest.mark.parametrize("kind", every(5, SPOILT))
 def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, SPOILT[kind])
     new = str(tmp_path / "new.db")
@@ -153,7 +153,7 @@ def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path
     assert kiebitz("redissect", new).status == 0
 
 
-@pytest.mark.parametrize("command", a_few(READING, READING[::2], " ".join))
+@pytest.mark.parametrize("command", a_few(READING, [["events"]], " ".join))
 def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tmp_path: Path) -> None:
     expected = kiebitz(command[0], str(sound), *command[1:])
     for kind, statements in SPOILT.items():
@@ -168,7 +168,7 @@ def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tm
         assert Path(path).read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", UNREADABLE)
+@pytest.mark.parametrize("kind", every(2, UNREADABLE))
 def test_non_tables_are_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, UNREADABLE[kind])
     reading = [[command[0], path, *command[1:]] for command in READING]

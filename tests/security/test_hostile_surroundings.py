@@ -13,7 +13,7 @@ import pytest
 from command import ODD, ROOT, TINY, kiebitz
 from networks import may_capture
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, kill_all, until
-from strength import a_few, times
+from strength import a_few, every, times
 
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 NOBODY = 65534
@@ -158,7 +158,9 @@ OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
+@pytest.mark.parametrize(
+    "kind", every(3, [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
+)
 def test_foreign_databases_are_not_recorded_into(kind: str, game: Path) -> None:
     spoil, sentence = {**TARGETS, **OTHERS}[kind]
     spoil(game)

@@ -125,11 +125,13 @@ def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
     served(path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", a_few(ROWS, [*ROWS][:1]))
 def test_rows_that_kiebitz_never_writes_are_reported(kind: str, sound: Path, tmp_path: Path) -> None:
     served(with_rows({"maexchen": sound}["maexchen"], tmp_path, ROWS[kind]))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "statement",
     a_few(

@@ -56,10 +56,10 @@ def _accused(timeline: Timeline) -> set[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(
     ("protocol", "action"),
-    # Each action, and each protocol twice.
+    # Each action, and each protocol.
     a_few(
         [(protocol, action) for protocol in GAMES for action in DEEDS],
-        lambda row: ([*GAMES].index(row[0]) + [*DEEDS].index(row[1])) % 2 == 0,
+        lambda row: [*GAMES].index(row[0]) % len(DEEDS) == [*DEEDS].index(row[1]),
     ),
 )
 def test_no_violation_is_reported_and_all_can_be_undone(tmp_path: Path, protocol: str, action: str) -> None:

@@ -104,6 +104,7 @@ def test_a_relay_records_no_more_than_it_is_reported_and_forwards_on(tmp_path: P
         assert said == [b"%d" % (at // 2) + b"x" * 60_000 for at in range(len(said))]
 
 
+@pytest.mark.full
 def test_a_flood_is_recorded_as_far_as_there_is_room(tmp_path: Path) -> None:
     """The client sends as fast as possible, without waiting."""
     with relay_with(tmp_path, "--max-size", "20MB") as echo, ThreadPoolExecutor() as threads:
@@ -270,6 +271,7 @@ def test_a_relay_waits_while_the_disk_is_low_and_continues(tmp_path: Path) -> No
         assert recorded(database) == [data for data in sent for _ in range(2)]
 
 
+@pytest.mark.full
 def test_a_relay_that_ends_while_the_disk_is_low_keeps_the_rest(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "40m") as disk:
         database = disk / "game.db"

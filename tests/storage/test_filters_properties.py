@@ -229,7 +229,7 @@ def _filters(texts: st.SearchStrategy[str], numbers: st.SearchStrategy[float]) -
     )
 
 
-@settings(max_examples=times(250, 10), deadline=None)  # an example takes long
+@settings(max_examples=times(250, 4), deadline=None)  # an example takes long
 @given(worlds())
 def test_stored_gathered_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:
     first, second, filters = world

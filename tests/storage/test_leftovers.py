@@ -22,7 +22,7 @@ from foreign_files import give_to_stranger
 from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, until
 from recording_relays import small_disk
-from strength import times
+from strength import a_few, every, times
 
 from kiebitz.services.probing.previous_results import cases_with_verdict
 from kiebitz.storage.database import opening
@@ -148,7 +148,7 @@ def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
         yield states
 
 
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("name", a_few(KILLED, ["delete"]))
 def test_whatever_a_statement_leaves_is_recovered(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +170,7 @@ def test_whatever_a_statement_leaves_is_recovered(
         assert_recovered(again, case.is_new)
 
 
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("name", a_few(KILLED, ["import into a new file"]))
 def test_a_process_is_killed_as_it_writes(name: str, tmp_path: Path) -> None:
     """At changes of its files that are drawn by lot."""
     case = KILLED[name]
@@ -280,9 +280,20 @@ WRITING = [
 ]
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize(
+    "kind",
+    a_few(
+        OWN,
+        [
+            "half the head of a journal",
+            "a journal to be rolled back",
+            "a log that is cut",
+            "an unfinished file",
+        ],
+    ),
+)
 def test_leftovers_are_recovered_by_any_writing_command(kind: str, tmp_path: Path) -> None:
-    few = WRITING[1:4] if kind == "a journal to be rolled back" else WRITING[1:2]
+    few = WRITING[2:3] if kind == "a journal to be rolled back" else WRITING[1:2]
     for number, command in enumerate(WRITING if times(2, 1) == 2 else few):
         database = tmp_path / str(number) / "game.db"
         database.parent.mkdir()
@@ -409,7 +420,7 @@ FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("kind", every(3, FOREIGN))
 def test_a_journal_that_kiebitz_cannot_have_left_is_not_touched(kind: str, tmp_path: Path) -> None:
     spoil, words = FOREIGN[kind]
     database = tmp_path / "game.db"
@@ -579,8 +590,14 @@ FAILING: dict[str, tuple[Callable[[Path], str], str]] = {
 }
 
 
-@pytest.mark.parametrize("is_new", [False, True], ids=["beside a session", "into a new file"])
-@pytest.mark.parametrize("kind", FAILING)
+@pytest.mark.parametrize(
+    ("kind", "is_new"),
+    a_few(
+        [(kind, is_new) for kind in FAILING for is_new in (False, True)],
+        [("a full disk", False), ("a damaged capture", True), ("Ctrl-C", False), ("kill -9", True)],
+        lambda row: f"{row[0]}-{'into a new file' if row[1] else 'beside a session'}",
+    ),
+)
 def test_an_import_that_fails_leaves_no_empty_session(kind: str, is_new: bool, tmp_path: Path) -> None:
     fail, words = FAILING[kind]
     folder = tmp_path / "disk"
@@ -613,7 +630,7 @@ LIMITED: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.parametrize("name", every(4, LIMITED))
 def test_a_limit_of_files_is_called_so(name: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     copy_of_database(Path(TINY).name, database)

@@ -75,6 +75,7 @@ def test_a_deleted_session_is_gone_and_the_others_stay(database: Path) -> None:
     assert kiebitz("diff", f"{database}:4", OKEY).status == 0
 
 
+@pytest.mark.full
 def test_several_are_deleted_and_the_numbers_of_the_last_are_given_again(database: Path) -> None:
     assert kiebitz("sessions", str(database), "--delete", "3", "--delete", "1", "--yes").status == 0
     assert listed(database) == [(2, THREE[1], None)]

@@ -10,7 +10,7 @@ import pytest
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from imported_databases import database_of
 from session_factory import Conversation, record
-from strength import a_few
+from strength import a_few, every
 from terminals import OnTerminal, unstyled
 
 BADCARD = "schafkopf-1.3-badcard.pcap"
@@ -24,13 +24,19 @@ def five() -> str:
 
 @pytest.mark.parametrize(
     ("capture", "names"),
-    [
-        ("maexchen-head-tiny.pcap", {"alice", "bob", "carl", "dora", "zuschauer"}),
-        ("schafkopf-1.3-2humans.pcap", {"Jürgen Groß", "Bärbel"}),
-        ("catan-yaks-g1-3p.pcap.gz", {"King DirectHand (AI)", "ConcreteExchange (AI)", "AssortedPets (AI)"}),
-        ("okey-head-game-win.pcap.gz", {"boran", "istref", "pascal", "robin"}),
-        ("cgml-hands.pcap.gz", {"robot Karel", "robot Emil & spol.", "wampaire", "robot <3>"}),
-    ],
+    every(
+        3,
+        [
+            ("maexchen-head-tiny.pcap", {"alice", "bob", "carl", "dora", "zuschauer"}),
+            ("schafkopf-1.3-2humans.pcap", {"Jürgen Groß", "Bärbel"}),
+            (
+                "catan-yaks-g1-3p.pcap.gz",
+                {"King DirectHand (AI)", "ConcreteExchange (AI)", "AssortedPets (AI)"},
+            ),
+            ("okey-head-game-win.pcap.gz", {"boran", "istref", "pascal", "robin"}),
+            ("cgml-hands.pcap.gz", {"robot Karel", "robot Emil & spol.", "wampaire", "robot <3>"}),
+        ],
+    ),
 )
 def test_messages_name_identified_clients(capture: str, names: set[str]) -> None:
     rows = kiebitz("messages", database_of(capture), "--json").json
@@ -147,8 +153,9 @@ def test_kiebitz_alone_shows_its_help() -> None:
     assert "For help" not in done.err
 
 
-@pytest.mark.parametrize("variable", a_few(["FORCE_COLOR", "CLICOLOR_FORCE"], ["FORCE_COLOR"]))
-@pytest.mark.parametrize("command", a_few(["state", "check", "follow"], ["state"]))
+@pytest.mark.full
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "CLICOLOR_FORCE"])
+@pytest.mark.parametrize("command", ["state", "check", "follow"])
 def test_colours_may_be_asked_for(variable: str, command: str) -> None:
     catan = database_of("catan-yaks-g1-3p.pcap.gz")
     arguments = [sys.executable, "-m", "kiebitz", command, catan, *(["1"] if command == "follow" else [])]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from session_factory import START_NS, Conversation
+from strength import every
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.spectator.view import SpectatorView
@@ -138,7 +139,7 @@ class Meanwhile:
         self._recorder.commit()
 
 
-@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("reading", every(4, READINGS))
 def test_a_table_begins_between_any_two_statements(reading: str, tmp_path: Path) -> None:
     found: list[int] = []
     for at in count():

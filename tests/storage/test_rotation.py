@@ -11,7 +11,7 @@ import pytest
 from command import CAPTURES, kiebitz
 from rotated_recording import assert_well_divided, divided, items_of, recorder_into, states, timeline_of
 from session_factory import START_NS, Conversation
-from strength import times
+from strength import every, times
 
 from kiebitz.dissectors.model import Chunk, Item, Stream
 from kiebitz.services.recording.rotation import Limits, Rotation
@@ -29,7 +29,6 @@ RECORDED = [
     "okey-head-game-win.pcap.gz",
     "cgml-tiny.pcap.gz",
 ]
-each_protocol = pytest.mark.parametrize("name", RECORDED, ids=lambda name: name.split("-")[0])
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +44,14 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tim
         timeline.connection.close()
 
 
-@each_protocol
+@pytest.mark.parametrize("name", every(3, RECORDED, lambda name: name.split("-")[0]))
 def test_all_databases_together_are_the_whole(
     tmp_path: Path, imported: dict[str, Timeline], name: str
 ) -> None:
     assert_well_divided(divided(tmp_path, items_of(imported[name])))
 
 
-@each_protocol
+@pytest.mark.parametrize("name", every(5, RECORDED[::-1], lambda name: name.split("-")[0]))
 def test_nothing_is_lost_where_no_message_ends(
     tmp_path: Path, imported: dict[str, Timeline], name: str
 ) -> None:

@@ -20,7 +20,7 @@ import pytest
 from command import CAPTURES, TINY, kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strength import a_few, few_captures, times
+from strength import a_few, every, few_captures, times
 
 import kiebitz as library
 from kiebitz.cli.render.svg.charts import document_of
@@ -171,7 +171,8 @@ def test_maexchen_agrees_with_the_servers_log(capture: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "capture", ["schafkopf-1.3-1human-round.pcap", "schafkopf-1.3-2humans.pcap", "schafkopf-1.3-crlf.pcap"]
+    "capture",
+    every(3, ["schafkopf-1.3-1human-round.pcap", "schafkopf-1.3-2humans.pcap", "schafkopf-1.3-crlf.pcap"]),
 )
 def test_schafkopf_agrees_with_the_servers_log(capture: str) -> None:
     log, counted = truth(capture), found(capture, "schafkopf")
@@ -347,7 +348,7 @@ PLAYED = [
 ]
 
 
-@pytest.mark.parametrize("capture", PLAYED)
+@pytest.mark.parametrize("capture", every(2, PLAYED))
 @settings(max_examples=times(60, 4), deadline=None)
 @given(data=st.data())
 def test_scores_and_events_that_not_all_receive(capture: str, data: st.DataObject) -> None:
@@ -500,7 +501,7 @@ def test_charts_on_a_terminal_keep_to_its_width_and_letters(capture: str) -> Non
                 assert len(rows) > len(table.statistics)
 
 
-@pytest.mark.parametrize("capture", PLAYED)
+@pytest.mark.parametrize("capture", every(2, PLAYED))
 def test_a_drawing_is_self_contained_and_has_all_titles(capture: str, tmp_path: Path) -> None:
     path = tmp_path / "charts.svg"
     tables = session(capture).statistics()

@@ -7,7 +7,7 @@ import pytest
 from command import kiebitz
 from imported_databases import database_of
 from inspected_captures import CAPTURES
-from strength import few_captures
+from strength import every, few_captures
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Event
@@ -129,7 +129,7 @@ SAYINGS = [
 ]
 
 
-@pytest.mark.parametrize(("capture", "number", "sentence"), SAYINGS)
+@pytest.mark.parametrize(("capture", "number", "sentence"), every(3, SAYINGS))
 def test_a_client_s_own_messages_identify_it(capture: str, number: int, sentence: str) -> None:
     path = database_of(capture)
     result = kiebitz("events", path, "--json", "-Y", f"event == {number}")
@@ -152,7 +152,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize(("capture", "player", "hidden", "shown"), HIDDEN)
+@pytest.mark.parametrize(("capture", "player", "hidden", "shown"), every(3, HIDDEN))
 def test_as_a_player_shows_no_hidden_values(
     capture: str, player: str, hidden: tuple[str, ...], shown: str
 ) -> None:

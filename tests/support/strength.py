@@ -1,9 +1,8 @@
 """Extent of a run: `make test` runs a part of what is repeated, `make test-all` all of it.
 
-`make test-all` passes the option `--full` to pytest. `make test` has fewer inputs of each property, and a few
-rows of tables that are products (every capture in every mode). The campaigns of hours (`make soak`, `make
-fuzz`)
-are separate.
+`make test-all` passes the option `--full` to pytest. `make test` has fewer inputs of each property and a few
+rows of long tables. It leaves out tests marked `full`, which show what another test shows, in another mode,
+transport or protocol. The campaigns of hours (`make soak`, `make fuzz`) are separate.
 """
 
 from __future__ import annotations
@@ -63,12 +62,20 @@ def a_few(
     rows = list(rows)
     few = [row for row in rows if chosen(row)]
     assert few, "a table of which `make test` has nothing"
-    found = []
     # Thousands of rows that are collected, to be left out then, would take seconds in each process.
-    for row in rows if _is_full else few:
-        values: Any = row if type(row) is tuple else (row,)
-        found.append(pytest.param(*values, id=name(row) if name else None))
-    return found
+    return [_as_parameters(row, name) for row in (rows if _is_full else few)]
+
+
+def every(share: int, rows: Iterable[T], name: Callable[[T], str] | None = None) -> list[Any]:
+    """Return rows for `parametrize`, in `make test` only one in `share`, from the first one on."""
+    return [_as_parameters(row, name) for row in list(rows)[:: times(1, share)]]
+
+
+def _as_parameters(row: T, name: Callable[[T], str] | None) -> Any:
+    if isinstance(row, type(pytest.param())):
+        return row
+    values: Any = row if type(row) is tuple else (row,)
+    return pytest.param(*values, id=name(row) if name else None)
 
 
 def few_captures(names: Iterable[str]) -> list[Any]:

@@ -12,7 +12,6 @@ import pytest
 from inspected_captures import errors, inspected, items_of
 from maexchen_programs import NAMES, Server, play, players_of
 from processes_and_rows import Said, free_port, recorded_three_ways, rows, spoken_three_ways, story
-from strength import a_few
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Chunk
@@ -88,7 +87,8 @@ RECORDED = [
 """A capture, and whether each byte of it is sent by itself."""
 
 
-@pytest.mark.parametrize(("capture", "bytewise"), a_few(RECORDED, RECORDED[:1]))
+@pytest.mark.full
+@pytest.mark.parametrize(("capture", "bytewise"), RECORDED)
 def test_a_recorded_game_is_the_same_relayed_sniffed_and_captured(
     tmp_path: Path, capture: str, bytewise: bool
 ) -> None:

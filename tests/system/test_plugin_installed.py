@@ -194,6 +194,7 @@ def test_its_reference_is_printed(fresh: Environment) -> None:
         assert text in reference
 
 
+@pytest.mark.full
 def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> None:
     assert [row["sentence"] for row in fresh.json("events", database)] == TOLD
     (table,) = fresh.json("state", database)
@@ -204,6 +205,7 @@ def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> N
     assert '"alice": 6' in fresh.run("kiebitz", "state", database).stdout
 
 
+@pytest.mark.full
 def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str) -> None:
     (diagnostic,) = fresh.json("check", database, status=3)
     assert (diagnostic["code"], diagnostic["blame"], diagnostic["clause"]) == (
@@ -216,6 +218,7 @@ def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str)
     assert "| WURF bob eins\n   |          ^^^^\n" in shown
 
 
+@pytest.mark.full
 def test_its_names_can_be_filtered_by(fresh: Environment, database: str) -> None:
     found = fresh.json("messages", database, "-Y", "knobeln.zahl == 6")
     assert [(row["name"], row["client"]) for row in found] == [

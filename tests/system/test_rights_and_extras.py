@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from command import ROOT, kiebitz
+from strength import every
 
 from kiebitz.dissectors import extras
 from kiebitz.dissectors.extras import EXTRAS
@@ -47,17 +48,20 @@ def _run(*arguments: str, cwd: Path, **environment: str) -> subprocess.Completed
 @as_root
 @pytest.mark.parametrize(
     ("arguments", "made"),
-    [
-        (["import", CAPTURE, "-w", "game.db"], "game.db"),
-        (["export", CAPTURE, "-T", "pcapng", "-o", "game.pcapng"], "game.pcapng"),
-        (
-            "export CAPTURE -T csv --anonymize --mapping-file names.txt -o game.csv".replace(
-                "CAPTURE", CAPTURE
-            ).split(),
-            "names.txt",
-        ),
-    ],
-    ids=["database", "export", "mapping file"],
+    every(
+        3,
+        [
+            (["import", CAPTURE, "-w", "game.db"], "game.db"),
+            (["export", CAPTURE, "-T", "pcapng", "-o", "game.pcapng"], "game.pcapng"),
+            (
+                "export CAPTURE -T csv --anonymize --mapping-file names.txt -o game.csv".replace(
+                    "CAPTURE", CAPTURE
+                ).split(),
+                "names.txt",
+            ),
+        ],
+        lambda row: row[1],
+    ),
 )
 def test_files_made_under_sudo_belong_to_the_caller(arguments: list[str], made: str, tmp_path: Path) -> None:
     done = _run(*arguments, cwd=tmp_path, SUDO_UID=str(CALLER), SUDO_GID=str(CALLER))

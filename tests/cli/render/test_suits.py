@@ -91,7 +91,7 @@ def table_rows(screen: Filled) -> int:
     [
         (SCHAFKOPF, 11, ("🍃Unter", "🍃10", "♥ 10", "🔔9"), LEGENDS[0]),
         pytest.param(MARIAS, 12, ("🌰7", "♥ Q", "🍃10"), LEGENDS[1], marks=pytest.mark.full),
-        (WATCHED, 12, ("🌰A", "🍃7", "♥ Q"), LEGENDS[1]),
+        pytest.param(WATCHED, 12, ("🌰A", "🍃7", "♥ Q"), LEGENDS[1], marks=pytest.mark.full),
     ],
 )
 def test_own_suits_pseudonym_the_same_table(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
-from strength import times
+from strength import every, times
 from terminal_scenes import drawn, event
 
 from kiebitz.cli.options.session import open_session
@@ -306,19 +306,22 @@ def test_colours_are_those_of_the_names_and_no_color_is_plain() -> None:
 
 @pytest.mark.parametrize(
     ("terminal", "cards", "tiles"),
-    [
-        (
-            {"FORCE_COLOR": "3"},
-            ["1m♣K", "38;2;0;135;0m♠10", "38;2;215;0;0m♥O", "38;2;215;135;0m♦S"],
-            ["38;2;215;0;0;48;2;255;255;215m4r", "38;2;0;0;0;48;2;255;255;215m12k"],
-        ),
-        (
-            {"FORCE_COLOR": "2"},
-            ["1m♣K", "38;5;28m♠10", "38;5;160m♥O", "38;5;172m♦S"],
-            ["38;5;160;48;5;230m4r", "38;5;16;48;5;230m12k", "38;5;20;48;5;230m5b"],
-        ),
-        ({"NO_COLOR": "1"}, ["♣K", "♠10", "♥O", "♦S"], ["4r", "12k", "5b", "5y"]),
-    ],
+    every(
+        2,
+        [
+            (
+                {"FORCE_COLOR": "3"},
+                ["1m♣K", "38;2;0;135;0m♠10", "38;2;215;0;0m♥O", "38;2;215;135;0m♦S"],
+                ["38;2;215;0;0;48;2;255;255;215m4r", "38;2;0;0;0;48;2;255;255;215m12k"],
+            ),
+            (
+                {"FORCE_COLOR": "2"},
+                ["1m♣K", "38;5;28m♠10", "38;5;160m♥O", "38;5;172m♦S"],
+                ["38;5;160;48;5;230m4r", "38;5;16;48;5;230m12k", "38;5;20;48;5;230m5b"],
+            ),
+            ({"NO_COLOR": "1"}, ["♣K", "♠10", "♥O", "♦S"], ["4r", "12k", "5b", "5y"]),
+        ],
+    ),
 )
 def test_four_colours(terminal: dict[str, str], cards: list[str], tiles: list[str]) -> None:
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.

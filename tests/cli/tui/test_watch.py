@@ -120,7 +120,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
 }
 
 
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("walk", a_few(WALKS, ["panes", "errors"]))
 def test_effects_of_a_key(walk: str) -> None:
     session, steps = WALKS[walk]
 
@@ -162,7 +162,7 @@ def test_ctrl_c_quits_whatever_is_open(before: str) -> None:
     assert watch(TINY, script).return_value == 130
 
 
-@pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "schafkopf", "catan"]))
+@pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen"]))
 def test_each_pane_of_each_protocol(protocol: str) -> None:
     async def script(sight: Sight) -> None:
         await sight.at(10)
@@ -293,7 +293,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(
     "text",
-    a_few([typed.text for typed in FILTERS], ("act<tab>", 'actor = "alice"')),
+    a_few([typed.text for typed in FILTERS], ("act<tab>",)),
 )
 def test_the_filter_line(text: str) -> None:
     (typed,) = (typed for typed in FILTERS if typed.text == text)

@@ -129,6 +129,7 @@ def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -
         assert watch.typed() == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP, signal.SIGINT], [signal.SIGTERM]))
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
     with Filled("watch", database_of(Path(TINY).name)) as watch:
@@ -138,6 +139,7 @@ def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Sign
         assert watch.is_as_it_was()
 
 
+@pytest.mark.full
 def test_it_is_resized_while_it_runs() -> None:
     with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
@@ -344,6 +346,7 @@ def test_a_rotation_is_followed(lesson: Class, tmp_path: Path) -> None:
         assert relay.ended() == 0
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may capture packets")
 def test_a_sniff_with_watch(lesson: Class, tmp_path: Path) -> None:
     bpf = f"udp port {lesson.server_port}"

@@ -102,6 +102,7 @@ def test_effects_of_a_key(
     sight.until(lambda: rows(sight) == 2 - len(expected) + 1, "it is listed no more")
 
 
+@pytest.mark.full
 def test_buttons_for_one_message_and_for_the_whole_relay(page: Served, database: str, look: Look) -> None:
     with holding(database) as relay:
         sight = opened(look, page, relay)

@@ -186,6 +186,7 @@ def test_a_slow_client_is_answered_and_closed(name: str, outcomes: dict[str, Out
 # Crowds.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("host", a_few(HOSTS, ["0.0.0.0"]))
 def test_a_crowd_of_connections_does_not_keep_a_new_client_out(
     host: str, path: Path, many_files: None, record_property: Callable[[str, object], None]
@@ -213,7 +214,7 @@ def test_a_crowd_of_connections_does_not_keep_a_new_client_out(
         assert server.err.strip() == ""
 
 
-@pytest.mark.parametrize(("player", "browsers"), [(None, times(100, 40)), ("alice", 30)])
+@pytest.mark.parametrize(("player", "browsers"), [(None, times(100, 15)), ("alice", times(30, 15))])
 def test_a_class_at_one_address_is_served(player: str | None, browsers: int, many_files: None) -> None:
     with serving(TINY, "--host", "0.0.0.0", "--player-links") as server, ExitStack() as held:
         until(lambda: "alice" in server.links(), "there are players' links")
@@ -295,7 +296,7 @@ def test_one_players_link_cannot_take_all_event_streams() -> None:
 # The limit of open files.
 
 
-@pytest.mark.parametrize("files", [64, 256])
+@pytest.mark.parametrize("files", a_few([64, 256], [64]))
 def test_a_low_limit_of_open_files_is_reported_once(files: int) -> None:
     low = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
     with serving(TINY, preexec_fn=low) as server, ExitStack() as held:

@@ -9,6 +9,7 @@ from held_messages import Relay, held_message, holding
 from processes_and_rows import until
 from served_pages import JSON, QUICK_S, Serving, own_address, post, serving
 from session_factory import Conversation
+from strength import every
 
 from kiebitz.storage.recording.recorder import Recorder
 
@@ -124,7 +125,7 @@ REFUSED: list[tuple[Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "status", "words"), REFUSED, ids=[str(row[0])[:60] for row in REFUSED])
+@pytest.mark.parametrize(("body", "status", "words"), every(3, REFUSED, lambda row: str(row[0])[:60]))
 def test_impossible_requests_raise_an_error(
     body: Any, status: int, words: str, server: Serving, relay: Relay
 ) -> None:
@@ -176,7 +177,7 @@ ANOTHER_SITE: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("headers", ANOTHER_SITE, ids=str)
+@pytest.mark.parametrize("headers", every(3, ANOTHER_SITE), ids=str)
 def test_no_other_site_acts(headers: dict[str, str], server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])

@@ -280,6 +280,7 @@ def test_it_is_known_what_is_live_before_a_page_can_come(
     assert asyncio.run(first_status()).live
 
 
+@pytest.mark.full
 def test_a_recorder_that_was_killed_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     program = (
@@ -452,6 +453,7 @@ def test_it_ends_at_once_with_its_streams(
 # During a recording.
 
 
+@pytest.mark.full
 def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
     path, port = tmp_path / "game.db", free_port("tcp")
     server = Server(2, 1)

@@ -9,6 +9,7 @@ from cases import Case
 from catan_broken import ANY, BREAKS_OFF, HAND, IN_PARTS, Broken, of_the_table
 from catan_cases import SOUND
 from catan_talk import conversation
+from strength import every
 
 from kiebitz.dissectors.grammar.grammar import blame_of
 from kiebitz.dissectors.inspection.inspector import Inspector
@@ -112,7 +113,7 @@ def test_the_conversation_is_sound() -> None:
     assert [message.name for message in unchanged().found.messages] == [step.name for step in conversation()]
 
 
-@pytest.mark.parametrize("case", [*HAND, *of_the_table()], ids=shortly)
+@pytest.mark.parametrize("case", every(10, [*HAND, *of_the_table()]), ids=shortly)
 def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     heard = hear(case.replaced, case.sent.data)
     (violation,) = heard.violations
@@ -142,7 +143,7 @@ BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(ca
 
 
 @pytest.mark.parametrize("reason", ["closed", "reset", "end"])
-@pytest.mark.parametrize("case", BROKEN_OFF, ids=lambda case: f"{case.direction} {case.name}")
+@pytest.mark.parametrize("case", every(10, BROKEN_OFF), ids=lambda case: f"{case.direction} {case.name}")
 def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
     """The side that ends the stream is blamed; no side if only the capture ends."""
     first = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
@@ -183,7 +184,7 @@ def a_value_comes(data: bytes, cut: int) -> bool:
 
 @pytest.mark.parametrize("between", ["", "\n"])
 @pytest.mark.parametrize("following", [CLEAR, UNCLEAR])
-@pytest.mark.parametrize("case", BROKEN_OFF, ids=lambda case: f"{case.direction} {case.name}")
+@pytest.mark.parametrize("case", every(10, BROKEN_OFF), ids=lambda case: f"{case.direction} {case.name}")
 def test_a_message_that_breaks_off_before_the_next_one(
     case: Case, following: dict[Direction, str], between: str
 ) -> None:

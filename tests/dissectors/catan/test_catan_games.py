@@ -104,7 +104,7 @@ def all_is_true(state: State, moment: Moment, server: Server) -> None:
     assert part["bank"] == truth.bank
 
 
-@settings(max_examples=times(25), deadline=None)
+@settings(max_examples=times(25, 2), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
 def test_all_conversations_together_are_complete(seed: int, dialect: Dialect, mirrored: bool) -> None:
     game = RandomGame(seed, dialect=dialect, mirrored=mirrored)
@@ -117,7 +117,7 @@ def test_all_conversations_together_are_complete(seed: int, dialect: Dialect, mi
     assert seen >= 60
 
 
-@settings(max_examples=times(25), deadline=None)
+@settings(max_examples=times(25, 3), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
 def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored: bool) -> None:
     # Messages to two players only may come later than a third player's next one.
@@ -127,7 +127,7 @@ def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored
         all_is_true(state, moment, game.server)
 
 
-@settings(max_examples=times(25), deadline=None)
+@settings(max_examples=times(25, 3), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans(), st.sampled_from(NAMES[:3]))
 def test_one_conversation_has_public_and_possible_values(
     seed: int, dialect: Dialect, mirrored: bool, alone: str
@@ -183,7 +183,7 @@ def test_missing_packets_cause_no_violations(
     assert errors(found(steps, heard)) == []
 
 
-@settings(max_examples=times(5), deadline=None)
+@settings(max_examples=times(5, 1), deadline=None)
 @given(SEEDS, DIALECTS)
 def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> None:
     game = RandomGame(seed, dialect=dialect)

@@ -138,7 +138,7 @@ each_row = pytest.mark.parametrize(
 
 @each_row
 @given(data=st.data())
-@settings(max_examples=times(60), deadline=None)
+@settings(max_examples=times(60, 2), deadline=None)
 def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row))
     message = CATAN.codec.encode(row.name, row.direction, fields)
@@ -278,7 +278,7 @@ ODD = st.one_of(
 
 
 @given(ODD, st.sampled_from(DIRECTIONS))
-@settings(max_examples=times(1500), deadline=None)
+@settings(max_examples=times(1500, 40), deadline=None)
 def test_the_decoder_accepts_any_bytes_and_diagnostics_lie_inside(data: bytes, direction: Direction) -> None:
     for decoded in (CATAN.codec.decode(data, direction), CATAN.codec.truncated(data, direction)):
         codes = [violation.code for violation in decoded.violations if not violation.habit]

@@ -52,7 +52,7 @@ def test_known_values_are_always_true(is_empty: bool, first: dict[str, int], dat
         assert contains(known, true)
 
 
-@settings(max_examples=times(300), deadline=None)
+@settings(max_examples=times(300, 5), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(("gain", "pay", "apply_counts")), st.booleans(), COUNTS), max_size=12)
 )

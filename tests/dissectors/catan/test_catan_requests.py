@@ -7,6 +7,7 @@ from catan_diagnostics import ReportedDiagnostic, fund, told
 from catan_island import COSTS, Counts, Place, spot
 from catan_play import a_game
 from catan_wire import Step, wrong
+from strength import every
 
 ROAD = spot((1, -1), (1, 0))
 
@@ -73,7 +74,10 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize(("game", "player", "name", "body", "right"), REQUESTS.values(), ids=REQUESTS)
+@pytest.mark.parametrize(
+    ("game", "player", "name", "body", "right"),
+    every(3, [pytest.param(*row, id=name) for name, row in REQUESTS.items()]),
+)
 def test_refused(
     game: str, player: int, name: str, body: dict[str, Any], right: ReportedDiagnostic | None
 ) -> None:

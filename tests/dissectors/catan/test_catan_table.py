@@ -554,6 +554,7 @@ def test_thousands_accepting_a_trade() -> None:
     assert len(part["trades"]["1"]["accepted"]) == 100
 
 
+@pytest.mark.full
 def test_thousands_of_players() -> None:
     server, part = shouted(
         {"Ertrag": {"Spieler": number, "Rohstoffe": {"Holz": 1}}} for number in range(2000)

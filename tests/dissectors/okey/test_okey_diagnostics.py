@@ -9,6 +9,7 @@ import pytest
 from inspected_captures import CAPTURES, inspected, items_of
 from okey_broken import BROKEN, CLIENTS, Broken, script, where
 from okey_talk import Talk
+from strength import every
 
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings
 
@@ -65,7 +66,7 @@ def told(heard: Heard, client: str, direction: Direction) -> list[tuple[str, Any
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["all heard", "one heard"])
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.title)
+@pytest.mark.parametrize("case", every(10, BROKEN), ids=lambda case: case.title)
 def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, alone: bool) -> None:
     clients = (case.place.client,) if alone else CLIENTS
     if case.title in NEEDS_ALL and alone:

@@ -125,14 +125,14 @@ def test_correct_players_cause_no_violations(name: str) -> None:
     assert errors(inspected(items_of(f"{name}.pcap.gz"))) == []
 
 
-@pytest.mark.parametrize("name", a_few([*HARMLESS, *MALFORMED], ["okey-seed-tiny", *MALFORMED]))
+@pytest.mark.parametrize("name", a_few([*HARMLESS, *MALFORMED], ["okey-seed-tiny"]))
 @pytest.mark.parametrize("pieces", [bytewise, joined])
 def test_pieces_make_no_difference(name: str, pieces: Callable[[Iterable[Item]], Iterable[Item]]) -> None:
     items = items_of(f"{name}.pcap.gz")
     assert told(inspected(pieces(items))) == told(inspected(items))
 
 
-@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("name", a_few(MALFORMED, MALFORMED[:1]))
 def test_an_out_of_turn_refusal_causes_no_other_report(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
     refused = 0

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from cases import Case
-from hypothesis import Phase, example, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from schafkopf_cases import IGNORED, LOOSE, MALFORMED, NO_PAKET, SOUND, UNKNOWN
 from single_direction import inspect
-from strength import times
+from strength import every, times
 
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
@@ -242,22 +242,36 @@ NEARLY_TOO_LONG = [(b"HERZ\nSAU\n", FRAME_LIMIT - 4), (b"!DRAN\n0\n!END\n", 13)]
 """A frame within the limit, which the flag of the next one crosses."""
 
 
+ABOUT_A_CUT: list[tuple[list[Piece], list[int]]] = [
+    (NEARLY_TOO_LONG, [FRAME_LIMIT - 2, FRAME_LIMIT - 1, FRAME_LIMIT + 1]),
+    (NEARLY_TOO_LONG, []),
+    ([(b"!MODEL\nSPIELSTDU\n", 17), (b"x", FRAME_LIMIT), (b"\n", 1)], [FRAME_LIMIT + 2]),
+    ([(b"x\n", FRAME_LIMIT - 4), (b"!DRAN", 5)], [FRAME_LIMIT - 2]),
+    ([(b"x\n", FRAME_LIMIT - 4), (b"!DRANBLEIBEN", 12)], [FRAME_LIMIT - 2]),
+    ([(b"x\n", FRAME_LIMIT - 4), (b"!END\n", 5)], [FRAME_LIMIT - 2]),
+]
+
+
+@pytest.mark.parametrize(("pieces", "places"), every(6, ABOUT_A_CUT))
+def test_a_cut_about_the_limit_gives_the_same_frames(pieces: list[Piece], places: list[int]) -> None:
+    check_cuts(pieces, places, "s2c")
+
+
 # Pieces represent megabytes, so that they can be printed and a failure is reported without shrinking.
+@pytest.mark.full
 @given(
     st.lists(st.one_of(ABOUT_THE_LIMIT, SHORT), max_size=4),
     st.lists(st.integers(0, 3 * FRAME_LIMIT), max_size=20),
     st.sampled_from(["c2s", "s2c"]),
 )
-@example(NEARLY_TOO_LONG, [], "s2c")
-@example(NEARLY_TOO_LONG, [FRAME_LIMIT - 2, FRAME_LIMIT - 1, FRAME_LIMIT + 1], "s2c")
-@example([(b"!MODEL\nSPIELSTDU\n", 17), (b"x", FRAME_LIMIT), (b"\n", 1)], [FRAME_LIMIT + 2], "s2c")
-@example([(b"x\n", FRAME_LIMIT - 4), (b"!DRAN", 5)], [FRAME_LIMIT - 2], "s2c")
-@example([(b"x\n", FRAME_LIMIT - 4), (b"!DRANBLEIBEN", 12)], [FRAME_LIMIT - 2], "s2c")
-@example([(b"x\n", FRAME_LIMIT - 4), (b"!END\n", 5)], [FRAME_LIMIT - 2], "s2c")
-@settings(max_examples=times(20, quick=1), deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
+@settings(max_examples=20, deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
 def test_any_cut_of_more_than_a_frame_can_hold_gives_the_same_frames(
     pieces: list[Piece], places: list[int], direction: Direction
 ) -> None:
+    check_cuts(pieces, places, direction)
+
+
+def check_cuts(pieces: list[Piece], places: list[int], direction: Direction) -> None:
     data = b"".join((piece * (size // len(piece) + 1))[:size] for piece, size in pieces)
     frames = cut([data] if data else [], direction)
     assert cut(split(data, places), direction) == frames
