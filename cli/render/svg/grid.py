@@ -33,7 +33,7 @@ def board(grid: Grid, scale: float) -> Fragment:
         line(drawn, (left, down * square), (left + width, down * square), **inner)
     for across in range(1, round(width / square)):
         line(drawn, (left + across * square, 0), (left + across * square, height), **inner)
-    owners = sorted({token.owner for row in grid.rows for token in row if token is not None})
+    owners = sorted({token.owner for row in grid.rows for token in row if token is not None and token.owner})
     for y, row in enumerate(grid.rows):
         for x, token in enumerate(row):
             at = (left + (x + 0.5) * square, (y + 0.5) * square)
@@ -42,16 +42,24 @@ def board(grid: Grid, scale: float) -> Fragment:
                 edge: dict[str, str | float] = {"fill": "none", "class_": "k-s-turn", "stroke_width": 5}
                 corner = {"x": at[0] - side / 2, "y": at[1] - side / 2, "width": side, "height": side}
                 shape(drawn, "rect", rx=6, **corner, **edge)
-            if token is not None:
+            if token is not None and token.owner:
                 colour = _COLOURS[owners.index(token.owner) % len(_COLOURS)]
                 _draw_token(drawn, token.words, at, square, colour)
+            elif token is not None:
+                # A part of the board.
+                _write(drawn, token.words, at, square, class_="k-faint")
     return fragment(drawn)
 
 
 def _draw_token(parent: Element, words: str, at: Point, square: float, colour: str) -> None:
     x, y = at
     shape(parent, "circle", cx=x, cy=y, r=0.44 * square, fill="#fffdf5", stroke=colour, stroke_width=3)
+    _write(parent, words, at, square, font_weight="bold", fill=colour)
+
+
+def _write(parent: Element, words: str, at: Point, square: float, **style: str) -> None:
+    """Write words in the middle of a square."""
+    x, y = at
     room = square - 8
     size = max(SMALL, min(0.7 * square, room / (BOLD * max(1, len(words)))))
-    style: dict[str, str | float] = {"text_anchor": "middle", "font_weight": "bold", "fill": colour}
-    label(parent, (x, y + 0.36 * size), words, size, room, **style)
+    label(parent, (x, y + 0.36 * size), words, size, room, text_anchor="middle", **style)

@@ -11,6 +11,7 @@ from kiebitz.dissectors.game.view import (
     Dice,
     Element,
     Figure,
+    Grid,
     Hand,
     Line,
     Name,
@@ -111,8 +112,8 @@ class Board:
         scope = Scope({}, None, states)
         names = self._names(scope)
         turn = self._turn.evaluate(scope)
-        seats = tuple(self._seats(names, turn, states, has_grid=self._grid is not None))
         grid = self._grid.grid(scope, names) if self._grid is not None else None
+        seats = tuple(self._seats(names, turn, states, grid))
         dice = self._drawn_dice(scope)
         piles = tuple(self._drawn_piles(scope))
         story = tuple(self._story(scope, names, turn))
@@ -129,7 +130,8 @@ class Board:
             unknown="the board is not known" if self._grid is not None and grid is None else "",
         )
 
-    def _seats(self, names: Sequence[str], turn: Any, states: States, has_grid: bool) -> Iterator[Seat]:
+    def _seats(self, names: Sequence[str], turn: Any, states: States, grid: Grid | None) -> Iterator[Seat]:
+        signs = _owned_signs(grid)
         scopes = {name: Scope({_PLAYER: name}, name, states) for name in names}
         scores = {name: self._score(name, states) for name in names}
         has_scores = self._scores is not None and any(score is not None for score in scores.values())
@@ -151,13 +153,14 @@ class Board:
             if self._spec is None:
                 figures += self._own_values(name, scope)
             hand = hands[name] if has_hands else None
-            if has_grid and hand is not None:
+            if self._grid is not None and hand is not None:
                 # Beside a grid there is no room for pieces.
                 figures += _held(hand)
                 hand = None
             yield Seat(
                 name=name,
                 state="turn" if turn == name else "",
+                marks=(Span(signs[name]),) if name in signs else (),
                 figures=tuple(figures[:_MAX_FIGURES]),
                 hand=hand,
             )
@@ -259,6 +262,12 @@ def _held(hand: Hand) -> Iterator[Figure]:
         yield Figure(f"holds {words}", str(len(hand.pieces)))
     elif hand.hidden is not None:
         yield Figure(f"holds {hand.hidden}", str(hand.hidden))
+
+
+def _owned_signs(grid: Grid | None) -> dict[str, str]:
+    """Return the sign of each player with a token on the grid."""
+    rows = grid.rows if grid is not None else ()
+    return {token.owner: token.words for row in rows for token in row if token is not None and token.owner}
 
 
 def _tokens(values: Sequence[Any]) -> tuple[Token, ...]:
