@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ SOURCES = [
     for plugin in ("noughts", "knobeln")
     for path in (ROOT / "tests" / "plugins" / plugin).glob(pattern)
 ]
+PACKAGE = re.search(r"^```text\n(from importlib.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 MAX_LINES = 40
 """Maximum length of the first protocol."""
 
@@ -69,3 +71,22 @@ def test_the_first_protocol_merges_copies(dice: Dissector) -> None:
 def test_the_first_protocol_passes_the_checks(dice: Dissector, check: Check) -> None:
     said = [b"JOIN alice\n", b"JOINED alice\n", b"ROLLED alice 6\n", b"ROLLED alice six\n"]
     check(dice, said, times(20, 4))
+
+
+def test_a_file_becomes_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "kiebitz_roborally"
+    package.mkdir()
+    assert PACKAGE is not None
+    (package / "__init__.py").write_text(PACKAGE[1])
+    (package / "roborally.toml").write_bytes((ROOT / "docs" / "examples" / "roborally.toml").read_bytes())
+    monkeypatch.syspath_prepend(tmp_path)
+    found = import_module("kiebitz_roborally").ROBORALLY
+    assert isinstance(found, Dissector)
+    stream = Stream(1, "tcp", "127.0.0.1:1", "127.0.0.1:15214", 0)
+    sent = b'{"messageType":"ActivePhase","messageBody":{"phase":2}}\n'
+    combined = Dissector(
+        grammar=found.grammar, transport="tcp", codec=found.codec, framer=found.framer, table=found.table
+    )
+    for dissector in (found, combined):
+        (event,) = inspect([Chunk(stream, "s2c", 0, 0, sent)], dissector, forced=True).events
+        assert dissector.presentation.describe(event) == "phase 2"
