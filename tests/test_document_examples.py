@@ -32,9 +32,15 @@ PATIENT = {
 }
 
 LONG = {
-    *("docs/exports.md", "docs/stats.md", "docs/guides/class.md", "docs/guides/diff.md"),
+    *(
+        "docs/anonymizing.md",
+        "docs/exports.md",
+        "docs/stats.md",
+        "docs/guides/class.md",
+        "docs/guides/diff.md",
+    ),
     *("docs/guides/live-peer.md", "docs/guides/malformed.md", "docs/guides/right-client.md"),
-    *("docs/guides/share-a-round.md", "docs/guides/ten-years.md"),
+    *("docs/guides/okey-and-marias.md", "docs/guides/share-a-round.md", "docs/guides/ten-years.md"),
 }
 """Pages with so many or so long commands that `make test` leaves them out."""
 

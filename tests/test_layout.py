@@ -40,9 +40,9 @@ MODULES = {
 }
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules of Kiebitz that a module imports, also within functions."""
-    for node in ast.walk(tree):
+def _imported(statement: ast.stmt) -> Iterator[str]:
+    """Yield the modules of Kiebitz that a statement imports, also within functions."""
+    for node in ast.walk(statement):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom):
@@ -65,10 +65,12 @@ def _imports() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     every: dict[str, set[str]] = {}
     at_run_time: dict[str, set[str]] = {}
     for name, path in MODULES.items():
-        tree = ast.parse(path.read_text())
-        every[name] = set(_imported(tree)) - {name}
-        tree.body = [node for node in tree.body if not _is_for_types(node)]
-        at_run_time[name] = set(_imported(tree)) - {name}
+        every[name], at_run_time[name] = set(), set()
+        for statement in ast.parse(path.read_text()).body:
+            imported = set(_imported(statement)) - {name}
+            every[name] |= imported
+            if not _is_for_types(statement):
+                at_run_time[name] |= imported
     return every, at_run_time
 
 

@@ -218,8 +218,11 @@ def test_in_a_recorded_session_there_is_nothing_of_it() -> None:
     watch("maexchen-head-tiny.pcap", script)
 
 
-@pytest.mark.parametrize("size", every(3, [[40, 12], [60, 20], [200, 50]], "{0[0]}x{0[1]}".format))
-def test_there_is_room_for_it_on_any_terminal(size: list[int], database: str) -> None:
+@pytest.mark.parametrize(
+    "size",
+    every(3, [pytest.param(size, id="{}x{}".format(*size)) for size in ((40, 12), (60, 20), (200, 50))]),
+)
+def test_there_is_room_for_it_on_any_terminal(size: tuple[int, int], database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         relay.hold(held_message(1, waited_s=3.0))
         await shows(sight, "ANNOUNCE from alice")

@@ -326,14 +326,14 @@ def questions(
 ) -> Iterator[dict[str, Any]]:
     """Questions to an address, with all that it can be asked for."""
     asked: list[dict[str, Any]] = [{"text": "x"} if path == "api/complete" else {}]
-    numbers = messages[:: max(len(messages) // times(40, 15), 1)] if "{message}" in path else [1]
+    numbers = messages[:: max(len(messages) // times(40, 5), 1)] if "{message}" in path else [1]
     if takes(path, "filter"):
         asked = [{"filter": wanted, "limit": 500, "after": 0} for wanted in filters]
     elif path == "api/live":
         asked = [{"after": 0}]
     for table, last in tables.items() if "{table}" in path else [(next(iter(tables)), 0)]:
         if takes(path, "at") and path != "api/messages":
-            asked = [{"at": at} for at in sorted({*range(0, last + 1, max(last // times(12, 4), 1)), last})]
+            asked = [{"at": at} for at in sorted({*range(0, last + 1, max(last // times(12, 2), 1)), last})]
         for number in numbers:
             yield from (
                 {"path": placed(path, table, number), "query": query}
