@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kiebitz.dissectors.caret_line import with_carets
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.protocol_file.reading.positions import Place
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.protocol_file.reading.positions import Place
 
 
 class ConfigurationError(KiebitzError):

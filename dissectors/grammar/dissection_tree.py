@@ -38,9 +38,8 @@ class Piece(msgspec.Struct, frozen=True):
     parent. A piece without bytes is an empty value.
 
     `path` leads to a value in the message's fields; () if the piece is no field. For an unread piece, it is
-    the
-    path of the expected field. `value` is set in the innermost decoded piece of a path only; JSON omits it in
-    all others.
+    the path of the expected field. `value` is set in the innermost decoded piece of a path only; JSON omits
+    it in all others.
     """
 
     offset: int

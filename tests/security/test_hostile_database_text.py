@@ -80,6 +80,7 @@ NO_SESSION = {
         "collect",
         "probe",
         "protocols",
+        "draft",
         "addon-path",
         "completion",
     )
@@ -95,6 +96,7 @@ ELSEWHERE = {
         ("sessions", option): "in test_housekeeping.py: what was there is not shown"
         for option in ("--rename", "--note", "--delete", "--yes")
     },
+    **{(name, "-P"): "in tests/cli/test_protocol_files.py: a database has copies" for name in VARIANTS},
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",

@@ -73,6 +73,7 @@ RUNS: dict[str, list[list[str]]] = {
     + [["game.db", "-T", "jsonl", "-o", "nobody.jsonl", "--anonymize", "--mapping-file", "who.txt"]],
     "redissect": [["game.db"]],
     "protocols": [[]],
+    "draft": [["tiny.pcap"]],
     "addon-path": [[]],
     "completion": [["bash"]],
     "help": [["filters"]],
