@@ -9,6 +9,7 @@ import tomllib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.dissectors.drafting.draft import DraftingError, draft
 from kiebitz.dissectors.drafting.traffic import Conversation, Piece
@@ -27,7 +28,7 @@ def _conversation(messages: list[bytes], transport: Transport = "tcp") -> Conver
     return Conversation("10.0.0.2:50000", "10.0.0.1:4711", transport, pieces)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60, 12), deadline=None)
 @given(
     st.lists(st.binary(max_size=40), min_size=1, max_size=12),
     st.sampled_from(("tcp", "udp")),
@@ -41,7 +42,7 @@ def test_any_bytes(messages: list[bytes], transport: Transport, end: bytes) -> N
     read_specification(drafted.text)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60, 12), deadline=None)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=12), st.sampled_from((" ", ";", "=", ":", "\t")))
 def test_any_words(words: list[str], between: str) -> None:
     lines = [between.join((word, "x", word[::-1])) + "\n" for word in words] * 3
@@ -64,7 +65,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60, 12), deadline=None)
 @given(st.lists(st.dictionaries(st.text(max_size=6), _VALUES, max_size=4), min_size=1, max_size=8))
 def test_any_objects(objects: list[dict[str, object]]) -> None:
     lines = [
