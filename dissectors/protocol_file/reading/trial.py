@@ -17,7 +17,7 @@ _SAMPLES = 6
 _MAX_FRAMES = 200
 """Maximum number of sample messages with which properties are checked."""
 
-_EXAMPLES = 15
+_EXAMPLES = 6
 """Number of random conversations per property."""
 
 
