@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -53,4 +52,7 @@ def unfinished(database: str, patience_s: float) -> Iterator[str]:
 
 def recovery_command(folder: str) -> str:
     """Return the command that records what is left in a folder."""
+    # There is hardly ever one.
+    import shlex
+
     return f"kiebitz import {shlex.quote(folder)}"

@@ -12,13 +12,10 @@ import fcntl
 import os
 import re
 import stat
-import tempfile
 import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
-
-from kiebitz.proxy.journal.writer import HEAD, is_journal_file, is_segment
 
 _INFIX = "-spool-"
 """Part of a folder's name after that of its database."""
@@ -56,6 +53,9 @@ class JournalFolder:
     _is_kept = False
 
     def __init__(self, database: Path) -> None:
+        # Commands that only look for folders do without it.
+        import tempfile
+
         for _ in range(_ATTEMPTS):
             self.folder = Path(tempfile.mkdtemp(prefix=_prefix(database), dir=database.parent))
             try:
@@ -236,6 +236,9 @@ def _is_ours_alone(folder: os.stat_result) -> bool:
 
 def _has_records(spool: int) -> bool:
     """Return True if the journal in an open folder has any record. Raises OSError."""
+    # Most commands find no folder.
+    from kiebitz.proxy.journal.writer import HEAD, is_segment
+
     try:
         journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
     except FileNotFoundError:
@@ -276,6 +279,9 @@ def _remove_journal(spool: int, end: float | None) -> None:
     except FileNotFoundError:
         return
     try:
+        # Most commands find no folder.
+        from kiebitz.proxy.journal.writer import is_journal_file
+
         with os.scandir(journal) as entries:
             for entry in entries:
                 if end is not None and time.monotonic() >= end:
