@@ -82,74 +82,91 @@ def find_broadcasts(
         tables: The server of each conversation.
         heartbeats: Messages that cause no answer for all.
     """
-    messages = [message for message in messages if (message.direction, message.name) not in heartbeats]
-    spans: dict[int, list[int]] = {}
+    search = _BroadcastSearch(tables)
     for message in messages:
-        spans.setdefault(message.conversation, [message.ts_ns, 0])[1] = message.ts_ns
-    current: dict[tuple[str, str, bytes], _Copies] = {}
-    found: dict[str, list[_Copies]] = defaultdict(list)
-    totals: Counter[str] = Counter()
-    own: Counter[str] = Counter()
-    latest: dict[int, Message] = {}
-    for message in messages:
-        former = latest.get(message.conversation)
-        latest[message.conversation] = message
+        if (message.direction, message.name) not in heartbeats:
+            search.add(message)
+    found = {name: search.broadcast(name) for name in search.names}
+    return {name: broadcast for name, broadcast in found.items() if broadcast is not None}
+
+
+class _BroadcastSearch:
+    """Groups a server's messages into copies; `tables` has the server of each conversation."""
+
+    def __init__(self, tables: Sequence[str]) -> None:
+        self._tables = tables
+        self._spans: dict[int, list[int]] = {}
+        self._current: dict[tuple[str, str, bytes], _Copies] = {}
+        self._found: dict[str, list[_Copies]] = defaultdict(list)
+        self._totals: Counter[str] = Counter()
+        self._own: Counter[str] = Counter()
+        """Numbers of greetings and replies by name."""
+        self._latest: dict[int, Message] = {}
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the server's messages."""
+        return self._found.keys()
+
+    def add(self, message: Message) -> None:
+        """Add the next message in order of time."""
+        former = self._latest.get(message.conversation)
+        self._latest[message.conversation] = message
+        self._spans.setdefault(message.conversation, [message.ts_ns, 0])[1] = message.ts_ns
         if message.direction == "c2s":
-            continue
-        totals[message.name] += 1
-        # A greeting, or a reply.
-        own[message.name] += former is None or (
-            former.direction == "c2s" and message.ts_ns - former.ts_ns < _REPLY_NS
+            return
+        follows_client = former is not None and former.direction == "c2s"
+        self._totals[message.name] += 1
+        self._own[message.name] += former is None or (
+            follows_client and message.ts_ns - former.ts_ns < _REPLY_NS
         )
-        key = tables[message.conversation], message.name, message.data
-        copies = current.get(key)
-        if (
-            copies is None
-            or message.ts_ns - copies.start > _WINDOW_NS
-            or message.conversation in copies.conversations
-        ):
-            is_repeated = copies is not None and message.conversation not in copies.conversations
-            copies = current[key] = _Copies(message.ts_ns, message.order, set(), is_repeated=is_repeated)
-            found[message.name].append(copies)
-        elif former is not None and former.direction == "c2s" and former.order > copies.latest:
+        key = self._tables[message.conversation], message.name, message.data
+        copies = self._current.get(key)
+        is_second = copies is not None and message.conversation in copies.conversations
+        if copies is None or is_second or message.ts_ns - copies.start > _WINDOW_NS:
+            is_repeated = copies is not None and not is_second
+            copies = self._current[key] = _Copies(
+                message.ts_ns, message.order, set(), is_repeated=is_repeated
+            )
+            self._found[message.name].append(copies)
+        elif former is not None and follows_client and former.order > copies.latest:
             copies.independent += 1
         copies.conversations.add(message.conversation)
         copies.latest = message.order
-    result: dict[str, Broadcast] = {}
-    for name, groups in found.items():
+
+    def broadcast(self, name: str) -> Broadcast | None:
+        """Return the evidence that a message is sent to all, None if it is not."""
+        groups = self._found[name]
         several = [group for group in groups if len(group.conversations) > 1]
-        copies_of = sum(len(group.conversations) for group in several)
+        copies = sum(len(group.conversations) for group in several)
         # What is sent when there is no other client, or is repeated for a new one, tells nothing.
-        totals[name] -= sum(
-            group.is_repeated or _count_open(group, spans, tables, 0) < 2
+        total = self._totals[name] - sum(
+            group.is_repeated or self._count_open(group, 0) < 2
             for group in groups
             if len(group.conversations) == 1
         )
         others = sum(len(group.conversations) - 1 for group in several)
         independent = sum(group.independent for group in several)
-        if not several or copies_of < 0.6 * totals[name] or independent > 0.5 * others:
-            continue
-        if own[name] >= 0.9 * totals[name]:
-            continue
+        if (
+            not several
+            or copies < 0.6 * total
+            or independent > 0.5 * others
+            or self._own[name] >= 0.9 * total
+        ):
+            return None
         shares = [
-            len(group.conversations) / max(1, _count_open(group, spans, tables, _WINDOW_NS))
-            for group in several[:1000]
+            len(group.conversations) / max(1, self._count_open(group, _WINDOW_NS)) for group in several[:1000]
         ]
         mean = sum(shares) / len(shares)
-        if mean >= 0.5:
-            result[name] = Broadcast(totals[name], copies_of, mean)
-    return result
+        return Broadcast(total, copies, mean) if mean >= 0.5 else None
 
-
-def _count_open(
-    copies: _Copies, spans: Mapping[int, Sequence[int]], tables: Sequence[str], window_ns: int
-) -> int:
-    """Return the number of the server's conversations that are open then, or begin soon."""
-    table = tables[next(iter(copies.conversations))]
-    return sum(
-        span[0] <= copies.start + window_ns and span[1] >= copies.start and tables[conversation] == table
-        for conversation, span in spans.items()
-    )
+    def _count_open(self, copies: _Copies, window_ns: int) -> int:
+        """Return the number of the server's conversations that are open then, or begin soon."""
+        table = self._tables[next(iter(copies.conversations))]
+        return sum(
+            first <= copies.start + window_ns and last >= copies.start and self._tables[conversation] == table
+            for conversation, (first, last) in self._spans.items()
+        )
 
 
 # Heartbeats.
@@ -204,77 +221,85 @@ def find_answers(
     messages: Sequence[Message], heartbeats: set[Kind], broadcasts: Mapping[str, Broadcast]
 ) -> dict[Kind, list[tuple[str, int]]]:
     """Return, for each message, the names of those that it answers, with the numbers of pairs seen."""
-    counts: Counter[Kind] = Counter((message.direction, message.name) for message in messages)
-    totals = {
-        direction: sum(number for kind, number in counts.items() if kind[0] == direction)
-        for direction in OPPOSITE
-    }
-    pairs: dict[tuple[Kind, Kind], _Pair] = defaultdict(_Pair)
-    for own in by_conversation(messages).values():
-        _count_pairs(own, heartbeats, pairs)
-    scores: dict[tuple[Kind, Kind], float] = {}
-    for (asked, answer), pair in pairs.items():
-        if asked not in heartbeats and answer not in heartbeats:
-            scores[asked, answer] = _score(asked, answer, pair, counts, totals, broadcasts)
-    # Who is answered directly: what follows for all is no answer then.
-    replied = {
-        asked
-        for (asked, answer), pair in pairs.items()
-        if asked[0] == "c2s"
-        and answer[1] not in broadcasts
-        and pair.followed >= 0.7 * counts[asked]
-        and not _ERROR.search(answer[1])
-    }
-    named_reply = {
-        asked
-        for asked, answer in scores
-        if asked[0] == "c2s"
-        and answer[1] not in broadcasts
-        and pairs[asked, answer].followed >= 0.7 * counts[asked]
-        and name_likeness(asked[1], answer[1]) >= 0.9
-    }
-    first_reply = {
-        asked
-        for asked, answer in scores
-        if pairs[asked, answer].followed >= 0.7 * counts[asked]
-        and pairs[asked, answer].first >= 0.7 * counts[asked]
-    }
-    first: dict[Kind, int] = {}
-    for message in messages:
-        first.setdefault((message.direction, message.name), message.order)
+    search = _AnswerSearch(messages, heartbeats, broadcasts)
     fitting: dict[Kind, list[tuple[float, Kind]]] = defaultdict(list)
-    for (asked, answer), score in scores.items():
-        # Of two that follow each other, the stronger relation counts, or that of the earlier one.
-        opposite = scores.get((answer, asked), 0.0)
-        if (
-            score < 1.0
-            or opposite > 1.5 * score
-            or (opposite > 0.67 * score and first[asked] > first[answer])
-        ):
-            continue
+    for (asked, answer), score in search.scores.items():
+        if search.is_stronger(asked, answer) and search.is_answer(asked, answer):
+            fitting[answer].append((score, asked))
+    return _chosen(fitting, search.pairs, search.counts)
+
+
+class _AnswerSearch:
+    """Pairs of messages of which one may answer the other, with `scores`."""
+
+    def __init__(
+        self, messages: Sequence[Message], heartbeats: set[Kind], broadcasts: Mapping[str, Broadcast]
+    ) -> None:
+        self._broadcasts = broadcasts
+        self.counts: Counter[Kind] = Counter((message.direction, message.name) for message in messages)
+        self.pairs: dict[tuple[Kind, Kind], _Pair] = defaultdict(_Pair)
+        for own in by_conversation(messages).values():
+            _count_pairs(own, heartbeats, self.pairs)
+        totals = {
+            direction: sum(number for kind, number in self.counts.items() if kind[0] == direction)
+            for direction in OPPOSITE
+        }
+        self.scores = {
+            (asked, answer): _score(asked, answer, pair, self.counts, totals, broadcasts)
+            for (asked, answer), pair in self.pairs.items()
+            if asked not in heartbeats and answer not in heartbeats
+        }
+        self._first: dict[Kind, int] = {}
+        for message in messages:
+            self._first.setdefault((message.direction, message.name), message.order)
+        direct = [pair for pair in self.pairs if self._is_direct(*pair)]
+        self._replied = {asked for asked, answer in direct if not _ERROR.search(answer[1])}
+        """Requests with a direct reply: what follows for all is no answer then."""
+        self._named = {
+            asked
+            for asked, answer in direct
+            if (asked, answer) in self.scores and name_likeness(asked[1], answer[1]) >= 0.9
+        }
+        """Requests whose direct reply has a similar name."""
+        self._at_once = {
+            asked
+            for asked, answer in self.scores
+            if self._is_followed(asked, answer)
+            and self.pairs[asked, answer].first >= 0.7 * self.counts[asked]
+        }
+        """Messages whose answer is nearly always the next message."""
+
+    def _is_followed(self, asked: Kind, answer: Kind) -> bool:
+        return self.pairs[asked, answer].followed >= 0.7 * self.counts[asked]
+
+    def _is_direct(self, asked: Kind, answer: Kind) -> bool:
+        return asked[0] == "c2s" and answer[1] not in self._broadcasts and self._is_followed(asked, answer)
+
+    def is_stronger(self, asked: Kind, answer: Kind) -> bool:
+        """Return True if the pair is likely, and not rather the other way round."""
+        score, opposite = self.scores[asked, answer], self.scores.get((answer, asked), 0.0)
+        if score < 1.0 or opposite > 1.5 * score:
+            return False
+        return opposite <= 0.67 * score or self._first[asked] <= self._first[answer]
+
+    def is_answer(self, asked: Kind, answer: Kind) -> bool:
+        """Return True if no other relation explains why the second message follows the first."""
+        pair = self.pairs[asked, answer]
         likeness = name_likeness(asked[1], answer[1])
-        echoes = pairs[asked, answer].echoes / max(1, pairs[asked, answer].preceded)
-        is_copied = answer[0] == "s2c" and answer[1] in broadcasts
-        if is_copied and (asked in replied or likeness < 0.6 or asked[1] == answer[1]):
-            continue
-        followed = pairs[asked, answer].followed / counts[asked]
-        if (
-            asked[1] in broadcasts
-            and asked[0] == "s2c"
-            and followed < 0.15
-            and echoes < 0.5
-            and likeness < 0.9
-        ):
-            # Some client did something after what all were told.
-            continue
-        is_behind = pairs[asked, answer].first < 0.2 * pairs[asked, answer].preceded
-        if asked in first_reply and is_behind and likeness < 0.5 and echoes < 0.5:
-            # It comes behind the answer.
-            continue
-        if _GENERAL.fullmatch(answer[1]) or (asked in named_reply and likeness < 0.5 and echoes < 0.5):
-            continue
-        fitting[answer].append((score, asked))
-    return _chosen(fitting, pairs, counts)
+        echoes = pair.echoes / max(1, pair.preceded)
+        if _GENERAL.fullmatch(answer[1]):
+            return False
+        is_copied = answer[0] == "s2c" and answer[1] in self._broadcasts
+        if is_copied and (asked in self._replied or likeness < 0.6 or asked[1] == answer[1]):
+            return False
+        is_for_all = asked[0] == "s2c" and asked[1] in self._broadcasts
+        if is_for_all and pair.followed < 0.15 * self.counts[asked] and echoes < 0.5 and likeness < 0.9:
+            # Some client acted after a broadcast.
+            return False
+        if likeness >= 0.5 or echoes >= 0.5:
+            return True
+        is_behind = asked in self._at_once and pair.first < 0.2 * pair.preceded
+        return not is_behind and asked not in self._named
 
 
 def _chosen(
