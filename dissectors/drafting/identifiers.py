@@ -7,9 +7,10 @@ token is made up by the server, and a client's answer contains it.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -204,6 +205,12 @@ def _collect(messages: Iterable[Message]) -> dict[Place, _Values]:
 
 def _find_tokens(messages: Iterable[Message], places: Mapping[Place, _Values], found: Identifiers) -> None:
     """Find what a server makes up and a client repeats."""
+    _find_echoed_tokens(_echoes(messages), places, found)
+    _find_random_tokens(places, found)
+
+
+def _echoes(messages: Iterable[Message]) -> Mapping[Place, Counter[Place]]:
+    """Return the places of clients' values that the server has sent before, with the places of these."""
     said: dict[tuple[int, Scalar], tuple[str, ...]] = {}
     origin: dict[tuple[int, Scalar], str] = {}
     echoes: dict[Place, Counter[Place]] = defaultdict(Counter)
@@ -218,6 +225,12 @@ def _find_tokens(messages: Iterable[Message], places: Mapping[Place, _Values], f
                     origin[key] = message.name
             elif key in said:
                 echoes["c2s", message.name, path]["s2c", origin[key], said[key]] += 1
+    return echoes
+
+
+def _find_echoed_tokens(
+    echoes: Mapping[Place, Counter[Place]], places: Mapping[Place, _Values], found: Identifiers
+) -> None:
     for place, sources in echoes.items():
         values = places.get(place)
         total = values.counts.total() if values is not None else 0
@@ -231,6 +244,10 @@ def _find_tokens(messages: Iterable[Message], places: Mapping[Place, _Values], f
                 continue
             _mark_token(place, values, found)
             _mark_token(source, of_source, found)
+
+
+def _find_random_tokens(places: Mapping[Place, _Values], found: Identifiers) -> None:
+    """Find values that look random."""
     for place, values in places.items():
         texts = [value for value in values.counts if isinstance(value, str)]
         if len(texts) >= 2 and len(texts) == len(values.counts) and all(map(_RANDOM.fullmatch, texts)):
@@ -312,6 +329,10 @@ def _is_name(value: str) -> bool:
 # Numbers of players.
 
 
+_Together = Mapping[tuple[Place, Place], Mapping[tuple[str, Scalar], Counter[str]]]
+"""Pairs of places, of a number and of a name: server and number to the names beside it."""
+
+
 def _find_named(
     messages: Iterable[Message],
     tables: Sequence[str],
@@ -319,24 +340,8 @@ def _find_named(
     found: Identifiers,
 ) -> None:
     """Find numbers that occur together with players' names, always the same with the same."""
-    together: dict[tuple[Place, Place], dict[tuple[str, Scalar], Counter[str]]] = defaultdict(
-        lambda: defaultdict(Counter)
-    )
-    for message in messages:
-        if message.direction != "s2c" or not found.players:
-            continue
-        for path, scalars in _records(message.values):
-            names = [
-                (key, value) for key, value in scalars if isinstance(value, str) and value in found.players
-            ]
-            for key, name in names[:3]:
-                for other, number in scalars:
-                    if other != key and _is_number(number):
-                        kind = message.direction, message.name
-                        pair = (*kind, (*path, other)), (*kind, (*path, key))
-                        if len(together) < 1000 or pair in together:
-                            together[pair][tables[message.conversation], number][name] += 1
     best: tuple[int, Place, dict[tuple[str, Scalar], str]] | None = None
+    together = _numbers_beside_names(messages, tables, found.players) if found.players else {}
     for (place, _), names_of in sorted(together.items()):
         usual = {number: counts.most_common(1)[0][0] for number, counts in names_of.items()}
         total = sum(counts.total() for counts in names_of.values())
@@ -351,12 +356,38 @@ def _find_named(
     if best is None:
         return
     number_of = {(table, name): number for (table, number), name in best[2].items()}
-    mine = {
+    found.numbers = {
         conversation: number_of[tables[conversation], owner]
         for conversation, owner in found.owners.items()
         if (tables[conversation], owner) in number_of
     }
-    found.numbers = mine
+    _find_own_numbers(places, found)
+
+
+def _numbers_beside_names(
+    messages: Iterable[Message], tables: Sequence[str], players: Collection[str]
+) -> _Together:
+    together: dict[tuple[Place, Place], dict[tuple[str, Scalar], Counter[str]]] = defaultdict(
+        lambda: defaultdict(Counter)
+    )
+    for message in messages:
+        if message.direction != "s2c":
+            continue
+        for path, scalars in _records(message.values):
+            names = [(key, value) for key, value in scalars if isinstance(value, str) and value in players]
+            for (key, name), (other, number) in itertools.product(names[:3], scalars):
+                if other == key or not _is_number(number):
+                    continue
+                kind = message.direction, message.name
+                pair = (*kind, (*path, other)), (*kind, (*path, key))
+                if len(together) < 1000 or pair in together:
+                    together[pair][tables[message.conversation], number][name] += 1
+    return together
+
+
+def _find_own_numbers(places: Mapping[Place, _Values], found: Identifiers) -> None:
+    """Find messages in which the server gives a connection the number of its player."""
+    mine = found.numbers
     for place, values in places.items():
         if place[0] != "s2c" or len(place[2]) > 2 or not values.is_stable:
             continue
