@@ -156,43 +156,50 @@ class _Search:
 
     def _number_cost(self, kind: str, columns: Sequence[Sequence[int]]) -> tuple[float, str]:
         """Return the cost of a number in the given bytes, the most significant first, and its type."""
-        number = len(columns[0])
         if kind == "u8":
             is_flag = {*columns[0]} == {0, 1}
             return 1.0, "bool8" if is_flag else "u8"
         if kind == "f32":
             return self._float_cost(columns), "f32"
-        high = {*columns[0]}
-        second = {*columns[1]}
-        low = columns[-1]
-        zeros = [all(value == 0 for value in column) for column in columns]
-        if high == {0, 255} and len(columns) < 8:
+        if {*columns[0]} == {0, 255} and len(columns) < 8:
             return 1.1, f"i{8 * len(columns)}"
-        if all(zeros):
+        if not any(map(any, columns)):
             # Zero in all messages: as wide as its neighbours, at a guess.
             return 1.4, kind
-        if kind == "u16":
-            if zeros[0]:
-                return 1.05, kind
-            is_wide = len(high) <= 16 and max(low) - min(low) > 100 and len({*low}) > len(high)
-            is_random = len(high) > 0.6 * number and len({*low}) > 0.6 * number and number >= 6
-            return (1.3 if is_wide else 1.9 if is_random else 2.6), kind
-        if zeros[0] and any(zeros[2:-1]) and not zeros[1]:
-            # Rather two numbers, each with a high byte of zero.
-            return 2.6, kind
-        if zeros[0]:
-            penalty = 0.0 if zeros[1] or len(second) <= 16 or len(columns) == 8 else 0.6
-            # Of eight bytes, the upper four are zero in two u32, too.
-            return 1.1 + penalty + (0.1 if len(columns) == 8 else 0.0), kind
-        is_random = number >= 6 and all(len({*column}) > 0.5 * min(number, 100) for column in columns)
-        is_time = len(columns) >= 4 and len(high) == 1 and len(second) <= 2 and len({*low}) > 2
-        return (1.6 if is_random or is_time else 4.5), kind
+        return (_u16_cost(columns) if kind == "u16" else _wide_cost(columns)), kind
 
     def _float_cost(self, columns: Sequence[Sequence[int]]) -> float:
         values = [struct.unpack(">f", bytes(parts))[0] for parts in zip(*columns, strict=True)]
         usual = sum(value == 0 or 1e-3 <= abs(value) <= 1e6 for value in values if math.isfinite(value))
         several = len({*values}) > 1 and any(values)
         return 1.3 if several and usual == len(values) else 9.0
+
+
+def _u16_cost(columns: Sequence[Sequence[int]]) -> float:
+    number, high, low = len(columns[0]), {*columns[0]}, columns[1]
+    if high == {0}:
+        return 1.05
+    if len(high) <= 16 and max(low) - min(low) > 100 and len({*low}) > len(high):
+        return 1.3
+    is_random = len(high) > 0.6 * number and len({*low}) > 0.6 * number and number >= 6
+    return 1.9 if is_random else 2.6
+
+
+def _wide_cost(columns: Sequence[Sequence[int]]) -> float:
+    """Return the cost of a number of four or eight bytes."""
+    number, size = len(columns[0]), len(columns)
+    zeros = [not any(column) for column in columns]
+    second = {*columns[1]}
+    if zeros[0]:
+        if any(zeros[2:-1]) and not zeros[1]:
+            # Rather two numbers, each with a high byte of zero.
+            return 2.6
+        penalty = 0.0 if zeros[1] or len(second) <= 16 or size == 8 else 0.6
+        # Of eight bytes, the upper four are zero in two u32, too.
+        return 1.1 + penalty + (0.1 if size == 8 else 0.0)
+    is_random = number >= 6 and all(len({*column}) > 0.5 * min(number, 100) for column in columns)
+    is_time = size >= 4 and len({*columns[0]}) == 1 and len(second) <= 2 and len({*columns[-1]}) > 2
+    return 1.6 if is_random or is_time else 4.5
 
 
 def _is_text(value: bytes) -> bool:

@@ -146,37 +146,39 @@ def _long_names(rows: Sequence[Sequence[str]], depth: int = 1) -> set[str]:
             groups[" ".join(row[:depth])].append(row)
     names: set[str] = set()
     for first, group in sorted(groups.items()):
-        seconds: dict[str, list[Sequence[str]]] = defaultdict(list)
-        for row in group:
-            if len(row) > depth:
-                seconds[row[depth]].append(row)
-        is_sign = depth == 1 and not any(character.isalnum() for character in first)
-        keywords = {
-            word
-            for word in seconds
-            if re.fullmatch(r"[^\W\d_][\w-]*:?", word)
-            and (word.isupper() or is_sign)
-            and (first.isupper() or is_sign)
-            and len(word) >= 2
-        }
-        if len(keywords) > 60 or not keywords:
-            continue
-        if is_sign:
-            # Free text after a sign is no name; a keyword is upper case, or recurs.
-            upper = {word for word in keywords if word.isupper()}
-            chosen = upper or {word for word in keywords if len(seconds[word]) >= 3}
-        else:
-            if len(keywords) < 2 or sum(len(seconds[word]) for word in keywords) < 0.9 * len(group):
-                continue
-            usual = {Counter(map(len, seconds[word])).most_common(1)[0][0] for word in keywords}
-            if len(usual) < 2:
-                continue
-            chosen = keywords
-        names |= {f"{first} {word}" for word in chosen}
+        names |= {f"{first} {word}" for word in _second_words(first, group, depth)}
     if names and depth < 3:
         named = [row for row in rows if len(row) > depth and " ".join(row[: depth + 1]) in names]
         names |= _long_names(named, depth + 1)
     return names
+
+
+def _second_words(first: str, group: Sequence[Sequence[str]], depth: int) -> set[str]:
+    """Return the words after `first` that belong to the name; `group` are the rows that begin with it."""
+    seconds: dict[str, list[Sequence[str]]] = defaultdict(list)
+    for row in group:
+        if len(row) > depth:
+            seconds[row[depth]].append(row)
+    is_sign = depth == 1 and not any(character.isalnum() for character in first)
+    keywords = (
+        {word for word in seconds if _is_keyword(word, is_sign)} if first.isupper() or is_sign else set()
+    )
+    if len(keywords) > 60 or not keywords:
+        return set()
+    if is_sign:
+        # Free text after a sign is no name; a keyword is upper case, or recurs.
+        upper = {word for word in keywords if word.isupper()}
+        return upper or {word for word in keywords if len(seconds[word]) >= 3}
+    if len(keywords) < 2 or sum(len(seconds[word]) for word in keywords) < 0.9 * len(group):
+        return set()
+    usual = {Counter(map(len, seconds[word])).most_common(1)[0][0] for word in keywords}
+    return keywords if len(usual) > 1 else set()
+
+
+def _is_keyword(word: str, is_sign: bool) -> bool:
+    return (
+        len(word) >= 2 and (word.isupper() or is_sign) and re.fullmatch(r"[^\W\d_][\w-]*:?", word) is not None
+    )
 
 
 # Pairs.
