@@ -77,12 +77,14 @@ def _new_list(path: str) -> int:
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
-        found = os.fstat(descriptor)
-        is_empty = stat.S_ISREG(found.st_mode) and found.st_size == 0
-        if is_empty and is_own_user(found.st_uid) and found.st_nlink == 1 and not found.st_mode & 0o077:
-            with suppress(BlockingIOError):
-                # The lock is held while the file is open: no other process is writing it.
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(BlockingIOError):
+            # The lock is held while the file is open: no other process is writing it. Another one may have
+            # written it before, since it was created.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(descriptor)
+            is_empty = stat.S_ISREG(found.st_mode) and found.st_size == 0
+            is_private = is_own_user(found.st_uid) and not found.st_mode & 0o077
+            if is_empty and is_private and found.st_nlink == 1:
                 give_to_invoking_user(descriptor)
                 is_new = True
         if not is_new:

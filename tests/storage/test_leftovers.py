@@ -498,13 +498,18 @@ def test_a_database_of_another_user_is_recovered_by_its_owner(tmp_path: Path) ->
     assert_recovered(mine)
 
 
+def _is_locked(path: Path) -> bool:
+    # To try the lock would take it from the process that is about to.
+    return f":{path.stat().st_ino} " in Path("/proc/locks").read_text()
+
+
 def test_a_list_of_pseudonyms_may_be_written_after_a_kill(tmp_path: Path) -> None:
     named, database = tmp_path / "who.txt", tmp_path / "game.db"
     reader, writer = os.pipe()
     with spawn(
         "import", "-", "--anonymize", "--mapping-file", str(named), "-w", str(database), stdin=reader
     ) as one:
-        until(named.exists, "it has begun")
+        until(lambda: named.exists() and _is_locked(named), "it has begun")
         # Another one that runs now may not have the same list.
         done = kiebitz("import", TINY, "--anonymize", "--mapping-file", str(named), "-w", str(database))
         assert (done.status, named.read_bytes()) == (1, b"")
