@@ -16,7 +16,7 @@ _MIN_WIDTH = 30
 
 
 class MessagePane(Listing):
-    """One message, as far as the viewer may see it."""
+    """The pane of a message, without what the viewer may not see."""
 
     def __init__(self, followed: FollowedSession, *, id: str) -> None:
         super().__init__(FixedRows(_NOTHING), id=id)

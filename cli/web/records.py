@@ -319,7 +319,7 @@ class Growth(Answer, frozen=True):
 
 
 class Dissection(Answer, frozen=True):
-    """How often the session was dissected again, and what prevents the next time, as lines."""
+    """The number of new dissections of the session, and the error that prevents the next one, as lines."""
 
     dissection: int
     problem: str | None

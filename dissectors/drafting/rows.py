@@ -9,6 +9,7 @@ from typing import Any
 from kiebitz.dissectors.drafting.fields import (
     MAX_FIELDS,
     Column,
+    Identify,
     Row,
     TypeInference,
     field_names,
@@ -101,6 +102,11 @@ def _keyed_row(kind: Kind, messages: list[Message], types: TypeInference, identi
     return Row(name, direction, messages, columns)
 
 
+def _always(kind: str | None) -> Identify:
+    """Return a function that gives each part of a value the same kind of identifier."""
+    return lambda path: kind
+
+
 def _positional_rows(
     kind: Kind, messages: list[Message], form: FormatChoice, types: TypeInference, identifiers: Identifiers
 ) -> Iterator[Row]:
@@ -117,7 +123,7 @@ def _positional_rows(
             columns.append(
                 Column(
                     "",
-                    types.type_of(name, found, lambda path, place=place: identifiers.types.get(place)),  # type: ignore[misc]
+                    types.type_of(name, found, _always(identifiers.types.get(place))),
                     optional=index > required,
                     generated=place in identifiers.generated,
                     key=key,
@@ -141,7 +147,7 @@ def _tail(
     items = [item for tail in tails for item in tail]
     if not items:
         return Column("", "rest", optional=True)
-    item = types.type_of(name, items, lambda path: None)
+    item = types.type_of(name, items, _always(None))
     is_list = item not in ("text", "rest") or not is_words
     kind = f"[{item}{'' if delimiter == ',' else delimiter}]" if is_list else "rest"
     return Column("", kind, optional=any(not tail for tail in tails))

@@ -57,7 +57,7 @@ def apply_splices(items: Iterable[Item], splices: Iterable[Splice]) -> Iterator[
 
 
 class _DirectionState:
-    """One direction of a stream: the pending splices, the current offset, and the displacements."""
+    """A direction of a stream: the pending splices, the current offset, and the displacements."""
 
     def __init__(self) -> None:
         self.waiting: deque[Splice] = deque()

@@ -78,7 +78,7 @@ def named(value: Any, identifier: IdentifierKind | KeysOf | None, name_of: Calla
         if not (identifier.kind.of_player and isinstance(value, dict)):
             return value
         names = [name_of(key) for key in value]
-        # Players with the same name are told apart by their numbers.
+        # Players with the same name are distinguished by their numbers.
         return {
             name if names.count(name) == 1 else f"{name} ({key})": inner
             for (key, inner), name in zip(value.items(), names, strict=True)

@@ -68,6 +68,9 @@ class FileCodec(Codec):
     between = "punctuation"
     """Description of the bytes between fields."""
 
+    is_self_delimited = False
+    """True if a message shows by itself where it ends: then it needs no line end."""
+
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         self.grammar = grammar
         self.format = specification.format
@@ -98,13 +101,16 @@ class FileCodec(Codec):
     # The same for all formats.
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        decoded = self.decode(frame, direction)
+        framing = self.envelope.framing.kind
+        if self.is_self_delimited and decoded.row is not None and framing in ("lines", self.format.kind):
+            return decoded
         start, end, _ = self.envelope.body(frame)
-        if start == end and self.envelope.framing.kind != "length":
+        if start == end and framing != "length":
             return unreadable(self._empty(frame))
         violation = self.error(
             "truncated", "the stream ends in this message", (len(frame), 0), "the rest of the message"
         )
-        decoded = self.decode(frame, direction)
         if decoded.row is None:
             return unreadable(violation)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (violation,))
@@ -202,6 +208,19 @@ class FileCodec(Codec):
     def sent_name(self, row: MessageType) -> str | int:
         """Return what stands for a message's name in its bytes."""
         return self._sent_names[row.direction, row.name]
+
+    def name_of(self, sent: Any, direction: Direction) -> str | None:
+        """Return the message name for what was sent in its place, None if it is unknown."""
+        if type(sent) is str or type(sent) is int:
+            return self._names[direction].get(sent)
+        return None
+
+    def name_of_text(self, sent: str, direction: Direction) -> str | None:
+        """Return the message name for a text, which may be the digits of a code; None if it is unknown."""
+        name = self.name_of(sent, direction)
+        if name is None and sent.isdigit() and sent.isascii() and len(sent) < 20:
+            name = self.name_of(int(sent), direction)
+        return name
 
     # Diagnostics.
 

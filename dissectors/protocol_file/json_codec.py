@@ -56,6 +56,8 @@ class JsonCodec(MappingCodec):
     the object's key, and its value has the fields, or is the field `value`.
     """
 
+    is_self_delimited = True
+
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         super().__init__(specification, grammar)
         of = specification.format
@@ -168,13 +170,6 @@ class JsonCodec(MappingCodec):
             return unreadable(self.error(code, text, place, error.expected))
         text = "this is not JSON that can be decoded"
         return unreadable(self.error("broken-json", text, (start, end - start), "a JSON object"))
-
-    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        # A complete object needs no line end.
-        decoded = self.decode(frame, direction)
-        if decoded.row is not None and self.envelope.framing.kind in ("lines", "json"):
-            return decoded
-        return super().truncated(frame, direction)
 
     # Places.
 

@@ -29,13 +29,14 @@ from kiebitz.dissectors.protocol_file.specification import (
 from kiebitz.dissectors.protocol_file.text_types import (
     LARGEST,
     MAX_QUOTED,
+    OF_WHOLE_FIELDS,
     SMALLEST,
     beyond_limits,
     identifier_kind,
-    integer_limits,
     limits_title,
     matcher,
     matches_names,
+    number_of,
 )
 from kiebitz.dissectors.suggestions import with_suggestion
 
@@ -54,7 +55,7 @@ _WRONG = (
     ),
     Wrong("outside-ascii", "letters of two and four bytes", '"Größe🎲"', odd=True),
 )
-_NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction", "too-large")
+_NOT_IN_PARTS = (*OF_WHOLE_FIELDS, "fraction", "too-large")
 
 
 class Misfit(Mismatch):
@@ -107,10 +108,7 @@ def json_type(spec: FieldTypeSpec) -> JsonType:
 def _binary_as_json(spec: BinaryType) -> JsonType:
     if spec.kind in ("text", "bytes"):
         return JsonText()
-    if spec.kind == "bool8":
-        return JsonBoolean()
-    is_float = spec.kind in ("f32", "f64")
-    return JsonNumber(NumberType(whole=False) if is_float else NumberType(*integer_limits(spec.kind)))
+    return JsonBoolean() if spec.kind == "bool8" else JsonNumber(number_of(spec))
 
 
 class JsonType(FieldType):

@@ -156,12 +156,6 @@ class MappingCodec(FileCodec):
             violation = self.field_error(reader.row, key, mismatch, place)
         return Decoded(reader.row, fields, to_json(fields), False, (violation, *notes))
 
-    def name_of(self, sent: Any, direction: Direction) -> str | None:
-        """Return the message name for what was sent in its place, None if it is unknown."""
-        if type(sent) is str or type(sent) is int:
-            return self._names[direction].get(sent)
-        return None
-
     def unknown(self, sent: Any, direction: Direction, place: Place) -> Decoded:
         """Return the error of a message whose name is not known."""
         return unreadable(self.unknown_message(sent, direction, place))

@@ -84,9 +84,7 @@ class PairsCodec(MappingCodec):
             expected = f"{self._name_key}{self._assign}…"
             problem = f"there is no {self._name_key}"
             return unreadable(self.error("unknown-message", problem, (start, end - start), expected))
-        name = self.name_of(sent, direction)
-        if name is None and sent.isdigit() and sent.isascii() and len(sent) < 20:
-            name = self.name_of(int(sent), direction)
+        name = self.name_of_text(sent, direction)
         if name is None:
             return self.unknown(sent, direction, self._name_place(frame))
         reserved = () if self._name_key is None else (self._name_key,)

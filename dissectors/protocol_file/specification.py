@@ -182,7 +182,7 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
-    """How connections and identifiers lead to players.
+    """The messages and fields that identify players.
 
     Attributes:
         login: Messages in which a client gives its player's name.

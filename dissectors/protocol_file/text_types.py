@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -32,8 +33,11 @@ MAX_QUOTED = 40
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """Limits of numbers."""
 
-_NOBODY = ("", -1, "-1")
-"""Values of identifiers that identify nothing."""
+_NULL_VALUES = ("", -1, "-1")
+"""Values that identify nothing."""
+
+OF_WHOLE_FIELDS = ("empty", "too-long", "control", "markup", "outside-ascii")
+"""Kinds of invalid values that are tried for a whole field, not for its parts."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,3})?")
@@ -46,8 +50,8 @@ def identifier_kind(kind: str) -> IdentifierKind:
     if kind == "player":
         return IdentifierKind("player", of_player=True, null_values=("",))
     if kind == "id":
-        return IdentifierKind("player's id", of_player=True, null_values=_NOBODY)
-    return IdentifierKind(kind, null_values=_NOBODY)
+        return IdentifierKind("player's id", of_player=True, null_values=_NULL_VALUES)
+    return IdentifierKind(kind, null_values=_NULL_VALUES)
 
 
 def text_type(spec: FieldTypeSpec, of: Format) -> FieldType:
@@ -85,9 +89,14 @@ def _binary_as_text(spec: BinaryType) -> FieldType:
     """Return the type of a number or text that is sent as text, though its type is a binary one."""
     if spec.kind in ("text", "bytes"):
         return Text()
+    return BooleanText() if spec.kind == "bool8" else NumberText(number_of(spec))
+
+
+def number_of(spec: BinaryType) -> NumberType:
+    """Return the type of number that a binary type of a number has."""
     if spec.kind in ("f32", "f64"):
-        return NumberText(NumberType(whole=False))
-    return BooleanText() if spec.kind == "bool8" else NumberText(NumberType(*integer_limits(spec.kind)))
+        return NumberType(whole=False)
+    return NumberType(*integer_limits(spec.kind))
 
 
 def integer_limits(kind: str) -> tuple[int, int]:
@@ -184,7 +193,6 @@ class NumberText(FieldType):
         self.title = limits_title(spec)
         self._smallest = SMALLEST if spec.minimum is None else spec.minimum
         self._largest = LARGEST if spec.maximum is None else spec.maximum
-        self._is_bounded = not spec.whole and spec.minimum is None and spec.maximum is None
 
     def decode(self, text: str) -> int | float:
         if self.spec.whole:
@@ -259,13 +267,13 @@ class PartsText(FieldType):
     wrong_texts = OF_ANY
     separator: str
 
+    @abstractmethod
     def type_at(self, number: int) -> FieldType | None:
         """Return the type of a part, None if there is no such part."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, number: int) -> str | int:
         """Return the step of the path to a part."""
-        raise NotImplementedError
 
     def split(self, text: str) -> list[str]:
         """Return the texts of the parts."""
@@ -296,7 +304,7 @@ class PartsText(FieldType):
 
     def _wrong_inside(self, kind: FieldType, name: str, number: int) -> Iterator[Wrong]:
         for wrong in kind.wrong_values():
-            if wrong.kind not in ("empty", "too-long", "control", "markup", "outside-ascii"):
+            if wrong.kind not in OF_WHOLE_FIELDS:
                 yield wrong.inside(name, partial(self._with_part, number, wrong))
 
     def _with_part(self, number: int, wrong: Wrong, value: Any) -> str:

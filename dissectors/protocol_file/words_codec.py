@@ -186,10 +186,7 @@ class WordsCodec(FileCodec):
             for words in long_names:
                 if (*texts[: len(words)],) == words:
                     return " ".join(words), len(words)
-        name = self._names[direction].get(head)
-        if name is None and head.isdigit() and head.isascii() and len(head) < 20:
-            name = self._names[direction].get(int(head))
-        return name, 1
+        return self.name_of_text(head, direction), 1
 
     def _assigned(self, direction: Direction, name: str, count: int, first: int) -> tuple[Assignment, ...]:
         count = min(count, self._most)

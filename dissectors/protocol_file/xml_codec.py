@@ -30,6 +30,7 @@ class XmlCodec(MappingCodec):
     """The codec of XML elements, whose name is the tag or an attribute."""
 
     between = "markup"
+    is_self_delimited = True
 
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         super().__init__(specification, grammar)
@@ -59,9 +60,7 @@ class XmlCodec(MappingCodec):
             text = f"there is no attribute {self._name_attribute}"
             place = start, root.open_end(frame) - start
             return unreadable(self.error("unknown-message", text, place, f"{self._name_attribute}="))
-        name = self.name_of(sent, direction)
-        if name is None and sent.isdigit() and sent.isascii() and len(sent) < 20:
-            name = self.name_of(int(sent), direction)
+        name = self.name_of_text(sent, direction)
         if name is None:
             return self.unknown(sent, direction, self._name_place(frame, root))
         values: dict[str, Any] = {
@@ -83,13 +82,6 @@ class XmlCodec(MappingCodec):
             return unreadable(self.not_text(frame, wrong, start))
         place = error.offset, error.length
         return unreadable(self.error(error.code, f"this is not XML: {error}", place, "an XML element"))
-
-    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        # A complete element needs no line end.
-        decoded = self.decode(frame, direction)
-        if decoded.row is not None and self.envelope.framing.kind in ("lines", "xml"):
-            return decoded
-        return super().truncated(frame, direction)
 
     # Places.
 

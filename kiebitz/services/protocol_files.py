@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.registry import (
     FileSource,
     ProtocolClashError,
@@ -15,9 +16,6 @@ from kiebitz.dissectors.registry import (
     add_file,
     dissector_of_text,
 )
-
-MAX_BYTES = 256 << 10
-"""Maximum size of a protocol file in bytes."""
 
 MAX_FILES = 20
 """Maximum number of protocol files at once: a recording's note contains them."""
@@ -33,12 +31,12 @@ def read_protocol_file(path: str) -> str:
     """Return the text of the protocol file at `path`. Raises UnreadableProtocolFileError."""
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_SIZE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UnreadableProtocolFileError(f"{path}: this protocol file cannot be read: {reason}") from error
-    if len(data) > MAX_BYTES:
-        raise UnreadableProtocolFileError(f"{path}: a protocol file has at most {MAX_BYTES >> 10} KiB")
+    if len(data) > MAX_SIZE:
+        raise UnreadableProtocolFileError(f"{path}: a protocol file has at most {MAX_SIZE >> 10} KiB")
     try:
         return data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:

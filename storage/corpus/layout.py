@@ -17,9 +17,10 @@ from contextlib import ExitStack, contextmanager, suppress
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.registry import ProtocolFile
 from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
-from kiebitz.storage.database.protocol_files import MAX_BYTES, MAX_FILES
+from kiebitz.storage.database.protocol_files import MAX_FILES
 
 FORMAT = 1
 """The format number in the folder's `corpus.json`; a higher one was made by a newer Kiebitz."""
@@ -128,7 +129,7 @@ class Corpus:
                 if suffix == ".toml":
                     path = os.path.join(folder, name)
                     with open(open_file(path), "rb") as file:
-                        text = file.read(MAX_BYTES).decode(errors="replace")
+                        text = file.read(MAX_SIZE).decode(errors="replace")
                     found.append(ProtocolFile(protocol, text, path, "copied"))
         except OSError as error:
             raise CorpusError(sentence(self.path, error)) from error

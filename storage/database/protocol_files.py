@@ -6,14 +6,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable
 
+from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.registry import ProtocolClashError, ProtocolFile, add_file, file_of
 from kiebitz.storage.database.schema import create_protocol_files, has_protocol_files
 
 MAX_FILES = 100
 """Maximum number of protocol files read from a database."""
-
-MAX_BYTES = 256 << 10
-"""Maximum size in bytes of a protocol file that is read from a database."""
 
 
 def stored_files(connection: sqlite3.Connection, path: str) -> list[ProtocolFile]:
@@ -25,7 +23,7 @@ def stored_files(connection: sqlite3.Connection, path: str) -> list[ProtocolFile
         "SELECT CAST(name AS BLOB), CAST(text AS BLOB) FROM protocol_files"
         " WHERE typeof(name) = 'text' AND typeof(text) = 'text'"
         " AND length(CAST(text AS BLOB)) BETWEEN 1 AND ? ORDER BY name LIMIT ?",
-        (MAX_BYTES, MAX_FILES),
+        (MAX_SIZE, MAX_FILES),
     )
     return [
         ProtocolFile(name.decode(errors="replace"), text.decode(errors="replace"), path, "copied")

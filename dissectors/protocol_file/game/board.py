@@ -135,7 +135,7 @@ class Board:
         scopes = {name: Scope({_PLAYER: name}, name, states) for name in names}
         scores = {name: self._score(name, states) for name in names}
         has_scores = self._scores is not None and any(score is not None for score in scores.values())
-        # A number that is known of nobody is not played for.
+        # Omit a number that is unknown for all players.
         numbers = []
         for words, path in self._figures:
             values = {name: path.evaluate(scope) for name, scope in scopes.items()}

@@ -7,11 +7,11 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.sentences import value_at
-from kiebitz.dissectors.protocol_file.game.roles import NO_ONE, Role
+from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS, Role
 
 
 def _id(value: Any) -> str | None:
-    return None if isinstance(value, dict | list | bool) or value in NO_ONE else label(str(value))
+    return None if isinstance(value, dict | list | bool) or value in NULL_IDS else label(str(value))
 
 
 def _name(value: Any) -> str | None:
@@ -157,7 +157,7 @@ class Players:
             connection.asked = name
 
     def leave(self, name: str | None) -> None:
-        """Handle that a player has left: its connections are nobody's, and others may take the name."""
+        """Forget a player that has left: its connections have no player, and others may take the name."""
         if name is None:
             return
         for connection in self.connections.values():

@@ -23,8 +23,8 @@ from kiebitz.dissectors.protocol_file.specification import (
 PLAYER, ID = "player", "id"
 """Kinds of identifiers of players: names and numbers."""
 
-NO_ONE: Collection[Any] = (None, "", -1)
-"""Ids that identify nobody."""
+NULL_IDS: Collection[Any] = (None, "", -1)
+"""Values of an id field that identify no player."""
 
 Resolve = Callable[[Any], str | None]
 """Returns the name of the player with an id, or the id as text."""
@@ -40,7 +40,7 @@ Pairs = Callable[[Mapping[str, Any]], Iterator[tuple[Any, Any]]]
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message says about players.
+    """The fields of a message that identify players.
 
     Attributes:
         id: Path of a player's id in the fields, None if there is none.
@@ -254,7 +254,7 @@ def _of_parts(parts: Mapping[str, Convert]) -> Convert:
 
 
 def _resolved(value: Any, resolve: Resolve) -> Any:
-    if isinstance(value, dict | list | bool) or value in NO_ONE:
+    if isinstance(value, dict | list | bool) or value in NULL_IDS:
         return value
     return resolve(value)
 

@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, 
 from kiebitz.dissectors.protocol_file.expressions import WHO, Scope
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan, RulePlan
 from kiebitz.dissectors.protocol_file.game.players import Connection, Players
-from kiebitz.dissectors.protocol_file.game.roles import NO_ONE
+from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
 from kiebitz.dissectors.protocol_file.game.state import GameState
 from kiebitz.dissectors.protocol_file.templates import value_words
 from kiebitz.dissectors.protocol_file.values import step_text
@@ -133,7 +133,7 @@ class FileTable(GameTable):
             return player, True
         if role.who is not None:
             value = value_at(fields, role.who)
-            if not isinstance(value, dict | list | bool) and value not in NO_ONE:
+            if not isinstance(value, dict | list | bool) and value not in NULL_IDS:
                 is_name = role.who == role.name and role.who != role.id
                 return label(step_text(value)) if is_name else self._players.resolve(value), role.logs_in
         return (None, False) if plan.broadcast else (self._players.player_of(connection), True)

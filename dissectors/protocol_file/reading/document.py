@@ -51,7 +51,7 @@ class RowTable(Table):
 
 
 class IdentityTable(Table):
-    """How connections and identifiers lead to players."""
+    """The messages and fields that identify players."""
 
     login: Annotated[Names, _about("Messages in which a client gives its name.")] = []
     introduces: Annotated[Names, _about("The same as login.")] = []

@@ -16,6 +16,7 @@ from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, STATE, TRANSPORT
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import PROTOCOL_NAME, Document, IdentityTable, RowTable
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
@@ -38,9 +39,6 @@ from kiebitz.dissectors.protocol_file.specification import (
     TextType,
 )
 from kiebitz.dissectors.protocol_file.text_types import integer_limits
-
-MAX_SIZE = 256 * 1024
-"""Maximum length of a file in characters."""
 
 MAX_MESSAGES = 1_000
 """Maximum number of rows."""
@@ -104,23 +102,6 @@ def problem_of_name(protocol: str) -> str | None:
     if protocol in _RESERVED:
         return f"{protocol} has another meaning in filters: choose another name"
     return None
-
-
-def parse_type(text: str) -> FieldTypeSpec:
-    """Return the type of this notation. Raises ValueError."""
-    try:
-        return Parser(text, NamedTypes()).whole_type().type
-    except notation.Mistake as mistake:
-        raise ValueError(f"{text}: {mistake.message}") from None
-
-
-def parse_fields(text: str) -> tuple[FieldSpec, ...]:
-    """Return the fields of this notation. Raises ValueError."""
-    parser = Parser(text, NamedTypes())
-    fields = parser.fields("")
-    if parser.mistakes:
-        raise ValueError(f"{text}: {parser.mistakes[0].message}")
-    return fields
 
 
 class _Reader:

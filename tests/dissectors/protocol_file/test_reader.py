@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from make_file_schema import PATH, schema_text
 
+from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.document import json_schema
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.notation import Mistake, NamedTypes, Parser
 from kiebitz.dissectors.protocol_file.reading.positions import TomlPlaces, parse_toml
 from kiebitz.dissectors.protocol_file.reading.reader import (
-    MAX_SIZE,
-    parse_fields,
-    parse_type,
     read,
     read_specification,
 )
@@ -130,20 +129,23 @@ TYPES = {
 def test_a_type(text: str) -> None:
     expected = TYPES[text]
     if expected is None:
-        with pytest.raises(ValueError, match="end of the type"):
-            parse_type(text)
+        with pytest.raises(Mistake) as raised:
+            Parser(text, NamedTypes()).whole_type()
+        assert "end of the type" in raised.value.message
     else:
-        assert parse_type(text) == expected
+        assert Parser(text, NamedTypes()).whole_type().type == expected
 
 
 def test_fields() -> None:
-    assert parse_fields("name?=player token=text! 'my key'=[text ] client=id u16 last=rest") == (
+    parser = Parser("name?=player token=text! 'my key'=[text ] client=id u16 last=rest", NamedTypes())
+    assert parser.fields("") == (
         FieldSpec("name", IdentifierType("player"), "player", optional=True),
         FieldSpec("token", TextType(), "text", generated=True),
         FieldSpec("my key", ListType(TextType(), " "), "[text ]"),
         FieldSpec("client", IdentifierType("id", BinaryType("u16")), "id u16"),
         FieldSpec("last", TextType(rest=True), "rest"),
     )
+    assert not parser.mistakes
 
 
 def test_names_of_several_words_in_answers() -> None:
