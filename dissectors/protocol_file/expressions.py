@@ -100,7 +100,8 @@ class Compiled:
         ]
         self.evaluate: Evaluate = _compile(term, text)
         """Returns the value in a scope, None if it is unknown. Never raises."""
-        self._single = term if isinstance(term, Lookup) else next(iter(_lookups(term)), None)
+        first = next(_lookups(term), None)
+        self._first = None if first is None else _compile(first, text)
 
     def holds(self, scope: Scope) -> bool | None:
         """Return the value as a condition, None if it is unknown."""
@@ -118,7 +119,7 @@ class Compiled:
                 return [side(scope) for side in sides[1:]]
             of_state = [_is_of_state(side, scope) for side in (relation.left, relation.right[0])]
             return sides[0 if of_state == [True, False] else 1](scope)
-        return None if self._single is None else _compile(self._single, self.text)(scope)
+        return None if self._first is None else self._first(scope)
 
 
 def compile_expression(text: str) -> Compiled:

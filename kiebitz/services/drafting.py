@@ -18,11 +18,8 @@ from kiebitz.dissectors.model import OPPOSITE, Chunk, Item, Stream, Transport, p
 from kiebitz.dissectors.protocol_file.reading.reader import problem_of_name
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.capture.files import open_capture
-from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.flows.capture_order import PacketReorderer, Sent
-from kiebitz.proxy.flows.tcp import TcpFlows
-from kiebitz.proxy.flows.tcp_order import RESET_TIMEOUT_NS, SegmentReorderer
-from kiebitz.proxy.flows.udp import UdpFlows
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.flows.packet_flows import PacketFlows
 from kiebitz.services.importing.losses import losses
 from kiebitz.services.progress import OnProgress
 from kiebitz.services.sessions import is_database, load, session_of, split_number
@@ -208,49 +205,17 @@ def _read_capture(
     path: str, collected: _Collected, on_progress: Callable[[int, int | None], None]
 ) -> list[str]:
     """Read a capture and return its losses."""
-    ids = count(1)
-    udp = UdpFlows(ids, _unknown, collected.ports)
-    tcp = SegmentReorderer(TcpFlows(ids, _unknown, collected.ports), RESET_TIMEOUT_NS)
-    decoder, order = PacketDecoder(), PacketReorderer()
-    items: list[Item] = []
-    latest_ns = 0
-
-    def feed(ready: Sequence[Sent]) -> None:
-        nonlocal latest_ns
-        for skew_ns in order.skews_ns:
-            udp.expect_copies(skew_ns)
-        for latest_ns, sent in ready:
-            if isinstance(sent, Segment):
-                tcp.feed(sent, latest_ns, items)
-            else:
-                udp.feed(sent, latest_ns, items)
-        collected.take(items)
-        items.clear()
-
+    flows = PacketFlows(count(1), _unknown, lambda transport: collected.ports, collected.take, from_file=True)
     with open_capture(path) as capture:
         packets: Iterator[RawPacket] = iter(capture)
-        while batch := list(islice(packets, _BATCH)):
-            all_sent: list[Sent] = []
-            size = 0
-            for ts_ns, link_type, data, on_wire in batch:
-                sent = decoder.decode(link_type, data, on_wire, ts_ns)
-                if sent is not None:
-                    size += len(data)
-                    all_sent += ((ts_ns, one) for one in (sent, *decoder.rest))
-                    decoder.rest.clear()
-            feed(order.add(all_sent, size))
+        while (batch := list(islice(packets, _BATCH))) and not collected.is_full:
+            flows.take(batch)
             on_progress(capture.position, capture.size)
-            if collected.is_full:
-                break
-        decoder.close()
-        feed(order.close())
-        udp.close(latest_ns, items)
-        tcp.close(latest_ns, items)
-        collected.take(items)
-        return losses(decoder, capture, not collected.is_full, order.late)
+        flows.end()
+        return losses(flows.decoder, capture, not collected.is_full, flows.late)
 
 
-def _unknown(data: bytes, source: str, destination: str) -> None:
+def _unknown(transport: Transport, data: bytes, source: str, destination: str) -> None:
     """Return no direction: the protocol is unknown."""
 
 

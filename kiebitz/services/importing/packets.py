@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
@@ -16,11 +16,8 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import file_of, installed
 from kiebitz.proxy.capture.files import CaptureError, open_capture
-from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.flows.capture_order import PacketReorderer, Sent
-from kiebitz.proxy.flows.tcp import TcpFlows
-from kiebitz.proxy.flows.tcp_order import REORDER_TIMEOUT_NS, RESET_TIMEOUT_NS, SegmentReorderer
-from kiebitz.proxy.flows.udp import UdpFlows
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.flows.packet_flows import PacketFlows
 from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.services.anonymizing import anonymizer_if
 from kiebitz.services.decode_as import server_ports
@@ -43,7 +40,7 @@ MIN_SIZE_FOR_PROCESS = 2_000_000
 """Size in bytes from which a capture file is worth starting a second process."""
 
 
-class PacketRecording:
+class PacketRecording(PacketFlows):
     """Records the game traffic of captured packets as one session, and also writes its items to `tap`.
 
     Packets `from_file` are put in time order first.
@@ -56,90 +53,20 @@ class PacketRecording:
         tap: ItemWriter | None = None,
         from_file: bool = False,
     ) -> None:
+        super().__init__(recorder.stream_ids, _orient, partial(server_ports, forced), self._record, from_file)
         self.recorder = recorder
-        self._tap = tap
-        self.packets = 0
-        self.decoder = PacketDecoder()
         self.losses: list[str] = []
-        self._udp = UdpFlows(recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp"))
-        self._tcp = SegmentReorderer(
-            TcpFlows(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")),
-            RESET_TIMEOUT_NS if from_file else REORDER_TIMEOUT_NS,
-        )
-        self._order = PacketReorderer() if from_file else None
-        self._items: list[Item] = []
-        self._latest_ns = 0
-
-    def take(self, packets: Iterable[RawPacket]) -> None:
-        """Record packets (time in ns, link type, bytes, length on the wire)."""
-        decode = self.decoder.decode
-        rest = self.decoder.rest
-        order = self._order
-        all_sent: list[Sent] = []
-        size = 0
-        ts_ns = self._latest_ns
-        for ts_ns, linktype, data, wirelen in packets:
-            self.packets += 1
-            sent = decode(linktype, data, wirelen, ts_ns)
-            if sent is not None:
-                all_sent.append((ts_ns, sent))
-                size += len(data)
-                if rest:
-                    all_sent += ((ts_ns, other) for other in rest)
-                    rest.clear()
-        if order is None:
-            self._feed(all_sent)
-            # Any packet advances the clock.
-            self._tcp.expire(ts_ns, self._items)
-            self._record()
-        else:
-            self._take_in_order(order, order.add(all_sent, size))
-
-    def _take_in_order(self, order: PacketReorderer, ready: list[Sent]) -> None:
-        for skew_ns in order.skews_ns:
-            self._udp.expect_copies(skew_ns)
-        for begin in range(0, len(ready), _BATCH):
-            self._feed(ready[begin : begin + _BATCH])
-            self._tcp.expire(self._latest_ns, self._items)
-            self._record()
-
-    def _feed(self, all_sent: list[Sent]) -> None:
-        feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
-        items = self._items
-        for ts_ns, sent in all_sent:
-            if isinstance(sent, Segment):
-                feed_tcp(sent, ts_ns, items)
-            else:
-                feed_udp(sent, ts_ns, items)
-        if all_sent:
-            self._latest_ns = all_sent[-1][0]
-
-    @property
-    def late(self) -> int:
-        """Number of packets that could not be put in time order."""
-        return self._order.late if self._order is not None else 0
-
-    def expire(self, now_ns: int) -> None:
-        """Time out missing data of a live source, whose clock is not advanced by packets alone."""
-        self._udp.expire(now_ns, self._items)
-        self._tcp.expire(now_ns, self._items)
-        self._record()
+        self._tap = tap
 
     def close(self) -> Findings:
         """End all streams and the session. Raises StorageError."""
-        self.decoder.close()
-        if self._order is not None:
-            self._take_in_order(self._order, self._order.close())
-        self._udp.close(self._latest_ns, self._items)
-        self._tcp.close(self._latest_ns, self._items)
-        self._record()
+        self.end()
         return self.recorder.close()
 
-    def _record(self) -> None:
+    def _record(self, items: list[Item]) -> None:
         if self._tap is not None:
-            self._tap.write(self._items)
-        self.recorder.record(self._items)
-        self._items.clear()
+            self._tap.write(items)
+        self.recorder.record(items)
 
 
 def _orient(transport: Transport, data: bytes, _source: str, _destination: str) -> Direction | None:
