@@ -33,6 +33,11 @@ from kiebitz.services.server_addresses import Address, parse_address
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
 
+_PORT = "{port}"
+"""Placeholder for the port in the command of --restart."""
+
+_MAX_JOBS = 64
+
 _VERDICTS = {key_of(word): word for word in WORDS}
 """Verdicts by their spelling in options."""
 
@@ -49,6 +54,7 @@ class _ProbeOptions(NamedTuple):
     script: Script | None
     via_session: str | None
     restart: str | None
+    jobs: int
     database: str | None
     keep: str | None
     timeout_s: float
@@ -119,6 +125,14 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     help="Start the system under test with this command. Restart it when it exits, or when its "
     "state prevents the setup of a case. It is stopped at the end.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, _MAX_JOBS),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Test N instances side by side; the command of --restart must contain {port}.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all results as one JSON object.")
 @click.option(
     "--report", type=BESIDE_OUTPUT, metavar="FILE.html", help="Write an HTML report with all bytes."
@@ -182,6 +196,7 @@ def probe(
     last_verdict: str | None,
     lists: bool,
     restart: str | None,
+    jobs: int,
     as_json: bool,
     report: str | None,
     keep: str | None,
@@ -213,6 +228,8 @@ def probe(
     place = None if address is None else _parse_address(address)
     if place is None and not lists:
         raise click.UsageError(f"missing address of the {role}, as in 127.0.0.1:9000")
+    if jobs > 1 and _PORT not in (restart or ""):
+        raise click.UsageError(f"--jobs requires --restart with {_PORT}, as in --restart './server {_PORT}'")
     if last_verdict is not None and database is None:
         raise click.UsageError("--last-verdict requires -w: the database has the verdicts of the last run")
     dissector, script = _protocol_and_script(role, place, protocol, via_session)
@@ -230,6 +247,7 @@ def probe(
         script,
         via_session,
         restart,
+        jobs,
         database,
         keep,
         timeout_s,
@@ -338,7 +356,7 @@ def _run_cases(
     from kiebitz.cli.terminal.screen import Live
     from kiebitz.dissectors.probing.baseline import Baseline
     from kiebitz.services.probing.connection_setup import ProbeSetup
-    from kiebitz.services.probing.program import TargetProgram
+    from kiebitz.services.probing.targets import targets
     from kiebitz.services.probing.test_run import RunLimits, TestRun
 
     if options.role == "server":
@@ -347,23 +365,19 @@ def _run_cases(
     if script is not None and options.role == "client":
         # The client under test plays the first of several players.
         script = script.only({script.roles[0].number})
-    program = None
-    if options.restart is not None:
-        port = options.place[1] if options.role == "server" else None
-        program = TargetProgram(options.restart, options.dissector.transport, port)
+    setup = ProbeSetup(
+        options.dissector,
+        options.role,
+        options.place,
+        script,
+        options.script is not None,
+        options.timeout_s,
+        Baseline(options.dissector, OPPOSITE[INPUT_DIRECTION[options.role]]),
+    )
     test_run = TestRun(
-        ProbeSetup(
-            options.dissector,
-            options.role,
-            options.place,
-            script,
-            options.script is not None,
-            options.timeout_s,
-            Baseline(options.dissector, OPPOSITE[INPUT_DIRECTION[options.role]]),
-        ),
+        [setup] if options.restart is None else targets(setup, options.restart, options.jobs),
         RunLimits(options.max_cases, options.rate, options.max_time_s),
         options.command,
-        program=program,
         database=options.database,
         keep=options.keep,
         render=render_message,
@@ -384,6 +398,8 @@ def _run_cases(
         return results, f"{left}: interrupted", True
     finally:
         signal.signal(signal.SIGTERM, before)
+    places = {case.name: number for number, case in enumerate(cases)}
+    results.sort(key=lambda result: places[result.case])
     return results, test_run.left_out, False
 
 

@@ -95,6 +95,8 @@ class SimulatedPeer:
         self.now = 0.0
         self.games = 0
         """Number of finished games."""
+        self.offered: set[str] = set()
+        """The names of all messages that it could have sent so far."""
         self._max_games = games
         self._pending: deque[_PendingAction] = deque()
         self._scheduled: list[tuple[float, int, Callable[[], None]]] = []
@@ -164,6 +166,7 @@ class SimulatedPeer:
         """Queue one action, given with its alternatives."""
         if choices and len(self._pending) < MAX_PENDING:
             self._pending.append(_PendingAction(choices, optional))
+            self.offered.update(choice.name for choice in choices if isinstance(choice, SendMessage))
 
     def _schedule(self, seconds: float, plan: Callable[[], None]) -> None:
         """Schedule a call after a number of seconds."""

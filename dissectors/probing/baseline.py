@@ -5,7 +5,7 @@ It distinguishes a reaction to a mutation from regular play, even where the gram
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import MessageType
@@ -17,6 +17,7 @@ class Baseline:
 
     def __init__(self, dissector: Dissector, direction: Direction) -> None:
         """Create an empty baseline of a target that sends in the direction `direction`."""
+        self._rows = dissector.grammar.rows
         self._answers: dict[str, set[str]] = {}
         for row in dissector.grammar.rows:
             for asked in row.answers if row.direction == direction else ():
@@ -38,6 +39,38 @@ class Baseline:
         """True if it answers the first messages of a new client."""
         self.invalid_messages: frozenset[str] = frozenset()
         """The names of its messages that violate the grammar in undisturbed games, too."""
+        self.is_complete = False
+        """True after the undisturbed game: then all cases are judged by the same observations."""
+        self._delays_s: Mapping[str, float] = {}
+        self._offered: frozenset[str] | None = None
+
+    def complete(self, delays_s: Mapping[str, float], offered: frozenset[str] | None) -> None:
+        """End the learning; later calls have no effect.
+
+        Args:
+            delays_s: By our message: the longest time in seconds until the target's next message on the same
+                connection.
+            offered: The names of all messages that our simulated peers could have sent; None if a recorded
+                game was followed.
+        """
+        if not self.is_complete:
+            self.is_complete, self._delays_s, self._offered = True, delays_s, offered
+
+    def longest_delay_s(self, sent: str | None) -> float | None:
+        """Return the longest time in seconds until the target's answer to a message, or to any if it is None.
+
+        Returns None if no such message was answered in the undisturbed game.
+        """
+        if sent is None:
+            return max(self._delays_s.values(), default=None)
+        return self._delays_s.get(sent)
+
+    def is_spoken(self, sent: MessageType) -> bool:
+        """Return False if only a dialect has this message, and nothing led to it in the undisturbed game."""
+        if self._offered is None or sent.name in self._offered:
+            return True
+        alike = (row for row in self._rows if (row.name, row.direction) == (sent.name, sent.direction))
+        return any(row.deviation is None for row in alike)
 
     def learn(self, sent: str, received: Sequence[tuple[str, bool]]) -> None:
         """Record the messages received on a connection after one of ours and before our next one.
@@ -46,6 +79,8 @@ class Baseline:
             sent: The name of our message.
             received: The received messages' names, each with whether it named our player.
         """
+        if self.is_complete:
+            return
         names: dict[str, bool] = {}
         for name, names_speaker in received:
             names[name] = names.get(name, False) or names_speaker

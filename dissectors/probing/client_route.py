@@ -169,6 +169,10 @@ class ClientRoute(SimulatedRoute):
         return min(times, default=self._clock() + 1)
 
     @property
+    def offered(self) -> frozenset[str]:
+        return frozenset().union(*(seat.player.offered for seat in self._seats))
+
+    @property
     def has_finished_game(self) -> bool:
         return all(seat.player.games for seat in self._seats)
 

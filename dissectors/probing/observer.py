@@ -44,6 +44,10 @@ class Observer:
         self._collected: dict[int, list[ProgramMessage]] = {}
         """The target's messages, by stream."""
         self._violations: list[tuple[str, str]] = []
+        self.delays_s: dict[str, float] = {}
+        """By our message: the longest time in seconds until the target's next message on the same stream."""
+        self._unanswered: dict[int, tuple[str, int]] = {}
+        """Our last message on each stream, and its time in nanoseconds, until the target sends any."""
 
     # Input.
 
@@ -56,6 +60,8 @@ class Observer:
         framer = self._framer(item.stream.id, item.direction)
         for frame in (*framer.feed(item.offset, item.data), *framer.settle()):
             self._read(item.stream.id, item.direction, frame)
+            if not self._since:
+                self._measure(item, frame)
 
     def take_findings(self, found: Findings) -> None:
         """Process the inspector's findings for the whole conversation."""
@@ -74,6 +80,16 @@ class Observer:
         if key not in self._framers:
             self._framers[key] = self._dissector.framer(direction)
         return self._framers[key]
+
+    def _measure(self, item: Chunk, frame: Frame) -> None:
+        """Measure how long the target takes to answer."""
+        if item.direction != self._target_direction:
+            row = self._dissector.codec.decode(frame.data, item.direction).row
+            if row is not None:
+                self._unanswered[item.stream.id] = (row.name, item.ts_ns)
+        elif item.stream.id in self._unanswered:
+            name, sent_ns = self._unanswered.pop(item.stream.id)
+            self.delays_s[name] = max(self.delays_s.get(name, 0.0), (item.ts_ns - sent_ns) / 1e9)
 
     def _read(self, stream: int, direction: Direction, frame: Frame) -> None:
         decoded = self._dissector.codec.decode(frame.data, direction)

@@ -90,6 +90,11 @@ class Route(ABC):
         """True if a game has been finished."""
         return False
 
+    @property
+    def offered(self) -> frozenset[str] | None:
+        """The names of all messages that could have been sent; None if only recorded ones are."""
+        return None
+
     @abstractmethod
     def continued_normally_on(self, connection: int) -> bool:
         """Return True if the target went on as usual on another of our connections."""

@@ -75,6 +75,10 @@ class ServerRoute(SimulatedRoute):
         return self._clock() + 1 if until is None else until
 
     @property
+    def offered(self) -> frozenset[str]:
+        return frozenset(self._table.host.offered)
+
+    @property
     def has_finished_game(self) -> bool:
         return self._table.host.games > 0
 

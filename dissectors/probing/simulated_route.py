@@ -32,6 +32,9 @@ MAX_SEARCH_S = 10.0
 _SILENCE_TIMEOUT_S = 4.0
 """Seconds of silence after which the route is considered lost."""
 
+_NEXT_POINT_S = 3.0
+"""Maximum number of seconds to look for another injection point after an unsuitable one."""
+
 _MAX_POINTS = 12
 """Maximum number of injection points to try for a case."""
 
@@ -100,6 +103,7 @@ class SimulatedRoute(Route):
         self._begun: float | None = None
         self._heard_at = 0.0
         self._passed = 0
+        self._passed_at = 0.0
         self._held: SendBytes | None = None
         self._row: MessageType | None = None
         """The row of the message that the case replaces."""
@@ -143,7 +147,7 @@ class SimulatedRoute(Route):
         if self._has_acted or self._begun is None:
             return None
         now = self._clock()
-        if self._passed > _MAX_POINTS:
+        if self._passed > _MAX_POINTS or (self._passed and now > self._passed_at + _NEXT_POINT_S):
             return f"it can be injected at none of {self._passed} points"
         quiet_s = now - max(self._heard_at, self._begun)
         if self._goal.target_message is None or (
@@ -215,6 +219,7 @@ class SimulatedRoute(Route):
         self.point = None
         self._skipped = None
         self._passed += 1
+        self._passed_at = self._clock()
 
     def confirm_actions(self, uses: int) -> None:
         self._has_acted = True

@@ -191,7 +191,7 @@ def test_violations_are_reported_with_their_messages(
             attempt = CaseOutcome(
                 case, verdict, why_not, None, 0, 1.0, True, wrong=violating_messages(case, game)
             )
-            result = result_of(attempt, session.timeline, None, None, "", render_message)
+            result = result_of(attempt, session.timeline, None, "", render_message)
             if result.messages:
                 found[case.name.removeprefix(f"{dissector.protocol}/")] = result.verdict
                 assert [message.name for message in result.messages] == [case.checked_message]

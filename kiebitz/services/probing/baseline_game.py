@@ -63,9 +63,9 @@ class BaselineGame(TargetSession):
             try:
                 await self._open()
                 try:
-                    async with asyncio.timeout(come_s if is_awaited else limit_s) as patience:
+                    async with self._timeout(come_s if is_awaited else limit_s) as timeout:
                         if is_awaited:
-                            self._monitor.on_first = lambda: patience.reschedule(_now() + limit_s)
+                            self._monitor.on_first = lambda: timeout.reschedule(_now() + limit_s)
                         await self._driver.play()
                 except TimeoutError:
                     if is_awaited and not self._monitor.has_client:
@@ -77,8 +77,10 @@ class BaselineGame(TargetSession):
                 # While a newcomer is greeted, nothing follows the record any more.
                 diverged_at = self._route.diverged_at
                 self._observer.start_collecting()
-                if self._setup.target_role == "server" and self.is_responsive:
+                baseline = self._setup.baseline
+                if self._setup.target_role == "server" and self.is_responsive and not baseline.is_complete:
                     await self._learn_greeting()
+                baseline.complete(self._observer.delays_s, self._route.offered)
             except PeerError as error:
                 if self._program is None:
                     raise
@@ -137,6 +139,17 @@ def _wrong(case: Case, game: GameObservation) -> tuple[Verdict, Sequence[int]] |
             verdict = Verdict(word, f"in an undisturbed game: {violations[0][0]}{more}", ("answers",))
             return verdict, sorted({number for _, numbers in violations for number in numbers})
     return None
+
+
+def correct_messages(timeline: Timeline, until_ns: int, setup: ProbeSetup) -> set[str]:
+    """Return the names of the target's correct messages up to a time, of all if that is 0."""
+    sent_by_program = OPPOSITE[INPUT_DIRECTION[setup.target_role]]
+    wrong = {diagnostic.message_id for diagnostic in diagnostics(timeline) if diagnostic.severity != "note"}
+    return {
+        row.name
+        for row in messages(timeline)
+        if row.direction == sent_by_program and row.id not in wrong and (not until_ns or row.ts_ns < until_ns)
+    }
 
 
 def add_findings(game: GameObservation, timeline: Timeline, setup: ProbeSetup) -> GameObservation:

@@ -22,11 +22,16 @@ from kiebitz.dissectors.probing.verdict import ObservedBehaviour, ProgramMessage
 from kiebitz.proxy.peers.connections import RESET, UNREACHABLE, PeerError
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.probing.connection_setup import ProbeSetup, TargetSession
-from kiebitz.services.probing.program import TargetProgram
 from kiebitz.storage.recording.recorder import Recorder
 
 _LINGER_S = 0.05
 """Seconds to wait for the end of a connection after the last answer."""
+
+_MIN_WAIT_S = 0.15
+"""Minimum timeout in seconds for the answer of a target that usually answers at once."""
+
+_DELAY_FACTOR = 4.0
+"""Ratio of that timeout to the longest delay of an answer in the undisturbed game."""
 
 _DYING_S = 1.0
 """Maximum number of seconds for a program to exit after it stopped serving."""
@@ -56,18 +61,18 @@ class CaseOutcome(msgspec.Struct, frozen=True):
 
 
 class CaseRun(TargetSession):
-    """One attempt at a case."""
+    """One attempt at a case.
+
+    One that `is_patient` always waits as long as `ProbeSetup.wait_s`. Others expect a target that answered
+    sooner in the undisturbed game to do so here.
+    """
 
     def __init__(
-        self,
-        case: Case,
-        route: Route,
-        setup: ProbeSetup,
-        recorder: Recorder,
-        program: TargetProgram | None,
+        self, case: Case, route: Route, setup: ProbeSetup, recorder: Recorder, is_patient: bool
     ) -> None:
-        super().__init__(route, setup, recorder, program)
+        super().__init__(route, setup, recorder)
         self._case = case
+        self._is_patient = is_patient
         self._senders: set[Sender] = set()
         self._used: dict[Sender, int] = {}
         """The connections used by the actions, by sender."""
@@ -161,11 +166,11 @@ class CaseRun(TargetSession):
     async def _settle(self, point: InjectionPoint) -> None:
         """Receive what is still in transit, which is no answer; over TCP only, as datagrams may be urgent."""
         if point.role.transport == "tcp":
-            await self._driver.receive_until(time.monotonic() + _LINGER_S)
+            await self._driver.receive_until(self._clock() + _LINGER_S)
 
     async def _carry_out(self, action: CaseAction, point: InjectionPoint) -> None:
         if isinstance(action, Pause):
-            await self._driver.receive_until(time.monotonic() + action.seconds)
+            await self._driver.receive_until(self._clock() + action.seconds)
             return
         connection = await self._connection(action.sender, point)
         match action:
@@ -201,13 +206,13 @@ class CaseRun(TargetSession):
 
     async def _watch(self, point: InjectionPoint) -> None:
         """Continue the route and receive messages until the target's reaction is clear."""
-        due = time.monotonic() + self._wait_s()
+        due = self._clock() + self._wait_s()
         self._monitor.is_enough = lambda: self._is_clear(point)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._wait_s()):
+            async with self._timeout(self._wait_s()):
                 await self._driver.play()
         await self._driver.receive_until(due, self._monitor.is_enough)
-        await self._driver.receive_until(time.monotonic() + _LINGER_S)
+        await self._driver.receive_until(self._clock() + _LINGER_S)
 
     @property
     def _replies(self) -> tuple[ProgramMessage, ...]:
@@ -217,10 +222,13 @@ class CaseRun(TargetSession):
     def _wait_s(self) -> float:
         """Return the timeout for an answer in seconds; if nothing is sent, the specification may name one."""
         name = self._case.message
-        patience = (
-            self._setup.dissector.conformance.timeouts.get(name or "", 0.0) if not self._senders else 0.0
-        )
-        return max(self._setup.wait_s, 2 * patience)
+        if not self._senders:
+            specified_s = self._setup.dissector.conformance.timeouts.get(name or "", 0.0)
+            return max(self._setup.wait_s, 2 * specified_s)
+        delay_s = self._setup.baseline.longest_delay_s(name)
+        if self._is_patient or delay_s is None:
+            return self._setup.wait_s
+        return min(self._setup.wait_s, _MIN_WAIT_S + _DELAY_FACTOR * delay_s)
 
     def _is_clear(self, point: InjectionPoint) -> bool:
         """Return True if nothing more needs to be awaited."""
@@ -373,8 +381,8 @@ class CaseRun(TargetSession):
 
     async def _died_within_grace(self) -> str | None:
         """Return how the program ended; one that has just closed all its sockets gets some time to exit."""
-        end = time.monotonic() + _DYING_S
-        while self._died() is None and self._program is not None and time.monotonic() < end:
+        end = self._clock() + _DYING_S
+        while self._died() is None and self._program is not None and self._clock() < end:
             await asyncio.sleep(_LINGER_S)
         return self._died()
 

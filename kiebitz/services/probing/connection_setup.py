@@ -48,7 +48,8 @@ class ProbeSetup(msgspec.Struct, frozen=True):
 
     `target_role` is the target's role, `script` a recorded game to follow, which is tried first if it
     `is_like` the target's games; `wait_s` is the timeout for an answer in seconds. Observations of its usual
-    behaviour are added to `baseline`.
+    behaviour are added to `baseline`. `program` is the target, if Kiebitz starts it; `clock` measures all
+    timeouts of the target in seconds.
     """
 
     dissector: Dissector
@@ -58,6 +59,8 @@ class ProbeSetup(msgspec.Struct, frozen=True):
     is_like: bool
     wait_s: float
     baseline: Baseline
+    program: TargetProgram | None = None
+    clock: Callable[[], float] = time.monotonic
 
     @property
     def decode_as(self) -> DecodeAs:
@@ -68,27 +71,31 @@ class ProbeSetup(msgspec.Struct, frozen=True):
 class TargetSession:
     """The common base of a trial and a baseline game.
 
-    Everything is recorded by `recorder`; `program` is the target, if Kiebitz starts it.
+    Everything is recorded by `recorder`.
     """
 
-    def __init__(
-        self, route: Route, setup: ProbeSetup, recorder: Recorder, program: TargetProgram | None
-    ) -> None:
+    def __init__(self, route: Route, setup: ProbeSetup, recorder: Recorder) -> None:
         plays = INPUT_DIRECTION[setup.target_role]
+        clock = setup.clock
         self._route = route
+        self._clock = clock
         self._setup = setup
         self._recorder = recorder
-        self._program = program
+        self._program = setup.program
         self._has_hung_up = False
         """True if the connection at whose injection point the case is tried has been closed for sending."""
         self._observer = Observer(setup.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
-        self._monitor = RouteMonitor(route, self._awaits_client, self._why_no_client)
+        self._monitor = RouteMonitor(route, self._awaits_client, self._why_no_client, clock)
         self._is_unreachable = False
         """True if the server's address has no listener any more."""
         self._driver = PeerDriver(
-            self._monitor, self._peers, route.servers, 0.0, _STEP_TIMEOUT_S, self._on_divergence
+            self._monitor, self._peers, route.servers, 0.0, _STEP_TIMEOUT_S, self._on_divergence, clock
         )
+
+    def _wait_s(self) -> float:
+        """Return the timeout for an answer in seconds."""
+        return self._setup.wait_s
 
     @property
     def is_responsive(self) -> bool:
@@ -106,6 +113,22 @@ class TargetSession:
             with suppress(asyncio.CancelledError):
                 await writing
             self._peers.close()
+
+    @asynccontextmanager
+    async def _timeout(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+        """Raise TimeoutError after a number of seconds of the clock; rescheduling it ends that."""
+        async with asyncio.timeout(None) as timeout:
+            watching = asyncio.create_task(self._expire(timeout, self._clock() + seconds))
+            try:
+                yield timeout
+            finally:
+                watching.cancel()
+
+    async def _expire(self, timeout: asyncio.Timeout, due: float) -> None:
+        while (left := due - self._clock()) > 0:
+            await asyncio.sleep(left)
+        if timeout.when() is None:
+            timeout.reschedule(0)
 
     def _on_item(self, item: Item) -> None:
         self._recorder.record((item,))
@@ -218,7 +241,7 @@ class TargetSession:
         def is_over() -> bool:
             return not heard(connection) <= but or connection in self._monitor.ends
 
-        await self._driver.receive_until(time.monotonic() + self._setup.wait_s, is_over)
+        await self._driver.receive_until(self._clock() + self._wait_s(), is_over)
         how = self._monitor.ends.get(connection)
         self._is_unreachable = how is not None and how.startswith(UNREACHABLE)
         return not heard(connection) <= but
@@ -231,7 +254,11 @@ class RouteMonitor(DrivenPeer):
     """A wrapper of a route that keeps how connections ended, and stops the route once it `is_enough`."""
 
     def __init__(
-        self, route: Route, awaits_anybody: Callable[[], bool], why_over: Callable[[], str | None]
+        self,
+        route: Route,
+        awaits_anybody: Callable[[], bool],
+        why_over: Callable[[], str | None],
+        clock: Callable[[], float],
     ) -> None:
         self.ends: dict[int, str] = {}
         self.has_hung_up = False
@@ -244,6 +271,7 @@ class RouteMonitor(DrivenPeer):
         self._route = route
         self._awaits_client = awaits_anybody
         self._why_over = why_over
+        self._clock = clock
 
     def actions(self) -> Iterator[PeerAction]:
         for action in self._route.actions():
@@ -255,7 +283,7 @@ class RouteMonitor(DrivenPeer):
                 return
             if isinstance(action, AwaitPeer) and self._awaits_client():
                 # Check regularly if a client can still be expected.
-                action = WaitUntil(time.monotonic() + _CHECK_INTERVAL_S)
+                action = WaitUntil(self._clock() + _CHECK_INTERVAL_S)
             self.has_hung_up = self.has_hung_up or isinstance(action, CloseConnection)
             yield action
 

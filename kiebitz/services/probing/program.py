@@ -55,8 +55,6 @@ class TargetProgram:
         self._output: deque[bytes] = deque()
         self._kept = 0
         self._reader: threading.Thread | None = None
-        self.is_fresh = False
-        """True if nothing was sent to it since it was started."""
 
     def start(self) -> None:
         """Stop it if it runs, start it, and wait until it listens. Raises ProgramError."""
@@ -83,7 +81,6 @@ class TargetProgram:
         self._reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
         self._reader.start()
         self._wait()
-        self.is_fresh = True
 
     def _wait(self) -> None:
         if self._port is None:

@@ -41,7 +41,10 @@ ANY_MESSAGE = "any message"
 IN_PLAY = "in play"
 """Message of a case that sends nothing unusual."""
 
-WORDS = ("FAILED", "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
+UNSTABLE = "UNSTABLE"
+"""Verdict if a failure does not repeat on a target that was started again."""
+
+WORDS = ("FAILED", UNSTABLE, "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
 """The verdicts, most important first."""
 
 
@@ -85,7 +88,8 @@ class Result(msgspec.Struct, frozen=True):
     sends, None for any; results are summed up by `group`. `sent` and `messages` are the traffic of all
     players since the actions began; for a case in play, the violations. `unread` are the bytes that no
     message was read from. `session` is where it was recorded, None if it was not kept. `output` is the output
-    of the program under test, if Kiebitz started it. `command` runs the case again.
+    of the program under test, if Kiebitz started it. `command` runs the case again. `other` is the result of
+    another run with another verdict, if it is `UNSTABLE`.
     """
 
     case: str
@@ -107,6 +111,7 @@ class Result(msgspec.Struct, frozen=True):
     seconds: float
     output: str | None
     command: str
+    other: Result | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -119,6 +124,7 @@ class Result(msgspec.Struct, frozen=True):
         del record["unread"], record["group"]
         for message in record["messages"]:
             del message["drawn"]
+        record["other"] = None if self.other is None else self.other.as_json()
         return record
 
 
@@ -142,7 +148,6 @@ Renderer = Callable[[MessageDetail], str]
 def result_of(
     outcome: CaseOutcome,
     timeline: Timeline,
-    session: str | None,
     output: str | None,
     command: str,
     render: Renderer,
@@ -182,11 +187,17 @@ def result_of(
         unread[:_MAX_HEX_BYTES],
         tuple(_message(each, place, render) for place, each in enumerate(shown) if each is not None),
         max(len(numbers) - MAX_MESSAGES, 0),
-        session,
+        None,
         round(outcome.seconds, 3),
         output,
         command,
     )
+
+
+def unstable_result(one: Result, other: Result) -> Result:
+    """Return the result of a case with different verdicts in two runs; `one` is the worse one."""
+    why = f"in one run it was {one.verdict}: {one.why}; in another it was {other.verdict}: {other.why}"
+    return msgspec.structs.replace(one, verdict=UNSTABLE, why=why, other=other)
 
 
 def untried_result(case: Case, why: str, command: str) -> Result:

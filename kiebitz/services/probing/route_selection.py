@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 from kiebitz.dissectors.conformance.bots import Bot
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
@@ -24,19 +24,27 @@ _NEWCOMER = "Emil"
 _MAX_GAMES = 8
 """Maximum number of games to play: not every game has everything that can happen."""
 
-RouteFactory = Callable[[int], Route]
-"""Creates a route; its argument is a seed that varies the play."""
+
+class RouteChoice(NamedTuple):
+    """A way to a case's injection point.
+
+    `make` creates a route; its argument is a seed that varies the play.
+    """
+
+    kind: Literal["played", "recorded"]
+    make: Callable[[int], Route]
 
 
-def routes_to(case: Case, setup: ProbeSetup) -> Sequence[RouteFactory]:
-    """Return the routes to a case's injection point in the order to try them; empty if there are none."""
+def routes_to(case: Case, setup: ProbeSetup) -> Sequence[RouteChoice]:
+    """Return the ways to a case's injection point in the order to try them; empty if there are none."""
     goal = RouteGoal(case.target_message(setup.dissector), case.at_start, case.harmless, case.is_cut)
-    played = [lambda seed: _played(setup, goal, seed, 0)] if _may_be_played(setup, goal) else []
-    recorded = (
-        [lambda seed: _recorded(setup, case.fits, case.at_start, case.is_cut)]
-        if setup.script is not None
-        else []
-    )
+    played, recorded = [], []
+    if _may_be_played(setup, goal):
+        played.append(RouteChoice("played", lambda seed: _played(setup, goal, seed, 0)))
+    if setup.script is not None:
+        recorded.append(
+            RouteChoice("recorded", lambda seed: _recorded(setup, case.fits, case.at_start, case.is_cut))
+        )
     # A record contains the first messages of a conversation; for others, simulated peers get further.
     return [*recorded, *played] if setup.is_like or case.at_start else [*played, *recorded]
 
@@ -65,11 +73,11 @@ def _played(setup: ProbeSetup, goal: RouteGoal, seed: int, games: int) -> Route:
     if setup.target_role == "server":
         players = [_player(setup, name, seed, games) for name in _NAMES[: about.conformance.seats]]
         stranger = _player(setup, _NEWCOMER, seed, 0)
-        return ClientRoute(about, players, stranger, address, goal, baseline, time.monotonic)
+        return ClientRoute(about, players, stranger, address, goal, baseline, setup.clock)
     assert about.conformance.simulated_server is not None
     others = [_player(setup, name, seed, 0) for name in _NAMES[1 : about.conformance.seats]]
     company = SimulatedTable(about.conformance.simulated_server(about.conformance.seats, seed, games), others)
-    return ServerRoute(about, company, address, goal, baseline, time.monotonic)
+    return ServerRoute(about, company, address, goal, baseline, setup.clock)
 
 
 def _player(setup: ProbeSetup, name: str, seed: int, games: int) -> Bot:

@@ -58,7 +58,8 @@ class PeerDriver:
     """A driver of `peer` at the recorded pace times `speed`, or, if that is 0, as fast as the peer.
 
     `addresses` has the address of each server, by the first role that it has. `timeout_s` is the peer's
-    timeout in seconds. `on_divergence` is called for each difference from the record.
+    timeout in seconds. `on_divergence` is called for each difference from the record. `clock` is a monotonic
+    clock in seconds, never ahead of the system's.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class PeerDriver:
         speed: float,
         timeout_s: float,
         on_divergence: Callable[[Divergence], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._peer = peer
         self._peers = peers
@@ -78,7 +80,8 @@ class PeerDriver:
         self._on_divergence = on_divergence
         self._has_peer = peers.sent_direction == "c2s"
         """True once there is a peer; a server waits for its first client without a timeout."""
-        self._last = time.monotonic()
+        self._clock = clock
+        self._last = clock()
         self._listened: AwaitPeer | None = None
         self._deadline: float | None = None
         """The time at which the awaited input is overdue."""
@@ -102,7 +105,7 @@ class PeerDriver:
                 await self._pace(action.since_ns, action.apart)
                 await self._act(action)
             await self._receive_all()
-            self._last = time.monotonic()
+            self._last = self._clock()
 
     async def _pace(self, since_ns: int, apart: bool) -> None:
         """Wait until an action is due, and process input meanwhile."""
@@ -110,11 +113,14 @@ class PeerDriver:
         await self.receive_until(self._last + max(wait_s, STREAM_DELAY_S if apart else 0.0))
 
     async def receive_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
-        """Process input until a time of the monotonic clock, or until `is_enough` returns True."""
-        while not is_enough() and (left := due - time.monotonic()) > 0:
+        """Process input until a time of the clock, or until `is_enough` returns True."""
+        while not is_enough() and (left := due - self._clock()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._receive(await self._peers.events.get())
+        if not is_enough():
+            # The last input may have arrived together with the end of the wait.
+            await self._receive_all()
 
     async def _act(self, action: SendBytes | OpenConnection | CloseConnection) -> None:
         if isinstance(action, SendBytes):
@@ -152,20 +158,22 @@ class PeerDriver:
         """Wait for input from the peer, at most until the awaited input is overdue."""
         if listened != self._listened:
             self._listened = listened
-            self._deadline = time.monotonic() + self._timeout_s
-        left = self._deadline - time.monotonic() if self._has_peer and self._deadline is not None else None
+            self._deadline = self._clock() + self._timeout_s
+        left = self._deadline - self._clock() if self._has_peer and self._deadline is not None else None
         try:
             async with asyncio.timeout(left):
                 happening = await self._peers.events.get()
         except TimeoutError:
-            self._deadline = None
-            await self._react(self._peer.timed_out(listened))
+            # The clock may be slower than the event loop's.
+            if self._deadline is None or self._clock() >= self._deadline:
+                self._deadline = None
+                await self._react(self._peer.timed_out(listened))
         else:
             await self._receive(happening)
 
     async def _rest(self, until: float) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(until - time.monotonic()):
+            async with asyncio.timeout(until - self._clock()):
                 await self._receive(await self._peers.events.get())
 
     async def _receive_all(self) -> None:

@@ -1,0 +1,273 @@
+"""The test of single cases on one target: attempts on each route, and the confirmation of failures.
+
+A failure counts only if it repeats on a target that was started again, and if the same game without the case
+does not fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.probing.case import Case
+from kiebitz.dissectors.probing.control import control_of
+from kiebitz.services.output_files import make_folder, opened
+from kiebitz.services.probing.baseline_game import correct_messages
+from kiebitz.services.probing.case_runner import CaseOutcome, CaseRun
+from kiebitz.services.probing.connection_setup import ProbeSetup
+from kiebitz.services.probing.results import (
+    NOT_TRIED,
+    Renderer,
+    Result,
+    result_of,
+    unstable_result,
+    untried_result,
+)
+from kiebitz.services.probing.route_selection import RouteChoice, routes_to
+from kiebitz.services.probing.session_store import RunRecorder, SessionStore
+from kiebitz.storage.export.export import FORMATS
+
+PROBE = "probe"
+"""The first word of the names of cases' sessions: `probe server maexchen/JOIN/lost: OK`."""
+
+BAD = ("FAILED", "NON-STRICT")
+"""The verdicts that must be confirmed."""
+
+_MAX_CONTROLS = 2
+"""Maximum number of control runs until one succeeds."""
+
+_SEEDS = (1, 2)
+"""Seeds of the attempts to reach an injection point."""
+
+_CONFIRMATION_S = 60.0
+"""Maximum number of seconds to reach the injection point when a failure is confirmed."""
+
+_Observed = TypeVar("_Observed")
+
+
+class SharedFindings:
+    """What all testers of a run have learnt about the target."""
+
+    def __init__(self) -> None:
+        self.unreachable: dict[tuple[str, MessageType | None], str] = {}
+        """The reason why a message never came up, by the kind of route and the message."""
+        self.correct_messages: set[str] = set()
+        """The names of the target's messages that were correct before the cases' actions."""
+        self.is_responsive = False
+        """True if the target has ever sent anything."""
+        self.is_over = False
+        """True if the server accepts no more clients, and Kiebitz cannot start it again."""
+
+
+class _Run(NamedTuple):
+    """One run of a case, and another one if both have different verdicts."""
+
+    result: Result
+    recorder: RunRecorder
+    outcome: CaseOutcome
+    other: _Run | None = None
+
+
+class StoppedError(Exception):
+    """The tester was stopped from another thread."""
+
+
+class CaseTester:
+    """A tester with a target of its own.
+
+    `command` is the beginning of the shell command that runs a case again. `keep` is a folder for the
+    captures of failed cases, or None. `render` renders messages for the report.
+    """
+
+    def __init__(
+        self,
+        setup: ProbeSetup,
+        shared: SharedFindings,
+        store: SessionStore,
+        command: str,
+        keep: str | None,
+        render: Renderer,
+    ) -> None:
+        self.setup = setup
+        self._shared = shared
+        self._store = store
+        self._command = command
+        self._keep = keep
+        self._render = render
+        self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        self._is_stopped = False
+        self._stopping = Lock()
+
+    def test(self, case: Case, left_s: float) -> Result:
+        """Try a case on one route after the other until it can be injected, within `left_s` seconds.
+
+        Raises PeerError, ProgramError, RelayError, StorageError and StoppedError.
+        """
+        if case.of is not None and not self.setup.baseline.is_spoken(case.of):
+            why = f"{case.of.name} belongs to a dialect that nothing led to in the undisturbed game"
+            return self._untried(case, why)
+        reasons: list[str] = []
+        latest: _Run | None = None
+        with ExitStack() as recorders:
+            for choice in routes_to(case, self.setup):
+                known = self._shared.unreachable.get((choice.kind, case.of))
+                if known is not None:
+                    reasons.append(known)
+                    continue
+                latest = self._on_route(case, choice, left_s, recorders)
+                if latest.result.verdict != NOT_TRIED:
+                    return self._keep_run(case, latest)
+                reasons.append(latest.result.why)
+            # The first route is the better one, and its obstacle says more.
+            why = reasons[0] if reasons else "no game reaches its injection point"
+            if latest is None:
+                return self._untried(case, why)
+            return self._keep_run(
+                case, latest._replace(result=msgspec.structs.replace(latest.result, why=why))
+            )
+
+    def _untried(self, case: Case, why: str) -> Result:
+        return untried_result(case, why, self.repeat_command(case))
+
+    # Runs.
+
+    def _on_route(self, case: Case, choice: RouteChoice, left_s: float, recorders: ExitStack) -> _Run:
+        """Try a case on one route, once more with another game if it cannot be injected; confirm failures."""
+        program = self.setup.program
+        for seed in _SEEDS if program is not None else _SEEDS[:1]:
+            if seed != _SEEDS[0] or (program is not None and not program.is_running):
+                self._start_again()
+            run = self._run_once(case, choice, seed, left_s, recorders)
+            if run.result.verdict in BAD and not self._shared.is_over:
+                return self._confirmed(case, choice, run, recorders)
+            if run.result.verdict != NOT_TRIED:
+                return run
+        if run.outcome.never_came_up:
+            self._shared.unreachable[choice.kind, case.of] = run.result.why
+        return run
+
+    def _confirmed(self, case: Case, choice: RouteChoice, hasty: _Run, recorders: ExitStack) -> _Run:
+        """Repeat a run with a bad verdict on targets that were started again, with the whole timeout."""
+        first = self._fresh_run(case, choice, recorders)
+        if first.result.verdict not in (*BAD, NOT_TRIED):
+            # The target was slower than usual, or in a state that earlier cases had left.
+            return first
+        second = self._fresh_run(case, choice, recorders)
+        if first.result.verdict == NOT_TRIED:
+            first = hasty
+        if second.result.verdict != first.result.verdict:
+            result = unstable_result(first.result, second.result)
+            return first._replace(result=result, other=second)
+        control = control_of(case)
+        for _ in range(_MAX_CONTROLS if control is not None else 0):
+            assert control is not None
+            run = self._fresh_run(control, choice, recorders)
+            if run.result.verdict not in (*BAD, NOT_TRIED):
+                return second
+        if control is None:
+            return second
+        why = f"the same without anything unusual is {run.result.verdict}, too: {run.result.why}"
+        return second._replace(result=msgspec.structs.replace(second.result, verdict=NOT_TRIED, why=why))
+
+    def _fresh_run(self, case: Case, choice: RouteChoice, recorders: ExitStack) -> _Run:
+        """Run a case patiently on a target that was started again, with other play if it is not reached."""
+        for seed in _SEEDS:
+            self._start_again()
+            run = self._run_once(case, choice, seed, _CONFIRMATION_S, recorders, is_patient=True)
+            if run.result.verdict != NOT_TRIED:
+                break
+        return run
+
+    def _start_again(self) -> None:
+        """Start a server again; a client is started for each run."""
+        if self.setup.program is not None and self.setup.target_role == "server":
+            self.setup.program.start()
+
+    def _run_once(
+        self,
+        case: Case,
+        choice: RouteChoice,
+        seed: int,
+        left_s: float,
+        recorders: ExitStack,
+        is_patient: bool = False,
+    ) -> _Run:
+        recorder = recorders.enter_context(self._store.recorder(case.name, self.setup.decode_as))
+        case_run = CaseRun(case, choice.make(seed), self.setup, recorder, is_patient)
+        outcome = self.run(case_run.run(left_s), recorder)
+        shared, observed = self._shared, outcome.observed
+        shared.is_responsive = shared.is_responsive or outcome.is_responsive
+        shared.is_over = self.setup.program is None and observed is not None and observed.lets_in is False
+        shared.correct_messages |= correct_messages(recorder.timeline, outcome.begun_ns, self.setup)
+        return _Run(self.result(outcome, recorder), recorder, outcome)
+
+    def run(self, doing: Coroutine[None, None, _Observed], recorder: RunRecorder) -> _Observed:
+        """Run a game to its end. Raises StoppedError."""
+        try:
+            return asyncio.run(self._stoppable(doing))
+        except asyncio.CancelledError:
+            raise StoppedError from None
+        finally:
+            recorder.finish()
+            recorder.write()
+
+    async def _stoppable(self, doing: Coroutine[None, None, _Observed]) -> _Observed:
+        task = asyncio.current_task()
+        assert task is not None
+        with self._stopping:
+            self._task = asyncio.get_running_loop(), task
+            if self._is_stopped:
+                task.cancel()
+        try:
+            return await doing
+        finally:
+            with self._stopping:
+                self._task = None
+
+    def stop(self) -> None:
+        """Stop the current run, from any thread, and let no other begin."""
+        with self._stopping:
+            self._is_stopped = True
+            if self._task is not None:
+                loop, task = self._task
+                loop.call_soon_threadsafe(task.cancel)
+
+    # Results.
+
+    def result(self, outcome: CaseOutcome, recorder: RunRecorder) -> Result:
+        """Return the result of a run."""
+        program = self.setup.program
+        output = program.output if program is not None else None
+        command = self.repeat_command(outcome.case)
+        return result_of(outcome, recorder.timeline, output, command, self._render)
+
+    def repeat_command(self, case: Case) -> str:
+        """Return the shell command that runs a case again."""
+        return f"{self._command} --only {shlex.quote(case.name)}"
+
+    def _keep_run(self, case: Case, run: _Run) -> Result:
+        """Add a case's runs to the database and to the folder for captures, and return its result."""
+        other = None
+        if run.other is not None:
+            other = self._keep_run(case, run.other)
+        session = self._store.add(run.recorder, f"{PROBE} {case.role} {case.name}: {run.result.verdict}")
+        if run.result.is_failed:
+            self.keep_capture(run.recorder, case.name)
+        return msgspec.structs.replace(run.result, session=session, other=other)
+
+    def keep_capture(self, recorder: RunRecorder, name: str) -> None:
+        """Write the capture of a failed case, if there is a folder for captures."""
+        if self._keep is None:
+            return
+        make_folder(self._keep)
+        path = os.path.join(self._keep, name.replace("/", "-") + ".pcapng")
+        with opened(path, self._store.database or "") as file:
+            FORMATS["pcapng"](recorder.timeline, file)
