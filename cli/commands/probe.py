@@ -3,79 +3,32 @@
 from __future__ import annotations
 
 import math
-import shlex
-import signal
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import click
 
 from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
-from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.protocol_files import given_protocol_files, protocol_option
 from kiebitz.cli.options.renamed import RenamedOption
-from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
-from kiebitz.cli.terminal.console import write_json
-from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, ROLES, TargetRole
+from kiebitz.dissectors.conformance.expectations import ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.case import Case, select_cases
 from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.decode_as import unknown_protocol
-from kiebitz.services.output_files import opened
-from kiebitz.services.probing.results import WORDS, Result, counts_in_words, key_of
-from kiebitz.services.probing.totals import totals_of
+from kiebitz.services.probing.results import KNOWN, WORDS, key_of
 from kiebitz.services.server_addresses import Address, parse_address
-from kiebitz.services.standard_streams import print_error_line, warn
-from kiebitz.services.wording import counted
 
 _PORT = "{port}"
 """Placeholder for the port in the command of --restart."""
 
 _MAX_JOBS = 64
 
-_VERDICTS = {key_of(word): word for word in WORDS}
+_VERDICTS = {key_of(word): word for word in WORDS if word != KNOWN}
 """Verdicts by their spelling in options."""
-
-
-_TIMEOUT_S = 1.0
-
-
-class _ProbeOptions(NamedTuple):
-    """Target and options of a probe."""
-
-    role: TargetRole
-    place: Address
-    dissector: Dissector
-    script: Script | None
-    via_session: str | None
-    restart: str | None
-    jobs: int
-    database: str | None
-    keep: str | None
-    timeout_s: float
-    rate: float
-    max_cases: int
-    max_time_s: float
-
-    @property
-    def address(self) -> str:
-        """Address as text."""
-        return endpoint(*self.place)
-
-    @property
-    def command(self) -> str:
-        """Shell command that repeats a case, without `--only`."""
-        words = ["kiebitz", "probe", self.role, self.address, "-d", self.dissector.protocol]
-        for option, value in (("--via-session", self.via_session), ("--restart", self.restart)):
-            words += [option, value] if value is not None else []
-        if self.timeout_s != _TIMEOUT_S:
-            words += ["--timeout", f"{self.timeout_s:g}"]
-        return shlex.join(words)
 
 
 def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
@@ -135,6 +88,23 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print all results as one JSON object.")
 @click.option(
+    "--junit", type=BESIDE_OUTPUT, metavar="FILE.xml", help="Write the results as JUnit XML for a CI system."
+)
+@click.option(
+    "--github", is_flag=True, help="Print annotations, and write a job summary, for GitHub Actions."
+)
+@click.option(
+    "--baseline",
+    type=BESIDE_OUTPUT,
+    metavar="FILE.json",
+    help="Failures in this file are known, and do not change the exit status.",
+)
+@click.option(
+    "--update-baseline",
+    is_flag=True,
+    help="Add new failures to the file of --baseline, remove fixed ones.",
+)
+@click.option(
     "--report", type=BESIDE_OUTPUT, metavar="FILE.html", help="Write an HTML report with all bytes."
 )
 @click.option(
@@ -147,7 +117,7 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     cls=RenamedOption,
     former="--wait",
     type=float,
-    default=_TIMEOUT_S,
+    default=1.0,
     show_default=True,
     callback=_bounded,
     metavar="SECONDS",
@@ -198,6 +168,10 @@ def probe(
     restart: str | None,
     jobs: int,
     as_json: bool,
+    junit: str | None,
+    github: bool,
+    baseline: str | None,
+    update_baseline: bool,
     report: str | None,
     keep: str | None,
     database: str | None,
@@ -230,6 +204,8 @@ def probe(
         raise click.UsageError(f"missing address of the {role}, as in 127.0.0.1:9000")
     if jobs > 1 and _PORT not in (restart or ""):
         raise click.UsageError(f"--jobs requires --restart with {_PORT}, as in --restart './server {_PORT}'")
+    if update_baseline and baseline is None:
+        raise click.UsageError("--update-baseline requires --baseline FILE.json")
     if last_verdict is not None and database is None:
         raise click.UsageError("--last-verdict requires -w: the database has the verdicts of the last run")
     dissector, script = _protocol_and_script(role, place, protocol, via_session)
@@ -239,14 +215,18 @@ def probe(
 
         show_cases(cases, as_json)
         return
+    # Slow to import.
+    from kiebitz.cli.probe.run import Outputs, ProbeOptions, run_cases
+
     assert place is not None
-    options = _ProbeOptions(
+    options = ProbeOptions(
         role,
         place,
         dissector,
         script,
         via_session,
         restart,
+        given_protocol_files(),
         jobs,
         database,
         keep,
@@ -255,27 +235,8 @@ def probe(
         max_cases,
         max_time_s,
     )
-    results, left, is_interrupted = _run_cases(options, cases, yes)
-    if as_json:
-        write_json(
-            {
-                "protocol": dissector.protocol,
-                "role": role,
-                "address": options.address,
-                "results": [result.as_json() for result in results],
-                "left_out": left,
-            }
-        )
-    else:
-        from kiebitz.cli.probe.terminal_report import print_results
-
-        print_results(results)
-    if report is not None:
-        _write_report(report, options, results, left)
-    print_error_line(counts_in_words(totals_of(results).total))
-    if left is not None:
-        warn(f"left out: {left}")
-    ctx.exit(_status(results, is_interrupted))
+    outputs = Outputs(as_json, junit, github, baseline, update_baseline, report)
+    ctx.exit(run_cases(options, cases, yes, outputs))
 
 
 def _parse_address(address: str) -> Address:
@@ -343,89 +304,3 @@ def _near(pattern: str, cases: Sequence[Case]) -> list[str]:
     from difflib import get_close_matches
 
     return get_close_matches(pattern, [case.name for case in cases], n=3)
-
-
-def _run_cases(
-    options: _ProbeOptions, cases: Sequence[Case], is_confirmed: bool
-) -> tuple[list[Result], str | None, bool]:
-    """Run the cases; return results, why cases were left out, and whether Ctrl-C interrupted the run."""
-    # Slow to import.
-    from kiebitz.cli.probe.message_html import render_message
-    from kiebitz.cli.probe.preflight import confirm_target
-    from kiebitz.cli.probe.progress import ProgressView
-    from kiebitz.cli.terminal.screen import Live
-    from kiebitz.dissectors.probing.baseline import Baseline
-    from kiebitz.services.probing.connection_setup import ProbeSetup
-    from kiebitz.services.probing.targets import targets
-    from kiebitz.services.probing.test_run import RunLimits, TestRun
-
-    if options.role == "server":
-        confirm_target(options.place, options.dissector, is_confirmed)
-    script = options.script or _sample(options)
-    if script is not None and options.role == "client":
-        # The client under test plays the first of several players.
-        script = script.only({script.roles[0].number})
-    setup = ProbeSetup(
-        options.dissector,
-        options.role,
-        options.place,
-        script,
-        options.script is not None,
-        options.timeout_s,
-        Baseline(options.dissector, OPPOSITE[INPUT_DIRECTION[options.role]]),
-    )
-    test_run = TestRun(
-        [setup] if options.restart is None else targets(setup, options.restart, options.jobs),
-        RunLimits(options.max_cases, options.rate, options.max_time_s),
-        options.command,
-        database=options.database,
-        keep=options.keep,
-        render=render_message,
-    )
-    if options.role == "client" and options.restart is None:
-        print_error_line(f"Connect the client to {options.address} repeatedly: each connection is one case.")
-    results: list[Result] = []
-    # Stop the started program on SIGTERM, too.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        watching = ProgressView(cases[: options.max_cases])
-        with Live(watching):
-            for result in test_run.run(cases):
-                results.append(result)
-                watching.add(result)
-    except KeyboardInterrupt:
-        left = counted(len(cases) - len(results), "case")
-        return results, f"{left}: interrupted", True
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    places = {case.name: number for number, case in enumerate(cases)}
-    results.sort(key=lambda result: places[result.case])
-    return results, test_run.left_out, False
-
-
-def _sample(options: _ProbeOptions) -> Script | None:
-    """Return the built-in game; None if a bot plays. Raises StorageError if there is neither."""
-    from kiebitz.services.probing.recorded_samples import has_sample, sample_of, script_in
-
-    protocol = options.dissector.protocol
-    if options.dissector.conformance.bot is not None and not has_sample(protocol):
-        return None
-    with sample_of(protocol) as sample:
-        return script_in(sample)
-
-
-def _write_report(path: str, options: _ProbeOptions, results: Sequence[Result], left: str | None) -> None:
-    from kiebitz.cli.probe.html_report import write_page
-
-    title = f"{options.dissector.grammar.title}: the {options.role} at {options.address}"
-    with opened(path, options.database or "") as file:
-        write_page(title, results, left, file)
-
-
-def _status(results: Sequence[Result], is_interrupted: bool) -> int:
-    if is_interrupted:
-        return INTERRUPTED
-    if any(result.is_failed for result in results):
-        return VIOLATIONS
-    # No setup succeeded: nothing is known about the target.
-    return 0 if any(result.reactions for result in results) else FAILED

@@ -40,11 +40,17 @@ def _register(context: click.Context, parameter: click.Parameter, paths: tuple[s
             raise
 
 
+def given_protocol_files() -> tuple[str, ...]:
+    """Return the paths given with -P."""
+    files: tuple[str, ...] = click.get_current_context().meta.get(_NAMES, ())
+    return files
+
+
 def files_to_reload(reloads: bool, sessions: Sequence[str]) -> tuple[str, ...]:
     """Return the paths given with -P if --reload is given, else none. Raises UsageError."""
     if not reloads:
         return ()
-    files: tuple[str, ...] = click.get_current_context().meta.get(_NAMES, ())
+    files = given_protocol_files()
     if not files:
         raise click.UsageError("--reload requires a protocol file: give it with -P")
     if "-" in sessions:

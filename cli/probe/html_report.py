@@ -1,6 +1,7 @@
 """The report of a test run as one HTML file, which any browser opens without a network and without scripts.
 
-Failed cases come first and are open; all others can be opened. Data from the network is always escaped.
+It begins with the totals by verdict and message. Failed cases come next and are open; all others can be
+opened. Data from the network is always escaped.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.probing.results import (
+    IN_FULL,
     NOT_TRIED,
     WORDS,
     ReportedMessage,
@@ -27,9 +29,6 @@ from kiebitz.services.probing.results import (
 )
 from kiebitz.services.probing.totals import totals_of
 from kiebitz.services.wording import counted
-
-_IN_FULL = ("FAILED", "NON-STRICT")
-"""The verdicts whose cases are listed one by one; the others are grouped by message."""
 
 _MAX_OPEN = 5
 """Maximum number of failed cases that are open initially."""
@@ -74,11 +73,11 @@ class _Page:
         if self._left is not None:
             yield f"<p>Left out: {_text(self._left)}</p>\n"
         yield "</header>\n<main>\n"
-        for word in _IN_FULL:
-            yield from self._single_cases(word)
         yield from self._sums()
+        for word in IN_FULL:
+            yield from self._single_cases(word)
         for word in WORDS:
-            if word not in _IN_FULL and word != NOT_TRIED:
+            if word not in IN_FULL and word != NOT_TRIED:
                 yield from self._grouped_cases(word)
         yield from self._not_tried()
         yield "</main>\n</body>\n</html>\n"
@@ -167,32 +166,35 @@ class _Page:
         yield "</p>\n"
         yield from self._messages(result)
         yield from self._output(result)
-        yield f'<h4>Once more</h4>\n<pre class="command">{_text(result.command)}</pre>\n'
+        if result.other is not None:
+            yield f"<h3>The other run: {result.other.verdict}</h3>\n"
+            yield from self._messages(result.other)
+            yield from self._output(result.other)
+        yield f'<h4>Command to repeat it</h4>\n<pre class="command">{_text(result.command)}</pre>\n'
         if result.session is not None:
             yield f"<p>Recorded as <code>{_text(result.session)}</code>, {result.seconds:.1f} s.</p>\n"
         yield "</details>\n"
 
     def _messages(self, result: Result) -> Iterator[str]:
         ours = INPUT_DIRECTION[result.role]
-        yield '<h4>What was said</h4>\n<div class="said">\n'
+        yield '<h4>Messages in order</h4>\n<div class="said">\n'
         if result.unread:
-            yield self._message("sent", render_bytes(result.unread, "no message was read in it"), "")
+            yield self._message("sent", "", render_bytes(result.unread, "no message was read in it"), "")
         for message in result.messages:
-            yield self._message(
-                "sent" if message.direction == ours else "got", message.drawn, _in_a_line(message)
-            )
+            direction = "sent" if message.direction == ours else "got"
+            yield self._message(direction, f" {message.time:.3f} s", message.drawn, _in_a_line(message))
         yield "</div>\n"
         if result.left_out:
             yield f"<p>… and {result.left_out:,} more</p>\n"
         if not result.messages and not result.unread:
             yield "<p>Nothing.</p>\n"
 
-    def _message(self, direction: str, drawn: str, otherwise: str) -> str:
+    def _message(self, direction: str, time: str, drawn: str, otherwise: str) -> str:
         """Return one message, rendered if there is room for it."""
         self._room -= len(drawn)
         is_drawn = drawn and self._room >= 0
         inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{_text(otherwise)}</p>"
-        return f'<div class="{direction}"><b>{direction}</b>{inside}</div>\n'
+        return f'<div class="{direction}"><b>{direction}{time}</b>{inside}</div>\n'
 
     def _output(self, result: Result) -> Iterator[str]:
         if not result.output:
@@ -201,7 +203,7 @@ class _Page:
         if not result.is_failed and len(output) > _MAX_OUTPUT:
             output = f"…{output[-_MAX_OUTPUT:]}"
         lines = "\n".join(map(_text, output.splitlines()))
-        yield f'<h4>What the program wrote</h4>\n<pre class="output" tabindex="0">{lines}</pre>\n'
+        yield f'<h4>Output of the program</h4>\n<pre class="output" tabindex="0">{lines}</pre>\n'
 
 
 def _heading(word: str, count: int) -> str:

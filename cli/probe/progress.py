@@ -18,10 +18,10 @@ from kiebitz.cli.terminal.screen import (
     Text,
 )
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.services.probing.results import WORDS, Result, counts_in_words
+from kiebitz.services.probing.results import KNOWN, UNSTABLE, WORDS, Result, counts_in_words
 from kiebitz.services.probing.totals import Totals
 
-COLOURS = {"FAILED": "red", "NON-STRICT": "yellow", "OK": "green"}
+COLOURS = {"FAILED": "red", UNSTABLE: "yellow", KNOWN: "yellow", "NON-STRICT": "yellow", "OK": "green"}
 
 _MAX_FAILED = 4
 """Maximum number of failed cases shown."""

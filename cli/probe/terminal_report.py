@@ -1,22 +1,16 @@
-"""The terminal report of a test run: violations in full, the rest as totals."""
+"""The terminal report of a test run: totals, then each violation in full."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from kiebitz.cli.probe.progress import COLOURS
+from kiebitz.cli.probe.transcript import specification, transcript
 from kiebitz.cli.terminal.console import Styled, ellipsis, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.table import Column, show_table
-from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
-from kiebitz.dissectors.escaping import field_words
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
-from kiebitz.services.evidence.excerpt import printable_bytes
-from kiebitz.services.probing.results import NOT_TRIED, WORDS, ReportedMessage, Result, expectation_in_words
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.services.probing.results import IN_FULL, NOT_TRIED, WORDS, Result
 from kiebitz.services.probing.totals import Totals, totals_of
-from kiebitz.services.wording import counted
-
-_IN_FULL = ("NON-STRICT", "FAILED")
-"""The verdicts that are shown in full, the worst last, where it stays visible."""
 
 _COLUMNS = 100
 """Line width without a terminal."""
@@ -29,11 +23,8 @@ _MAX_MESSAGES = 6
 _MAX_LINES = 3
 """Maximum number of the program's last output lines to show."""
 
-_MAX_FIELDS_LENGTH = 120
-"""Maximum number of characters shown of a message's fields."""
-
-_MAX_BYTES = 64
-"""Maximum number of unreadable bytes to show."""
+_MAX_LINE_LENGTH = 120
+"""Maximum number of characters shown of such a line."""
 
 _MAX_GROUPS = 4
 """Maximum number of messages named for a reason."""
@@ -45,15 +36,16 @@ def _in_colour(colour: str | None) -> Callable[[int | None], str | None]:
 
 def print_results(results: Sequence[Result]) -> None:
     """Print the results on stdout."""
-    for word in _IN_FULL:
-        for result in results:
-            if result.verdict == word:
-                _show_in_full(result)
     if not results:
         return
     totals = totals_of(results)
     _show_sums(totals)
     _show_reasons(totals)
+    for word in IN_FULL:
+        for result in results:
+            if result.verdict == word:
+                show_line()
+                _show_in_full(result)
 
 
 def _show_sums(totals: Totals) -> None:
@@ -87,31 +79,24 @@ def _show_in_full(result: Result) -> None:
     show_line(Styled(result.verdict, COLOURS.get(result.verdict), bold=True), f" {result.case}")
     _show(_INDENT, result.sentence)
     _show(_INDENT, result.why)
-    demand = result.demand
-    if demand.clause is not None:
-        quote = "" if demand.quote is None else f': "{demand.quote}"'
-        _show(_INDENT, f"{expectation_in_words(result)}; {demand.clause}{quote}")
-    if result.unread:
-        _show(f"{_INDENT}sent  ", printable_bytes(result.unread[:_MAX_BYTES]))
-    ours = INPUT_DIRECTION[result.role]
-    for message in result.messages[:_MAX_MESSAGES]:
-        _show(_INDENT + ("sent  " if message.direction == ours else "got   "), _words(message))
-    more = len(result.messages) + result.left_out - _MAX_MESSAGES
-    if more > 0:
-        _show(_INDENT, f"{ellipsis()} {counted(more, 'message')} more")
-    for line in (result.output or "").strip().splitlines()[-_MAX_LINES:]:
-        _show(f"{_INDENT}wrote ", shortened(line, _MAX_FIELDS_LENGTH))
-    if result.session is not None:
-        _show(_INDENT, f"recorded as {result.session}")
+    if result.demand.clause is not None:
+        _show(_INDENT, specification(result))
+    _show_run(result)
+    if result.other is not None:
+        _show(_INDENT, f"in the other run, which was {result.other.verdict}:")
+        _show_run(result.other)
     # Neither cut nor wrapped, so that it can be copied.
     show_line(f"{_INDENT}{result.command}")
-    show_line()
 
 
-def _words(message: ReportedMessage) -> str:
-    if message.name == UNREADABLE:
-        return f"{message.name} {printable_bytes(bytes.fromhex(message.hex)[:_MAX_BYTES])}"
-    return f"{message.name} {shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)}".rstrip()
+def _show_run(result: Result) -> None:
+    """Print the messages of one run, and the last output of the target."""
+    for heading, text in transcript(result, _MAX_MESSAGES):
+        _show(f"{_INDENT}{heading:<13}", text)
+    for line in (result.output or "").strip().splitlines()[-_MAX_LINES:]:
+        _show(f"{_INDENT}{'wrote':<13}", shortened(line, _MAX_LINE_LENGTH))
+    if result.session is not None:
+        _show(_INDENT, f"recorded as {result.session}")
 
 
 def _show(start: str, text: str) -> None:

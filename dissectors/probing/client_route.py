@@ -17,8 +17,8 @@ from kiebitz.dissectors.probing.simulated_route import RouteGoal, SimulatedConne
 from kiebitz.dissectors.replay.replay_peer import CloseConnection, InputResult, OpenConnection, PeerAction
 from kiebitz.dissectors.replay.script import StreamRole
 
-_NEXT_BOT_S = 0.05
-"""Seconds until the next bot connects if the server sends nothing to the last one."""
+_NEXT_BOT_S = 0.25
+"""Seconds without any message until the next bot connects if the server does not answer the last one."""
 
 
 class _Seat(msgspec.Struct, eq=False):
@@ -76,14 +76,17 @@ class ClientRoute(SimulatedRoute):
     # Actions.
 
     def _next_actions(self) -> Iterator[PeerAction | InjectionPoint]:
+        has_acted = False
         for seat in self._seats:
             if seat.connection is None or self._is_mute(seat.connection):
                 continue
             step = seat.player.next(self._clock(), self._target_for(seat))
             if isinstance(step, play.SendMessage | play.Reconnect | play.Disconnect):
+                has_acted = True
                 yield from self._carry_out(seat, seat.connection, step)
         waiting = next((seat for seat in self._seats if not seat.has_called), None)
-        if waiting is not None and self._may_connect():
+        # One after the other, so that every run has the same order.
+        if waiting is not None and not has_acted and self._may_connect():
             waiting.has_called = True
             self._called_at = self._clock()
             yield OpenConnection(waiting.role, 0, True)
@@ -97,9 +100,12 @@ class ClientRoute(SimulatedRoute):
         return target_message if is_for_all or seat is self._seats[-1] else None
 
     def _may_connect(self) -> bool:
-        """Return True if the next bot may connect: all connected ones have an answer or need not wait."""
-        is_quiet = self._clock() >= self._called_at + _NEXT_BOT_S
-        return is_quiet or all(line.last_sent is not None and line.received for line in self._lines.values())
+        """Return True if the next bot may connect: all connected ones have their answers or need not wait."""
+        is_quiet = self._clock() >= max(self._called_at, self._sent_at, self._heard_at) + _NEXT_BOT_S
+        return is_quiet or all(
+            line.last_sent is not None and (line.received or line.was_answered) and not line.unanswered
+            for line in self._lines.values()
+        )
 
     def _carry_out(
         self, seat: _Seat, connection: int, step: play.BotAction
@@ -165,7 +171,7 @@ class ClientRoute(SimulatedRoute):
         steps = [seat.player.next(self._clock()) for seat in self._seats if seat.connection is not None]
         times = [step.until for step in steps if isinstance(step, play.Wait) and step.until is not None]
         if not all(seat.has_called for seat in self._seats):
-            times.append(self._called_at + _NEXT_BOT_S)
+            times.append(max(self._called_at, self._sent_at, self._heard_at) + _NEXT_BOT_S)
         return min(times, default=self._clock() + 1)
 
     @property

@@ -69,6 +69,10 @@ class SimulatedConnection(MessageReader):
         """True if we sent a message before that one."""
         self.received: list[tuple[str, bool]] = []
         """The names of the messages received since, each with whether it named our player."""
+        self.unanswered: list[MessageType] = []
+        """Our messages to which the grammar names an answer that has not arrived."""
+        self.was_answered = False
+        """True if one of those answers has arrived."""
 
 
 class SimulatedRoute(Route):
@@ -102,6 +106,7 @@ class SimulatedRoute(Route):
         """Connections of ours that belong to no player."""
         self._begun: float | None = None
         self._heard_at = 0.0
+        self._sent_at = 0.0
         self._passed = 0
         self._passed_at = 0.0
         self._held: SendBytes | None = None
@@ -186,6 +191,10 @@ class SimulatedRoute(Route):
                 self._baseline.learn(line.last_sent, line.received)
         line.has_begun = line.last_sent is not None
         line.last_sent, line.received = message.name, []
+        self._sent_at = self._clock()
+        row = self._dissector.codec.decode(frame, self._plays).row
+        if row is not None and not row.heartbeat and self._baseline.is_answered(row):
+            line.unanswered.append(row)
         return SendBytes(connection, frame)
 
     def _encode(self, message: play.SendMessage) -> bytes | None:
@@ -271,6 +280,10 @@ class SimulatedRoute(Route):
                     self._answered.add(connection)
                 continue
             self._heard_at = self._clock()
+            answered = (sent for sent in line.unanswered if row.name in self._baseline.answers_to(sent))
+            if (sent := next(answered, None)) is not None:
+                line.unanswered.remove(sent)
+                line.was_answered = True
             called = self._player_name(connection)
             named = [name for handle, name in row.identifiers(message.fields) if handle.of_player]
             if self._has_acted:

@@ -158,8 +158,16 @@ class CaseRun(TargetSession):
         self._used["self"] = point.connection
         # An answer may arrive while the actions are executed.
         self._route.confirm_actions(self._case.uses)
+        left = sum(len(each.data) for each in actions if isinstance(each, Send) and each.sender == "self")
         for action in actions:
+            if isinstance(action, Send) and action.sender == "self":
+                left -= len(action.data)
+                if left or self._case.is_cut:
+                    self._monitor.unfinished.add(point.connection)
             await self._carry_out(action, point)
+            if not left and not self._case.is_cut:
+                for reply in self._monitor.release_replies():
+                    self._peers.send(reply.connection, reply.data)
         await self._watch(point)
         return await self._observe(point)
 

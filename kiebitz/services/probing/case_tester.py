@@ -7,7 +7,6 @@ does not fail.
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 from collections.abc import Coroutine
 from contextlib import ExitStack
@@ -19,7 +18,6 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.control import control_of
-from kiebitz.services.output_files import make_folder, opened
 from kiebitz.services.probing.baseline_game import correct_messages
 from kiebitz.services.probing.case_runner import CaseOutcome, CaseRun
 from kiebitz.services.probing.connection_setup import ProbeSetup
@@ -33,7 +31,6 @@ from kiebitz.services.probing.results import (
 )
 from kiebitz.services.probing.route_selection import RouteChoice, routes_to
 from kiebitz.services.probing.session_store import RunRecorder, SessionStore
-from kiebitz.storage.export.export import FORMATS
 
 PROBE = "probe"
 """The first word of the names of cases' sessions: `probe server maexchen/JOIN/lost: OK`."""
@@ -44,8 +41,11 @@ BAD = ("FAILED", "NON-STRICT")
 _MAX_CONTROLS = 2
 """Maximum number of control runs until one succeeds."""
 
-_SEEDS = (1, 2)
+_SEEDS = (1, 2, 3)
 """Seeds of the attempts to reach an injection point."""
+
+_MAX_SEARCHES = 2
+"""Maximum number of attempts if the message never comes up, which takes long."""
 
 _CONFIRMATION_S = 60.0
 """Maximum number of seconds to reach the injection point when a failure is confirmed."""
@@ -76,6 +76,17 @@ class _Run(NamedTuple):
     other: _Run | None = None
 
 
+class TestedCase(NamedTuple):
+    """The result of a case, with the recordings of its runs, the decisive one last, by session name.
+
+    `capture` is that one as a pcapng file, if it failed.
+    """
+
+    result: Result
+    runs: tuple[tuple[str, RunRecorder], ...] = ()
+    capture: bytes = b""
+
+
 class StoppedError(Exception):
     """The tester was stopped from another thread."""
 
@@ -83,8 +94,8 @@ class StoppedError(Exception):
 class CaseTester:
     """A tester with a target of its own.
 
-    `command` is the beginning of the shell command that runs a case again. `keep` is a folder for the
-    captures of failed cases, or None. `render` renders messages for the report.
+    `command` is the beginning of the shell command that runs a case again. `render` renders messages for the
+    report.
     """
 
     def __init__(
@@ -93,27 +104,25 @@ class CaseTester:
         shared: SharedFindings,
         store: SessionStore,
         command: str,
-        keep: str | None,
         render: Renderer,
     ) -> None:
         self.setup = setup
         self._shared = shared
         self._store = store
         self._command = command
-        self._keep = keep
         self._render = render
         self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
         self._is_stopped = False
         self._stopping = Lock()
 
-    def test(self, case: Case, left_s: float) -> Result:
+    def test(self, case: Case, left_s: float) -> TestedCase:
         """Try a case on one route after the other until it can be injected, within `left_s` seconds.
 
         Raises PeerError, ProgramError, RelayError, StorageError and StoppedError.
         """
         if case.of is not None and not self.setup.baseline.is_spoken(case.of):
             why = f"{case.of.name} belongs to a dialect that nothing led to in the undisturbed game"
-            return self._untried(case, why)
+            return TestedCase(self._untried(case, why))
         reasons: list[str] = []
         latest: _Run | None = None
         with ExitStack() as recorders:
@@ -124,15 +133,13 @@ class CaseTester:
                     continue
                 latest = self._on_route(case, choice, left_s, recorders)
                 if latest.result.verdict != NOT_TRIED:
-                    return self._keep_run(case, latest)
+                    return _tested(latest)
                 reasons.append(latest.result.why)
             # The first route is the better one, and its obstacle says more.
             why = reasons[0] if reasons else "no game reaches its injection point"
             if latest is None:
-                return self._untried(case, why)
-            return self._keep_run(
-                case, latest._replace(result=msgspec.structs.replace(latest.result, why=why))
-            )
+                return TestedCase(self._untried(case, why))
+            return _tested(latest._replace(result=msgspec.structs.replace(latest.result, why=why)))
 
     def _untried(self, case: Case, why: str) -> Result:
         return untried_result(case, why, self.repeat_command(case))
@@ -150,6 +157,8 @@ class CaseTester:
                 return self._confirmed(case, choice, run, recorders)
             if run.result.verdict != NOT_TRIED:
                 return run
+            if run.outcome.never_came_up and seed >= _MAX_SEARCHES:
+                break
         if run.outcome.never_came_up:
             self._shared.unreachable[choice.kind, case.of] = run.result.why
         return run
@@ -253,21 +262,12 @@ class CaseTester:
         """Return the shell command that runs a case again."""
         return f"{self._command} --only {shlex.quote(case.name)}"
 
-    def _keep_run(self, case: Case, run: _Run) -> Result:
-        """Add a case's runs to the database and to the folder for captures, and return its result."""
-        other = None
-        if run.other is not None:
-            other = self._keep_run(case, run.other)
-        session = self._store.add(run.recorder, f"{PROBE} {case.role} {case.name}: {run.result.verdict}")
-        if run.result.is_failed:
-            self.keep_capture(run.recorder, case.name)
-        return msgspec.structs.replace(run.result, session=session, other=other)
 
-    def keep_capture(self, recorder: RunRecorder, name: str) -> None:
-        """Write the capture of a failed case, if there is a folder for captures."""
-        if self._keep is None:
-            return
-        make_folder(self._keep)
-        path = os.path.join(self._keep, name.replace("/", "-") + ".pcapng")
-        with opened(path, self._store.database or "") as file:
-            FORMATS["pcapng"](recorder.timeline, file)
+def _tested(run: _Run) -> TestedCase:
+    """Return the result of a case with its recordings; the recorders are still open."""
+    runs = [run] if run.other is None else [run.other, run]
+    named = (
+        (f"{PROBE} {each.result.role} {each.result.case}: {each.result.verdict}", each.recorder)
+        for each in runs
+    )
+    return TestedCase(run.result, tuple(named), run.recorder.capture() if run.result.is_failed else b"")

@@ -25,6 +25,7 @@ from kiebitz.dissectors.replay.replay_peer import (
     Divergence,
     InputResult,
     PeerAction,
+    SendBytes,
     WaitUntil,
 )
 from kiebitz.dissectors.replay.script import Script, StreamRole
@@ -268,6 +269,9 @@ class RouteMonitor(DrivenPeer):
         """True if a client has connected."""
         self.on_first: Callable[[], None] = lambda: None
         """Called when the first client connects."""
+        self.unfinished: set[int] = set()
+        """The connections on which a message was sent in part: an answer now would be taken for its rest."""
+        self._held_replies: list[SendBytes] = []
         self._route = route
         self._awaits_client = awaits_anybody
         self._why_over = why_over
@@ -297,7 +301,17 @@ class RouteMonitor(DrivenPeer):
         self._route.connected(connection, role)
 
     def data_received(self, connection: int, data: bytes) -> InputResult:
-        return self._route.data_received(connection, data)
+        reaction = self._route.data_received(connection, data)
+        held = [reply for reply in reaction.replies if reply.connection in self.unfinished]
+        self._held_replies += held
+        due = tuple(reply for reply in reaction.replies if reply not in held)
+        return InputResult(reaction.divergences, due) if held else reaction
+
+    def release_replies(self) -> list[SendBytes]:
+        """Return the held replies, after the messages were sent to their ends."""
+        self.unfinished.clear()
+        held, self._held_replies = self._held_replies, []
+        return held
 
     def connection_ended(self, connection: int, how: str) -> InputResult:
         self.ends.setdefault(connection, how)

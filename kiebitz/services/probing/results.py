@@ -44,8 +44,15 @@ IN_PLAY = "in play"
 UNSTABLE = "UNSTABLE"
 """Verdict if a failure does not repeat on a target that was started again."""
 
-WORDS = ("FAILED", UNSTABLE, "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
+KNOWN = "KNOWN"
+"""Verdict of a failure that is in the baseline file."""
+
+WORDS = ("FAILED", UNSTABLE, KNOWN, "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
 """The verdicts, most important first."""
+
+
+IN_FULL = ("FAILED", UNSTABLE, KNOWN, "NON-STRICT")
+"""The verdicts whose cases are reported one by one, most important first."""
 
 
 class StatedExpectation(msgspec.Struct, frozen=True):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from io import BytesIO
+
+import msgspec
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
-from kiebitz.dissectors.model import Item
+from kiebitz.dissectors.model import Item, Stream
 from kiebitz.proxy.system.clock import now_ns
+from kiebitz.services.output_files import make_folder, opened
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.storage.database.schema import MEMORY, StorageError
+from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.disk_space import SpaceLimit
 from kiebitz.storage.recording.recorder import Recorder
@@ -38,21 +43,30 @@ class RunRecorder(Recorder):
         """The recorded session."""
         return Timeline(self.connection, sessions(self.connection)[-1])
 
+    def capture(self) -> bytes:
+        """Return the recorded session as a pcapng file."""
+        file = BytesIO()
+        FORMATS["pcapng"](self.timeline, file)
+        return file.getvalue()
+
 
 class SessionStore:
-    """The database of a test run, to which several threads add sessions; None keeps none."""
+    """The database of a test run and its folder for captures; None keeps nothing."""
 
-    def __init__(self, database: str | None) -> None:
-        self.database = database
+    def __init__(self, database: str | None, folder: str | None) -> None:
+        self._database = database
+        self._folder = folder
         self._room = SpaceLimit(None)
-        self._adding = Lock()
+        if folder is not None:
+            # Fail before cases run, not at the first that fails.
+            make_folder(folder)
         if database is not None:
             refuse_if_unfinished(database)
 
     @contextmanager
     def recorder(self, source: str, decode_as: DecodeAs) -> Iterator[RunRecorder]:
         """Provide the recorder of a run."""
-        recorder = RunRecorder(source, decode_as, self.database is not None)
+        recorder = RunRecorder(source, decode_as, self._database is not None)
         try:
             yield recorder
         finally:
@@ -65,22 +79,33 @@ class SessionStore:
 
         Raises StorageError.
         """
-        if self.database is None:
+        if self._database is None:
             return None
-        with self._adding:
-            recorder = Recorder(
-                self.database,
-                "replay",
-                run.source,
-                name=name,
-                started_ns=run.begun_ns,
-                decode_as=run.decode_as,
-            )
-            try:
-                recorder.record(run.items)
-                reason = self._room.stop_reason(recorder)
-                if reason is not None:
-                    raise StorageError(f"{reason}; no more cases are tried")
-            finally:
-                recorder.close()
-        return f"{self.database}:{recorder.session_id}"
+        recorder = Recorder(
+            self._database, "replay", run.source, name=name, started_ns=run.begun_ns, decode_as=run.decode_as
+        )
+        try:
+            recorder.record(_renumbered(run.items, recorder.stream_ids))
+            reason = self._room.stop_reason(recorder)
+            if reason is not None:
+                raise StorageError(f"{reason}; no more cases are tried")
+        finally:
+            recorder.close()
+        return f"{self._database}:{recorder.session_id}"
+
+    def add_capture(self, case: str, capture: bytes) -> None:
+        """Write the capture of a case to the folder. Raises StorageError."""
+        if self._folder is not None:
+            path = os.path.join(self._folder, case.replace("/", "-") + ".pcapng")
+            with opened(path, self._database or "") as file:
+                file.write(capture)
+
+
+def _renumbered(items: Iterable[Item], stream_ids: Iterator[int]) -> Iterator[Item]:
+    """Yield the items with other numbers of their streams."""
+    streams: dict[int, Stream] = {}
+    for item in items:
+        number = item.stream.id
+        if number not in streams:
+            streams[number] = msgspec.structs.replace(item.stream, id=next(stream_ids))
+        yield msgspec.structs.replace(item, stream=streams[number])

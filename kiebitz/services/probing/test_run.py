@@ -14,7 +14,6 @@ from kiebitz.dissectors.probing.case import Case
 from kiebitz.proxy.peers.connections import PeerError
 from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.output_files import make_folder
 from kiebitz.services.probing.baseline_game import (
     BaselineGame,
     add_findings,
@@ -24,7 +23,7 @@ from kiebitz.services.probing.baseline_game import (
 )
 from kiebitz.services.probing.case_runner import CaseOutcome
 from kiebitz.services.probing.case_schedule import CaseSchedule
-from kiebitz.services.probing.case_tester import PROBE, CaseTester, SharedFindings, StoppedError
+from kiebitz.services.probing.case_tester import PROBE, CaseTester, SharedFindings, StoppedError, TestedCase
 from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.probing.results import (
     NOT_TRIED,
@@ -83,14 +82,9 @@ class TestRun:
     ) -> None:
         self._setup = setups[0]
         self._limits = limits
-        if keep is not None:
-            # Fail before cases run, not at the first that fails.
-            make_folder(keep)
-        self._store = SessionStore(database)
+        self._store = SessionStore(database, keep)
         self._shared = SharedFindings()
-        self._testers = [
-            CaseTester(setup, self._shared, self._store, command, keep, render) for setup in setups
-        ]
+        self._testers = [CaseTester(setup, self._shared, self._store, command, render) for setup in setups]
         self.left_out: str | None = None
 
     def run(self, cases: Sequence[Case]) -> Iterator[Result]:
@@ -104,15 +98,15 @@ class TestRun:
         workers = []
         try:
             unseen = yield from self._play([case for case in wanted if case.is_in_play], schedule.left_s)
-            results: SimpleQueue[Result | Exception | None] = SimpleQueue()
+            results: SimpleQueue[TestedCase | Exception | None] = SimpleQueue()
             for tester in self._testers[: schedule.left]:
                 worker = threading.Thread(target=_work, args=(tester, schedule, self._shared, results))
                 workers.append(worker)
                 worker.start()
             for _ in workers:
                 while (found := results.get()) is not None:
-                    if isinstance(found, Result):
-                        yield found
+                    if isinstance(found, TestedCase):
+                        yield self._keep(found)
                     else:
                         self._give_up(found, schedule.left)
                         schedule.stop()
@@ -142,6 +136,17 @@ class TestRun:
         if not isinstance(error, PeerError) or not self._shared.is_responsive:
             raise error
         self._leave_out(left, str(error))
+
+    def _keep(self, tested: TestedCase) -> Result:
+        """Add the recordings of a case to the database and to the folder, and return its result."""
+        result = tested.result
+        sessions = [self._store.add(recorder, name) for name, recorder in tested.runs]
+        if tested.capture:
+            self._store.add_capture(result.case, tested.capture)
+        other = result.other
+        if other is not None:
+            other = msgspec.structs.replace(other, session=sessions[0])
+        return msgspec.structs.replace(result, session=sessions[-1] if sessions else None, other=other)
 
     # The undisturbed game.
 
@@ -214,7 +219,7 @@ class TestRun:
             self._store.add(game.recorder, title if worst is None else f"{title}: {worst}") for game in games
         ]
         if worst == "FAILED":
-            self._testers[0].keep_capture(games[-1].recorder, name)
+            self._store.add_capture(name, games[-1].recorder.capture())
         return sessions[-1]
 
     def _judge_late(self, message: str, result: Result) -> Result:
@@ -250,7 +255,7 @@ def _work(
     tester: CaseTester,
     schedule: CaseSchedule,
     shared: SharedFindings,
-    results: SimpleQueue[Result | Exception | None],
+    results: SimpleQueue[TestedCase | Exception | None],
 ) -> None:
     """Try the cases of a schedule, and report their results; at the end None."""
     try:
