@@ -23,6 +23,9 @@ from kiebitz.services.probing.totals import Totals
 
 COLOURS = {"FAILED": "red", UNSTABLE: "yellow", KNOWN: "yellow", "NON-STRICT": "yellow", "OK": "green"}
 
+_RARE = (UNSTABLE, KNOWN)
+"""The verdicts that have a column only if they occur."""
+
 _MAX_FAILED = 4
 """Maximum number of failed cases shown."""
 
@@ -57,12 +60,13 @@ class ProgressView:
         self._totals = Totals(cases)
         self._failed: deque[Result] = deque(maxlen=_MAX_FAILED)
         self._begun = time.monotonic()
-        self._done = 0
+        self._done: set[str] = set()
+        """The names of the finished cases."""
 
     def add(self, result: Result) -> None:
-        """Add the result of the next case."""
+        """Add the result of a case."""
         self._totals.add(result)
-        self._done += 1
+        self._done.add(result.case)
         if result.is_failed:
             self._failed.append(result)
 
@@ -71,13 +75,17 @@ class ProgressView:
         width = options.max_width
         failed = [*self._failed]
         yield self._progress_row(width)
-        if width < _MIN_COLUMNS:
+        # Verdicts that need columns of their own leave less room for the others.
+        rare = sum(len(word) + 2 for word in _RARE if self._totals.total[word])
+        if width - rare < _MIN_COLUMNS:
             yield _line(Text(counts_in_words(self._totals.total)))
         else:
-            room = console.size.height - _OTHER_LINES - len(failed) - (width < _WIDE_COLUMNS)
-            yield self._table(width, max(room, _MIN_ROWS))
-        if self._done < len(self._cases):
-            yield _line(Text.assemble(("now ", "dim"), self._cases[self._done].name))
+            is_wide = width - rare >= _WIDE_COLUMNS
+            room = console.size.height - _OTHER_LINES - len(failed) - (not is_wide)
+            yield self._table(is_wide, max(room, _MIN_ROWS))
+        current = next((case.name for case in self._cases if case.name not in self._done), None)
+        if current is not None:
+            yield _line(Text.assemble(("now ", "dim"), current))
         for result in failed:
             yield _line(Text.assemble((result.verdict, "red bold"), f" {result.case}: {result.why}"))
 
@@ -85,19 +93,19 @@ class ProgressView:
         elapsed = time.monotonic() - self._begun
         row = Table.grid(padding=(0, 1))
         label = f"{_duration(elapsed)}"
-        left = len(self._cases) - self._done
-        if self._done and left:
-            label += f", about {_duration(elapsed / self._done * left)} left"
-        count = f"{self._done:,} of {len(self._cases):,} cases"
-        bar = ProgressBar(len(self._cases), self._done, width=max(min(30, width - len(count + label) - 3), 5))
+        done, left = len(self._done), len(self._cases) - len(self._done)
+        if done and left:
+            label += f", about {_duration(elapsed / done * left)} left"
+        count = f"{done:,} of {len(self._cases):,} cases"
+        bar = ProgressBar(len(self._cases), done, width=max(min(30, width - len(count + label) - 3), 5))
         row.add_row(Text(count), bar, Text(label, no_wrap=True))
         return row
 
-    def _table(self, width: int, room: int) -> RenderableType:
-        is_wide = width >= _WIDE_COLUMNS
+    def _table(self, is_wide: bool, room: int) -> RenderableType:
+        words = [word for word in WORDS if word not in _RARE or self._totals.total[word]]
         table = Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), header_style="bold", pad_edge=False)
         table.add_column("message", vertical="bottom")
-        for word in (*WORDS, "left"):
+        for word in (*words, "left"):
             lines = (word,) if is_wide else _TITLES.get(word, (word,))
             title = LINE_BREAK.join(map(Text, lines))
             table.add_column(
@@ -107,10 +115,10 @@ class ProgressView:
             if group is None:
                 table.add_row(_line(Text(f"{ellipsis()} {above} more", "dim")))
             else:
-                table.add_row(_line(Text(group)), *_cells(self._totals.of(group), self._totals.left(group)))
-        table.add_row(
-            Text("all", "bold"), *_cells(self._totals.total, len(self._cases) - self._done), style="bold"
-        )
+                cells = _cells(words, self._totals.of(group), self._totals.left(group))
+                table.add_row(_line(Text(group)), *cells)
+        left = len(self._cases) - len(self._done)
+        table.add_row(Text("all", "bold"), *_cells(words, self._totals.total, left), style="bold")
         return table
 
     def _current_index(self) -> int:
@@ -133,8 +141,8 @@ def _window(groups: Sequence[str], here: int, room: int) -> Iterator[tuple[str |
         yield None, len(groups) - first - shown
 
 
-def _cells(count: Counter[str], left: int) -> Iterator[Text]:
-    for word in WORDS:
+def _cells(words: Sequence[str], count: Counter[str], left: int) -> Iterator[Text]:
+    for word in words:
         yield Text(f"{count[word]:,}", COLOURS.get(word, "")) if count[word] else Text()
     yield Text(f"{left:,}", "dim") if left else Text()
 

@@ -92,9 +92,9 @@ def _show_in_full(result: Result) -> None:
 def _show_run(result: Result) -> None:
     """Print the messages of one run, and the last output of the target."""
     for heading, text in transcript(result, _MAX_MESSAGES):
-        _show(f"{_INDENT}{heading:<13}", text)
+        _show(f"{_INDENT}{heading:<14}", text)
     for line in (result.output or "").strip().splitlines()[-_MAX_LINES:]:
-        _show(f"{_INDENT}{'wrote':<13}", shortened(line, _MAX_LINE_LENGTH))
+        _show(f"{_INDENT}{'wrote':<14}", shortened(line, _MAX_LINE_LENGTH))
     if result.session is not None:
         _show(_INDENT, f"recorded as {result.session}")
 

@@ -92,6 +92,14 @@ class Baseline:
         """Return the names of the target's messages that answer a message by the grammar."""
         return self._answers.get(sent.name, ())
 
+    def own_answers_to(self, sent: MessageType) -> Collection[str]:
+        """Return the names of the target's messages that answer a message and, by the grammar, no other."""
+        return [
+            name
+            for name in self.answers_to(sent)
+            if all(row.answers == (sent.name,) for row in self._rows if row.name == name)
+        ]
+
     def is_answered(self, sent: MessageType) -> bool:
         """Return True if the grammar names an answer to the message."""
         return sent.name in self._answers

@@ -229,12 +229,12 @@ class BinaryNumber(Binary):
         return self.pack(float(value) if self._is_float else value)
 
     def wrong_values(self) -> Iterator[Wrong]:
-        for title, value in beyond_limits(self._spec) if self._spec else ():
+        for kind, title, value in beyond_limits(self._spec) if self._spec else ():
             try:
                 self.pack(value)
             except ValueError:
                 continue
-            yield Wrong("out-of-range", title, str(value))
+            yield Wrong(kind, title, str(value))
 
 
 class Varint(Binary):

@@ -204,8 +204,8 @@ class JsonNumber(JsonType):
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
-        for title, value in beyond_limits(self.spec):
-            yield Wrong("out-of-range", title, str(value))
+        for kind, title, value in beyond_limits(self.spec):
+            yield Wrong(kind, title, str(value))
 
 
 class JsonBoolean(JsonType):

@@ -150,12 +150,13 @@ def limits_title(spec: NumberType) -> str:
     return f"{noun} up to {spec.maximum:.15g}" if spec.maximum is not None else noun
 
 
-def beyond_limits(spec: NumberType) -> Iterator[tuple[str, int]]:
-    """Yield descriptions and values of whole numbers beyond the limits."""
+def beyond_limits(spec: NumberType) -> Iterator[tuple[str, str, int]]:
+    """Yield whole numbers beyond the limits, as kinds, descriptions and values."""
     if spec.maximum is not None:
-        yield "a number above the largest", int(spec.maximum) + 1
+        yield "out-of-range", "a number above the largest", int(spec.maximum) + 1
     if spec.minimum is not None:
-        yield "a number below the smallest", int(-(-spec.minimum // 1)) - 1
+        kind = "out-of-range" if spec.maximum is None else "below-range"
+        yield kind, "a number below the smallest", int(-(-spec.minimum // 1)) - 1
 
 
 class Rest(Text):
@@ -219,8 +220,8 @@ class NumberText(FieldType):
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
-        for title, value in beyond_limits(self.spec):
-            yield Wrong("out-of-range", title, str(value))
+        for kind, title, value in beyond_limits(self.spec):
+            yield Wrong(kind, title, str(value))
 
 
 class BooleanText(Word):
