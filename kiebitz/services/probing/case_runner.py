@@ -57,6 +57,8 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     """True if the target has sent anything at all."""
     never_came_up: bool = False
     """True if the case's message never came up."""
+    unsuitable_points: int = 0
+    """Number of points where the message came up, but the case could not be injected."""
     wrong: Sequence[int] = ()
 
 
@@ -81,6 +83,7 @@ class CaseRun(TargetSession):
         self._replies_until_clear: tuple[ProgramMessage, ...] | None = None
         """The target's messages up to the point where its reaction was clear."""
         self._is_unread = False
+        self._unsuitable_points = 0
         self._begun_ns = 0
 
     async def run(self, limit_s: float) -> CaseOutcome:
@@ -115,6 +118,7 @@ class CaseRun(TargetSession):
             time.monotonic() - started,
             self.is_responsive,
             self._route.never_came_up,
+            self._unsuitable_points,
         )
 
     # The route.
@@ -135,6 +139,7 @@ class CaseRun(TargetSession):
                 self._check(actions, point)
             except NotApplicable as error:
                 reason = error
+                self._unsuitable_points += 1
                 if self._case.at_start:
                     raise
                 self._route.skip_point()

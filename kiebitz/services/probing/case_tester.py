@@ -63,6 +63,8 @@ class SharedFindings:
         """The names of the target's messages that were correct before the cases' actions."""
         self.is_responsive = False
         """True if the target has ever sent anything."""
+        self.needs_restarts = False
+        """True if an injection point was reached only after the server was started again."""
         self.is_over = False
         """True if the server accepts no more clients, and Kiebitz cannot start it again."""
 
@@ -148,16 +150,19 @@ class CaseTester:
 
     def _on_route(self, case: Case, choice: RouteChoice, left_s: float, recorders: ExitStack) -> _Run:
         """Try a case on one route, once more with another game if it cannot be injected; confirm failures."""
-        program = self.setup.program
+        program, shared = self.setup.program, self._shared
         for seed in _SEEDS if program is not None else _SEEDS[:1]:
-            if seed != _SEEDS[0] or (program is not None and not program.is_running):
+            is_used = seed == _SEEDS[0] and not shared.needs_restarts
+            if program is not None and not (is_used and program.is_running):
                 self._start_again()
             run = self._run_once(case, choice, seed, left_s, recorders)
+            if run.result.verdict != NOT_TRIED and seed != _SEEDS[0]:
+                shared.needs_restarts = True
             if run.result.verdict in BAD and not self._shared.is_over:
                 return self._confirmed(case, choice, run, recorders)
             if run.result.verdict != NOT_TRIED:
                 return run
-            if run.outcome.never_came_up and seed >= _MAX_SEARCHES:
+            if seed >= (_MAX_SEARCHES if run.outcome.was_found is not None else _SEEDS[-1]):
                 break
         if run.outcome.never_came_up:
             self._shared.unreachable[choice.kind, case.of] = run.result.why
