@@ -45,7 +45,10 @@ _SEEDS = (1, 2, 3)
 """Seeds of the attempts to reach an injection point."""
 
 _MAX_SEARCHES = 2
-"""Maximum number of attempts if the message never comes up, which takes long."""
+"""Maximum number of attempts if the message does not come up, or only at unsuitable points."""
+
+_ENOUGH_POINTS = 3
+"""Number of unsuitable points after which no other attempt is made."""
 
 _CONFIRMATION_S = 60.0
 """Maximum number of seconds to reach the injection point when a failure is confirmed."""
@@ -162,7 +165,7 @@ class CaseTester:
                 return self._confirmed(case, choice, run, recorders)
             if run.result.verdict != NOT_TRIED:
                 return run
-            if seed >= (_MAX_SEARCHES if run.outcome.was_found is not None else _SEEDS[-1]):
+            if seed >= _max_attempts(run.outcome):
                 break
         if run.outcome.never_came_up:
             self._shared.unreachable[choice.kind, case.of] = run.result.why
@@ -266,6 +269,13 @@ class CaseTester:
     def repeat_command(self, case: Case) -> str:
         """Return the shell command that runs a case again."""
         return f"{self._command} --only {shlex.quote(case.name)}"
+
+
+def _max_attempts(outcome: CaseOutcome) -> int:
+    """Return the number of attempts to inject a case, given the outcome of one that failed to."""
+    if outcome.unsuitable_points >= _ENOUGH_POINTS:
+        return 1
+    return _MAX_SEARCHES if outcome.never_came_up or outcome.unsuitable_points else _SEEDS[-1]
 
 
 def _tested(run: _Run) -> TestedCase:
