@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.probing.spelling_style import SpellingStyle
 
 
 class Baseline:
@@ -39,6 +40,7 @@ class Baseline:
         """True if it answers the first messages of a new client."""
         self.invalid_messages: frozenset[str] = frozenset()
         """The names of its messages that violate the grammar in undisturbed games, too."""
+        self.style = SpellingStyle(dissector)
         self.is_complete = False
         """True after the undisturbed game: then all cases are judged by the same observations."""
         self._delays_s: Mapping[str, float] = {}
@@ -54,7 +56,8 @@ class Baseline:
                 game was followed.
         """
         if not self.is_complete:
-            self.is_complete, self._delays_s, self._offered = True, delays_s, offered
+            self.is_complete = self.style.is_complete = True
+            self._delays_s, self._offered = delays_s, offered
 
     def longest_delay_s(self, sent: str | None) -> float | None:
         """Return the longest time in seconds until the target's answer to a message, or to any if it is None.

@@ -91,6 +91,11 @@ class Route(ABC):
         return False
 
     @property
+    def first_line(self) -> int | None:
+        """The number of the first recorded line at which a case can be injected; None if there is none."""
+        return None
+
+    @property
     def offered(self) -> frozenset[str] | None:
         """The names of all messages that could have been sent; None if only recorded ones are."""
         return None
@@ -254,6 +259,10 @@ class RecordedRoute(ScriptRoute):
     def _is_heartbeat(self, line: RecordedLine) -> bool:
         grammar = self._dissectors[line.role.protocol].grammar
         return any(row.heartbeat for row in grammar.rows_named(line.direction, line.name))
+
+    @property
+    def first_line(self) -> int | None:
+        return min(self._numbers, default=None)
 
     # Actions.
 

@@ -22,7 +22,6 @@ from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.message_reader import MessageReader
 from kiebitz.dissectors.probing.routes import Address, InjectionPoint, Route
-from kiebitz.dissectors.probing.spelling_style import SpellingStyle
 from kiebitz.dissectors.replay.replay_peer import AwaitPeer, InputResult, PeerAction, SendBytes, WaitUntil
 from kiebitz.dissectors.replay.script import StreamRole
 
@@ -100,7 +99,7 @@ class SimulatedRoute(Route):
         self._goal = goal
         self._baseline = baseline
         self._clock = clock
-        self._style = SpellingStyle(dissector)
+        self._style = baseline.style
         self._lines: dict[int, SimulatedConnection] = {}
         self._strangers: dict[int, SimulatedConnection] = {}
         """Connections of ours that belong to no player."""

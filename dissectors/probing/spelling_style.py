@@ -19,7 +19,7 @@ _MIN_SAMPLES = 5
 
 
 class SpellingStyle:
-    """The spelling style of a target.
+    """The spelling style of a target, learnt until `is_complete`.
 
     Only optional spellings are learnt: those that every peer must read are not needed.
     """
@@ -29,11 +29,12 @@ class SpellingStyle:
         self._is_used: dict[str, bool] = {}
         self._has_other_ends = False
         self._heard: Counter[str] = Counter()
+        self.is_complete = False
 
     def learn(self, message: ReceivedMessage) -> None:
         """Learn from a message of the target."""
         frame, row = message.frame, message.row
-        if self._heard[row.name] >= _MIN_SAMPLES:
+        if self.is_complete or self._heard[row.name] >= _MIN_SAMPLES:
             return
         self._heard[row.name] += 1
         with suppress(*UNWRITABLE):

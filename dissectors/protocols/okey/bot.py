@@ -5,14 +5,17 @@ from __future__ import annotations
 from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
 from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 
-_LOBBY = 1
+_MAX_LOBBY = 10_000
+_JOIN_S = 1.0
+"""Seconds to wait for the lists of lobbies before joining one."""
+
 _CHEATS = 0.02
 _OWN_STACK = 0.3
 """Probability of drawing from its exchange stack if there is a tile."""
 
 
 class OkeyBot(Bot):
-    """An Okey bot that plays in lobby 1."""
+    """An Okey bot that plays in the first lobby where no game is running or finished."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
@@ -23,6 +26,8 @@ class OkeyBot(Bot):
 
     def _begin(self) -> None:
         self._deck, self._is_waiting = [], False
+        self._lobby, self._is_joining = 1, False
+        self._occupied: set[int] = set()
         self._send("LOGI", nickname=self.name)
 
     def _receive(self, name: str, fields: Fields) -> None:
@@ -34,6 +39,14 @@ class OkeyBot(Bot):
                 self._queue_lobby_requests()
             case "+NAME":
                 self.name = fields["actualname"]
+            case "+LGAM" if fields["gamestatus"] in ("r", "f"):
+                self._occupied.update(game["lobby"] for game in fields["games"])
+                if fields["gamestatus"] == "f":
+                    self._join()
+            case "+JLOB" if not fields["joinsuccessful"] and self._lobby < _MAX_LOBBY:
+                self._occupied.add(self._lobby)
+                self._is_joining = False
+                self._join()
             case "+JLOB" if fields["joinsuccessful"]:
                 self._send("CATC", messagetype="l", msg="Hallo, wer spielt mit?")
                 self._send("REDY")
@@ -68,7 +81,14 @@ class OkeyBot(Bot):
             self._send("LGAM", gamestatus=status)
         self._send("CATC", messagetype="b", msg="Grüß Gott")
         self._send("CATC", messagetype="w", msg="Bist du da?", whisperrecipient=self.name)
-        self._send("JLOB", n=_LOBBY)
+        self._schedule(_JOIN_S, self._join)
+
+    def _join(self) -> None:
+        """Join the first free lobby, once."""
+        if not self._is_joining:
+            self._is_joining = True
+            self._lobby = next(n for n in range(1, _MAX_LOBBY + 1) if n not in self._occupied)
+            self._send("JLOB", n=self._lobby)
 
     def _turn(self, fields: Fields) -> None:
         if fields["currentplayeridx"] != self._seat or len(self._deck) != DECK or self._is_waiting:

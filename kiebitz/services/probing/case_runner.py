@@ -57,6 +57,8 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     """True if the target has sent anything at all."""
     never_came_up: bool = False
     """True if the case's message never came up."""
+    diverged_at: int | None = None
+    """Number of the recorded line at which the target departed from the record before the case, if it did."""
     unsuitable_points: int = 0
     """Number of points where the message came up, but the case could not be injected."""
     wrong: Sequence[int] = ()
@@ -118,6 +120,7 @@ class CaseRun(TargetSession):
             time.monotonic() - started,
             self.is_responsive,
             self._route.never_came_up,
+            self._route.diverged_at if observed is None else None,
             self._unsuitable_points,
         )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import time
+from collections import Counter
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from threading import Lock
@@ -50,6 +52,15 @@ _MAX_SEARCHES = 2
 _ENOUGH_POINTS = 3
 """Number of unsuitable points after which no other attempt is made."""
 
+_BETWEEN_S = 0.1
+"""Seconds between two runs on the same server."""
+
+_ENOUGH_DIVERGENCES = 4
+"""Number of runs that depart from the record at the same line after which no others are tried beyond it."""
+
+_ENOUGH_RESTARTS = 4
+"""Number of necessary restarts after which a server is started for each case."""
+
 _CONFIRMATION_S = 60.0
 """Maximum number of seconds to reach the injection point when a failure is confirmed."""
 
@@ -66,10 +77,26 @@ class SharedFindings:
         """The names of the target's messages that were correct before the cases' actions."""
         self.is_responsive = False
         """True if the target has ever sent anything."""
-        self.needs_restarts = False
-        """True if an injection point was reached only after the server was started again."""
+        self.divergences: Counter[tuple[int, str]] = Counter()
+        """How often the target departed from the record at a line, for a reason."""
+        self.reused = 0
+        """Number of cases that were injected at a server that had played before."""
+        self.restarted = 0
+        """Number of cases that were injected only after the server was started again."""
         self.is_over = False
         """True if the server accepts no more clients, and Kiebitz cannot start it again."""
+
+    def divergence_before(self, line: int | None) -> str | None:
+        """Return why the target never follows the record up to a line; None if it may."""
+        for (number, why), count in self.divergences.items():
+            if line is not None and number < line and count >= _ENOUGH_DIVERGENCES:
+                return why
+        return None
+
+    @property
+    def needs_restarts(self) -> bool:
+        """True if a server that has played before is hardly ever of use."""
+        return self.restarted >= _ENOUGH_RESTARTS and self.restarted > self.reused
 
 
 class _Run(NamedTuple):
@@ -133,6 +160,8 @@ class CaseTester:
         with ExitStack() as recorders:
             for choice in routes_to(case, self.setup):
                 known = self._shared.unreachable.get((choice.kind, case.of))
+                if known is None and choice.kind == "recorded":
+                    known = self._shared.divergence_before(choice.make(_SEEDS[0]).first_line)
                 if known is not None:
                     reasons.append(known)
                     continue
@@ -158,14 +187,20 @@ class CaseTester:
             is_used = seed == _SEEDS[0] and not shared.needs_restarts
             if program is not None and not (is_used and program.is_running):
                 self._start_again()
+            else:
+                # The server may still be dealing with the end of the last game.
+                time.sleep(_BETWEEN_S)
             run = self._run_once(case, choice, seed, left_s, recorders)
-            if run.result.verdict != NOT_TRIED and seed != _SEEDS[0]:
-                shared.needs_restarts = True
+            if run.result.verdict != NOT_TRIED:
+                shared.reused += is_used
+                shared.restarted += seed != _SEEDS[0]
             if run.result.verdict in BAD and not self._shared.is_over:
                 return self._confirmed(case, choice, run, recorders)
             if run.result.verdict != NOT_TRIED:
                 return run
-            if seed >= _max_attempts(run.outcome):
+            if run.outcome.diverged_at is not None:
+                shared.divergences[run.outcome.diverged_at, run.result.why] += 1
+            if seed >= (_max_attempts(run.outcome) if choice.kind == "played" else _MAX_SEARCHES):
                 break
         if run.outcome.never_came_up:
             self._shared.unreachable[choice.kind, case.of] = run.result.why
