@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from typing import BinaryIO
 
 from kiebitz.cli.probe.transcript import specification, transcript
@@ -121,4 +122,4 @@ def _property(text: str) -> str:
 
 def _cell(text: str) -> str:
     """Return a text for a Markdown table, without any markup in it."""
-    return "".join(f"\\{each}" if each in "\\`*_{}[]<>#|!&~" else each for each in printable(text))
+    return "".join(f"\\{each}" if each in "\\`*_{}[]#|!~" else escape(each) for each in printable(text))

@@ -1,0 +1,221 @@
+"""How `kiebitz probe` confirms failures, tests several targets side by side, and measures time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from command import Done, kiebitz
+from probe_command import server
+from processes_and_rows import free_port
+from strength import a_few
+
+from kiebitz.services.probing.fair_clock import FairClock
+
+SERVER = Path(__file__).parents[1] / "support" / "planned_server.py"
+DIES = "dies-on-an-unknown-word"
+
+
+def probed(folder: Path, faults: list[str], *options: str, only: str = "maexchen/unknown-message") -> Done:
+    """Probe a server with a fault for each start."""
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({"count": 0, "faults": faults}))
+    port = free_port("udp")
+    restart = shlex.join([sys.executable, str(SERVER), str(plan)]) + " {port}"
+    done = kiebitz(
+        *("probe", "server", str(port), "-d", "maexchen", "--restart", restart, "--timeout", "0.7"),
+        *("--only", only, *options),
+    )
+    assert "Traceback" not in done.err
+    return done
+
+
+@pytest.mark.parametrize(
+    ("faults", "verdict", "why", "status"),
+    a_few(
+        [
+            ([DIES], "FAILED", "it has ended: exit status 1", 3),
+            # The first run was hasty, or its target was in a state that others had left.
+            ([DIES, ""], "INFORMATIONAL", "it ", 0),
+            (
+                [DIES, DIES, ""],
+                "UNSTABLE",
+                "in one run it was FAILED: it has ended: exit status 1; in another it was INFORMATIONAL: it ",
+                0,
+            ),
+            # The same game fails without the case.
+            ([DIES, DIES, DIES, "ends"], "NOT TRIED", "the same without anything unusual is ", 0),
+            ([DIES, DIES, DIES, "ends", ""], "FAILED", "it has ended: exit status 1", 3),
+        ],
+        lambda row: len(row[0]) < 4,
+    ),
+)
+def test_a_failure_counts_only_if_it_repeats(
+    tmp_path: Path, faults: list[str], verdict: str, why: str, status: int
+) -> None:
+    done = probed(tmp_path, faults, "--json", "-w", str(tmp_path / "probe.db"))
+    (result,) = done.json["results"]
+    assert result["verdict"] == verdict, result["why"]
+    assert result["why"].startswith(why)
+    assert done.status == status
+    names = [each["name"] for each in kiebitz("sessions", str(tmp_path / "probe.db"), "--json").json]
+    assert names[-1] == f"probe server maexchen/unknown-message: {verdict}"
+    assert (result["other"] is not None) == (verdict == "UNSTABLE")
+    if result["other"] is not None:
+        assert result["other"]["verdict"] == "INFORMATIONAL"
+        assert result["messages"] or result["sent"]
+        assert result["other"]["sent"]
+        assert names[-2] == "probe server maexchen/unknown-message: INFORMATIONAL"
+
+
+def test_an_unstable_case_is_reported_with_both_runs(tmp_path: Path) -> None:
+    report = tmp_path / "probe.html"
+    done = probed(tmp_path, [DIES, DIES, ""], "--report", str(report))
+    assert done.out.count("  sent ") >= 2
+    assert "in the other run, which was INFORMATIONAL:" in done.out
+    assert "<h3>The other run: INFORMATIONAL</h3>" in report.read_text()
+
+
+# Several targets.
+
+
+CASES = (
+    "maexchen/game",
+    "maexchen/JOIN/whole",
+    "maexchen/unknown-message",
+    "maexchen/empty",
+    "maexchen/ROLL/cut",
+)
+
+
+def at_jobs(jobs: int, fault: str) -> dict[str, str]:
+    port = free_port("udp")
+    restart = server(port, fault).replace(str(port), "{port}")
+    done = kiebitz(
+        *("probe", "server", str(port), "-d", "maexchen", "--restart", restart, "--timeout", "0.7", "--json"),
+        *("--jobs", str(jobs), *(word for case in CASES for word in ("--only", case))),
+    )
+    assert [each["case"] for each in done.json["results"]] == sorted(
+        (each["case"] for each in done.json["results"]), key=lambda name: CASE_ORDER.index(name)
+    )
+    return {each["case"]: each["verdict"] for each in done.json["results"]}
+
+
+CASE_ORDER = [each["case"] for each in kiebitz("probe", "server", "-d", "maexchen", "--list", "--json").json]
+
+
+def test_several_targets_give_the_same_verdicts() -> None:
+    found = at_jobs(4, DIES)
+    assert found["maexchen/unknown-message"] == "FAILED"
+    assert found == at_jobs(1, DIES)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--jobs", "2", "--restart", "./server 9000"), "--jobs requires --restart with {port}"),
+        (("--jobs", "2"), "--jobs requires --restart with {port}"),
+        (("--jobs", "0", "--restart", "./server {port}"), "0 is not in the range 1<=x<=64"),
+        (("--update-baseline",), "--update-baseline requires --baseline"),
+    ],
+)
+def test_wrong_usage_is_reported(options: tuple[str, ...], says: str) -> None:
+    done = kiebitz("probe", "server", "9000", "-d", "maexchen", *options)
+    assert (done.status, done.out) == (2, "")
+    assert says in done.err
+
+
+def test_too_few_ports_are_reported() -> None:
+    options = ("--jobs", "9", "--restart", "./server {port}", "--only", "maexchen/empty")
+    done = kiebitz("probe", "server", "65500", "-d", "maexchen", *options)
+    assert (done.status, done.out) == (1, "")
+    assert "not enough free ports above 65500: use fewer jobs" in done.err
+
+
+# Heartbeats.
+
+
+class _Impatient(socketserver.StreamRequestHandler):
+    """Logs clients in, and sends heartbeats all the time."""
+
+    lines: ClassVar[list[bytes]] = []
+
+    def handle(self) -> None:
+        is_over = threading.Event()
+
+        def ping() -> None:
+            while not is_over.wait(0.05):
+                try:
+                    self.wfile.write(b"PING\r\n")
+                except OSError:
+                    return
+
+        threading.Thread(target=ping, daemon=True).start()
+        for line in self.rfile:
+            self.lines.append(line.rstrip())
+            if line.startswith(b"LOGI "):
+                self.wfile.write(b"+" + line)
+        is_over.set()
+
+
+def test_no_heartbeat_is_sent_within_a_message() -> None:
+    _Impatient.lines.clear()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Impatient) as impatient:
+        impatient.daemon_threads = True
+        threading.Thread(target=impatient.serve_forever, daemon=True).start()
+        port = str(impatient.server_address[1])
+        done = kiebitz(
+            "probe", "server", port, "-d", "okey", "--timeout", "0.3", "--only", "okey/LOGI/in-two", "--json"
+        )
+        impatient.shutdown()
+    (result,) = done.json["results"]
+    assert result["verdict"] == "OK", result["why"]
+    assert b"+PING" in _Impatient.lines
+    assert [line for line in _Impatient.lines if b"PING" in line and line not in (b"+PING", b"PING")] == []
+
+
+# The clock.
+
+
+def _busy(cpu: int) -> subprocess.Popen[bytes]:
+    code = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    return subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/schedstat").exists(), reason="this system does not tell waiting times"
+)
+def test_time_without_a_processor_does_not_count() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    # They share one processor, so that each waits for two thirds of the time.
+    busy = [_busy(cpu) for _ in range(3)]
+    try:
+        time.sleep(0.3)
+        clock = FairClock(lambda: busy[0].pid)
+        begun, fair = time.monotonic(), [clock.time()]
+        while time.monotonic() < begun + 1.5:
+            fair.append(clock.time())
+            time.sleep(0.01)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert fair == sorted(fair)
+    passed = time.monotonic() - begun
+    assert 0.05 * passed < fair[-1] - fair[0] < 0.75 * passed
+
+
+def test_the_clock_of_an_unknown_program_is_a_monotonic_one() -> None:
+    clock = FairClock(lambda: None)
+    times: list[Any] = [clock.time() for _ in range(100)]
+    assert times == sorted(times)
+    assert times[-1] <= time.monotonic()
