@@ -90,7 +90,7 @@ def test_no_text_is_a_command_of_a_workflow(
     assert "\n| message | FAILED | UNSTABLE |" in text
     assert "<script" not in text
     assert "\x1b" not in text
-    assert len(text.splitlines()) == 2 + 4 + 1 + 3
+    assert len(text.splitlines()) == 2 + 3 + 1 + 3
 
 
 def probed(folder: Path, *options: str, fault: str = "dies-on-an-unknown-word") -> Any:
