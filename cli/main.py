@@ -66,6 +66,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Test": {
         "probe": ("cli.commands.probe:probe", "Test a server or a client against the specification."),
+        "interop": ("cli.commands.interop:interop", "Run every server with every client, as one page."),
     },
     "Export": {
         "export": (

@@ -10,11 +10,6 @@ pytest loads this module in every run in which Kiebitz is installed, so it impor
 
 from __future__ import annotations
 
-import signal
-import socket
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -25,13 +20,10 @@ import pytest
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.dissector import Dissector
+    from kiebitz.dissectors.model import Transport
     from kiebitz.storage.session.session import Diagnostic, Event, Message, Session, Table
 
 _HOST = "127.0.0.1"
-
-_START_TIMEOUT_S = 20.0
-
-_STOP_TIMEOUT_S = 20.0
 
 _QUIET_S = 0.5
 """Seconds without a change after which a running recording is complete: twice the time between commits."""
@@ -39,10 +31,6 @@ _QUIET_S = 0.5
 _MAX_QUIET_WAIT_S = 5.0
 
 _RECORDINGS = pytest.StashKey[list[Path]]()
-
-
-class RelayError(Exception):
-    """The relay could not be started; the text has its output."""
 
 
 class RelayedSession:
@@ -131,78 +119,37 @@ class Kiebitz:
 
         Raises:
             KiebitzError: There is no such protocol, or its file is invalid.
-            RelayError: The relay cannot be started.
+            RelayProcessError: The relay cannot be started.
         """
-        transport = "tcp"
+        from kiebitz.services.recording.relay_process import decoding_options, running_relay
+
+        transport: Transport = "tcp"
         options: list[str] = []
         if protocol is not None:
-            dissector, options = _decoding(protocol)
+            dissector, file = _protocol(protocol)
             transport = dissector.transport
-            options += ["-d", f"{transport}.port=={server_port},{dissector.protocol}"]
+            options = decoding_options(transport, server_port, dissector.protocol, file)
         database = self._folder / f"kiebitz-{len(self._recordings) + 1}.db"
-        session = RelayedSession(_free_port(transport), database)
-        self._recordings.append(session.database)
-        mode = f"reverse:{transport}://{host}:{server_port}@{_HOST}:{session.port}"
-        command = [sys.executable, "-m", "kiebitz", "relay", "-q", "-m", mode, "-w", str(session.database)]
-        with _running([*command, *options]):
+        self._recordings.append(database)
+        with running_relay(transport, host, server_port, str(database), options) as port:
+            session = RelayedSession(port, database)
             yield session
         session._complete()
 
 
-def _decoding(protocol: str | Path) -> tuple[Dissector, list[str]]:
-    """Return a protocol, and the options that make a command know it."""
+def _protocol(name: str | Path) -> tuple[Dissector, str | None]:
+    """Return a protocol, and the path of its file if it is from one. Raises KiebitzError."""
     from kiebitz.dissectors.errors import KiebitzError
     from kiebitz.dissectors.registry import dissector_of
     from kiebitz.services.decode_as import unknown_protocol
     from kiebitz.services.protocol_files import add_protocol_files
 
-    is_file = isinstance(protocol, Path) or protocol.endswith(".toml")
-    name = add_protocol_files([protocol], replaces=True).pop() if is_file else str(protocol)
-    dissector = dissector_of(name)
+    is_file = isinstance(name, Path) or name.endswith(".toml")
+    found = add_protocol_files([name], replaces=True).pop() if is_file else str(name)
+    dissector = dissector_of(found)
     if dissector is None:
-        raise KiebitzError(unknown_protocol(name))
-    return dissector, ["-P", str(protocol)] if is_file else []
-
-
-def _free_port(transport: str) -> int:
-    kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind((_HOST, 0))
-        port: int = sock.getsockname()[1]
-    return port
-
-
-@contextmanager
-def _running(command: list[str]) -> Iterator[None]:
-    """Run a relay until the end of the `with` statement; it has recorded everything then."""
-    relay = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    lines: list[str] = []
-    is_ready = threading.Event()
-    reader = threading.Thread(target=_read, args=(relay, lines, is_ready), daemon=True)
-    reader.start()
-    try:
-        if not is_ready.wait(_START_TIMEOUT_S) or relay.poll() is not None:
-            raise RelayError(f"the relay does not start: {' '.join(lines) or ' '.join(command)}")
-        yield
-    finally:
-        relay.send_signal(signal.SIGINT)
-        try:
-            relay.wait(_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            relay.kill()
-            relay.wait()
-        reader.join()
-
-
-def _read(relay: subprocess.Popen[str], lines: list[str], is_ready: threading.Event) -> None:
-    assert relay.stderr is not None
-    with relay.stderr:
-        for line in relay.stderr:
-            lines.append(line.strip())
-            if "listening on" in line:
-                is_ready.set()
-    # Its end is no reason to wait, either.
-    is_ready.set()
+        raise KiebitzError(unknown_protocol(found))
+    return dissector, str(name) if is_file else None
 
 
 @pytest.fixture(name="kiebitz")

@@ -32,7 +32,7 @@ from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.output_files import opened
 from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.probing.known_failures import KnownFailures
-from kiebitz.services.probing.recorded_samples import has_sample, sample_of, script_in
+from kiebitz.services.probing.recorded_samples import built_in_script
 from kiebitz.services.probing.results import Result, counts_in_words
 from kiebitz.services.probing.targets import targets
 from kiebitz.services.probing.test_run import RunLimits, TestRun
@@ -127,7 +127,7 @@ def _finish(
     options: ProbeOptions, cases: Sequence[Case], known: KnownFailures | None, renders: bool
 ) -> _Finished:
     """Run the cases, with a progress display."""
-    script = options.script or _sample(options)
+    script = options.script or built_in_script(options.dissector)
     if script is not None and options.role == "client":
         # The client under test plays the first of several players.
         script = script.only({script.roles[0].number})
@@ -170,15 +170,6 @@ def _finish(
         signal.signal(signal.SIGTERM, before)
     places = {case.name: number for number, case in enumerate(cases)}
     return _Finished(sorted(results, key=lambda result: places[result.case]), left, is_interrupted)
-
-
-def _sample(options: ProbeOptions) -> Script | None:
-    """Return the built-in game; None if a bot plays. Raises StorageError if there is neither."""
-    protocol = options.dissector.protocol
-    if options.dissector.conformance.bot is not None and not has_sample(protocol):
-        return None
-    with sample_of(protocol) as sample:
-        return script_in(sample)
 
 
 def _print(options: ProbeOptions, outputs: Outputs, finished: _Finished) -> None:

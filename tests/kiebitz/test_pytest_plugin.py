@@ -50,7 +50,7 @@ def test_a_failed_test_names_its_recording(project: Path, tmp_path: Path) -> Non
 TESTS = """
 import socket
 import pytest
-from kiebitz.pytest_plugin import RelayError
+from kiebitz import KiebitzError
 
 
 def test_udp(kiebitz):
@@ -73,8 +73,6 @@ def test_two_relays(kiebitz):
 
 
 def test_wrong_protocols(kiebitz, tmp_path):
-    from kiebitz import KiebitzError
-
     with pytest.raises(KiebitzError, match="there is no protocol maexhen; did you mean maexchen"):
         kiebitz.relay(9, protocol="maexhen").__enter__()
     with pytest.raises(KiebitzError, match="missing.toml"):
@@ -84,7 +82,7 @@ def test_wrong_protocols(kiebitz, tmp_path):
 def test_a_relay_that_does_not_start(kiebitz, tmp_path):
     # A folder in the place of the database.
     (tmp_path / "kiebitz-1.db").mkdir()
-    with pytest.raises(RelayError, match="kiebitz-1.db"):
+    with pytest.raises(KiebitzError, match="kiebitz-1.db"):
         kiebitz.relay(9).__enter__()
 """
 

@@ -79,6 +79,7 @@ NO_SESSION = {
         "import",
         "collect",
         "probe",
+        "interop",
         "protocols",
         "draft",
         "addon-path",

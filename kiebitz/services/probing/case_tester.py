@@ -47,7 +47,7 @@ _SEEDS = (1, 2, 3)
 """Seeds of the attempts to reach an injection point."""
 
 _MAX_SEARCHES = 2
-"""Maximum number of attempts if the message does not come up, or only at unsuitable points."""
+"""Maximum number of attempts if the message does not come up, which takes long."""
 
 _ENOUGH_POINTS = 3
 """Number of unsuitable points after which no other attempt is made."""
@@ -160,7 +160,8 @@ class CaseTester:
         with ExitStack() as recorders:
             for choice in routes_to(case, self.setup):
                 known = self._shared.unreachable.get((choice.kind, case.of))
-                if known is None and choice.kind == "recorded":
+                # The beginning of a conversation is within reach of any record.
+                if known is None and choice.kind == "recorded" and not case.at_start:
                     known = self._shared.divergence_before(choice.make(_SEEDS[0]).first_line)
                 if known is not None:
                     reasons.append(known)
@@ -310,7 +311,7 @@ def _max_attempts(outcome: CaseOutcome) -> int:
     """Return the number of attempts to inject a case, given the outcome of one that failed to."""
     if outcome.unsuitable_points >= _ENOUGH_POINTS:
         return 1
-    return _MAX_SEARCHES if outcome.never_came_up or outcome.unsuitable_points else _SEEDS[-1]
+    return _MAX_SEARCHES if outcome.never_came_up else _SEEDS[-1]
 
 
 def _tested(run: _Run) -> TestedCase:

@@ -62,12 +62,12 @@ class FairClock:
         now = time.monotonic()
         if self._searched is None or now - self._searched >= _SEARCH_INTERVAL_S:
             self._searched = now
-            self._processes = () if group is None else tuple(_processes_in(group))
+            self._processes = () if group is None else tuple(processes_in(group))
         for process in self._processes:
             yield from process.glob("task/*/schedstat")
 
 
-def _processes_in(group: int) -> Iterator[Path]:
+def processes_in(group: int) -> Iterator[Path]:
     """Yield the folders of the processes in a group."""
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):

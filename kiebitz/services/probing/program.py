@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -45,10 +46,27 @@ class ProgramError(KiebitzError):
 
 
 class TargetProgram:
-    """A command that can be started repeatedly; if a port is given, it must listen there on this machine."""
+    """A command that can be started repeatedly; if a port is given, it must listen there on this machine.
 
-    def __init__(self, command: str, transport: Transport, port: int | None = None) -> None:
+    Args:
+        command: The command, without a shell; or its words.
+        transport: The transport of the port.
+        port: The port.
+        title: Name of the program in errors; by default the option and the command.
+        folder: The working folder; None for this process's.
+    """
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        transport: Transport,
+        port: int | None = None,
+        title: str | None = None,
+        folder: str | None = None,
+    ) -> None:
         self._command = command
+        self._title = title or f"--restart {command}"
+        self._folder = folder
         self._transport: Transport = transport
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,14 +78,15 @@ class TargetProgram:
         """Stop it if it runs, start it, and wait until it listens. Raises ProgramError."""
         self.stop()
         try:
-            words = shlex.split(self._command)
+            words = shlex.split(self._command) if isinstance(self._command, str) else [*self._command]
         except ValueError as error:
-            raise ProgramError(f"--restart {self._command}: {error}") from error
+            raise ProgramError(f"{self._title}: {error}") from error
         self._output.clear()
         self._kept = 0
         try:
             self._process = subprocess.Popen(
                 words,
+                cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -76,7 +95,7 @@ class TargetProgram:
             )
         except (OSError, IndexError) as error:
             reason = getattr(error, "strerror", None) or "the command is empty"
-            raise ProgramError(f"--restart {self._command}: {reason}") from error
+            raise ProgramError(f"{self._title}: {reason}") from error
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
         self._reader.start()
@@ -93,12 +112,12 @@ class TargetProgram:
             died = self.died()
             if died is not None:
                 raise ProgramError(
-                    f"--restart {self._command}: it has ended ({died}) and does not listen at"
+                    f"{self._title}: it has ended ({died}) and does not listen at"
                     f" {self._transport} port {self._port}{self._last_words()}"
                 )
             if time.monotonic() > end:
                 raise ProgramError(
-                    f"--restart {self._command}: after {START_TIMEOUT_S:g} s the program does not listen at"
+                    f"{self._title}: after {START_TIMEOUT_S:g} s the program does not listen at"
                     f" {self._transport} port {self._port}: is that the right address?{self._last_words()}"
                 )
             time.sleep(_CHECK_INTERVAL_S)
@@ -169,7 +188,7 @@ class TargetProgram:
         try:
             process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            warn(f"{self._command} does not end; its process number is {process.pid}")
+            warn(f"{self._title} does not end; its process number is {process.pid}")
         if self._reader is not None:
             # A process that left the group may still hold the pipe.
             self._reader.join(_STOP_TIMEOUT_S)

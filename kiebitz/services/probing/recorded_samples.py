@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.services.sessions import load, session_of, split_number
@@ -40,6 +41,14 @@ def _packed(protocol: str) -> Traversable | None:
     package = type(dissector).__module__.rpartition(".")[0]
     packed = files(package) / "sample.pcapng.gz" if package else None
     return packed if packed is not None and packed.is_file() else None
+
+
+def built_in_script(dissector: Dissector) -> Script | None:
+    """Return the recorded game of a protocol; None if bots play instead. Raises StorageError."""
+    if dissector.conformance.bot is not None and not has_sample(dissector.protocol):
+        return None
+    with sample_of(dissector.protocol) as sample:
+        return script_in(sample)
 
 
 def has_sample(protocol: str) -> bool:

@@ -22,10 +22,11 @@ _PORTS_EACH = 10
 _MAX_PORT = 65535
 
 
-def targets(setup: ProbeSetup, command: str, count: int) -> list[ProbeSetup]:
+def targets(setup: ProbeSetup, command: str, count: int, folder: str | None = None) -> list[ProbeSetup]:
     """Return the setups of `count` targets that a command starts, the first at the address of `setup`.
 
-    They share a baseline. Raises ProgramError if there are not enough free ports.
+    They share a baseline, and `folder` is their working folder. Raises ProgramError if there are not enough
+    free ports.
     """
     found = []
     ports = _free_ports(setup.dissector.transport, setup.address[1])
@@ -39,6 +40,7 @@ def targets(setup: ProbeSetup, command: str, count: int) -> list[ProbeSetup]:
             command.replace(PORT, str(port)),
             setup.dissector.transport,
             port if setup.target_role == "server" else None,
+            folder=folder,
         )
         clock = FairClock(partial(getattr, program, "number"))
         address = (setup.address[0], port)

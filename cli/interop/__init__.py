@@ -1,0 +1,1 @@
+"""The report and the progress display of `kiebitz interop`."""

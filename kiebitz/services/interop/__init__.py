@@ -1,0 +1,1 @@
+"""Interoperability runs: every server of a course with every client."""

@@ -1,0 +1,203 @@
+"""The run of one cell: a server, the relay and clients as processes, until the games are over."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import msgspec
+
+from kiebitz.dissectors.model import Transport
+from kiebitz.services.interop.plan import Plan, Program
+from kiebitz.services.interop.programs import HOST, program_of, resident_bytes
+from kiebitz.services.interop.results import ProgramOutput
+from kiebitz.services.probing.program import ProgramError, TargetProgram
+from kiebitz.services.recording.relay_process import decoding_options, free_port, running_relay
+
+_CHECK_INTERVAL_S = 0.2
+
+_CLIENT_INTERVAL_S = 0.1
+"""Seconds between the starts of two clients, so that they join in the plan's order."""
+
+_GRACE_S = 1.0
+"""Seconds for programs to end by themselves after the last game, and for the recorder to store it."""
+
+_MAX_OUTPUT = 8000
+"""Maximum number of characters kept of a program's output."""
+
+
+class StoppedError(Exception):
+    """The run was interrupted."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a program has ended: `how` is a signal or an exit status."""
+
+    program: Program
+    how: str
+    is_crash: bool
+
+
+class CellRecord(msgspec.Struct, frozen=True):
+    """What was observed in one run of a cell.
+
+    Attributes:
+        games: Number of finished games.
+        seconds: Duration.
+        is_timed_out: True if the time was over before all games were.
+        quiet_s: Seconds without any message at the end.
+        ended: Programs that ended by themselves before they were stopped, in order.
+        not_started: Why the server could not be started.
+        outputs: The outputs of all programs.
+    """
+
+    games: int
+    seconds: float
+    is_timed_out: bool
+    quiet_s: float
+    ended: Sequence[Ended]
+    not_started: str | None
+    outputs: Sequence[ProgramOutput]
+
+
+class _Running(msgspec.Struct, eq=False):
+    """A started program with its process."""
+
+    program: Program
+    label: str
+    process: TargetProgram
+
+
+class CellRun:
+    """One run of a cell; the clients' list has a client for each seat."""
+
+    def __init__(
+        self, plan: Plan, server: Program, clients: Sequence[Program], folder: Path, seed: int
+    ) -> None:
+        self._plan = plan
+        self._server = server
+        self._clients = clients
+        self._folder = folder
+        self._seed = seed
+        self._transport: Transport = plan.dissector.transport
+        self._running: list[_Running] = []
+        self._ended: list[Ended] = []
+        self._noted: set[_Running] = set()
+        """The programs whose end is noted."""
+
+    @property
+    def database(self) -> Path:
+        """The recording."""
+        return self._folder / "game.db"
+
+    def run(self, is_stopped: threading.Event) -> CellRecord:
+        """Run the cell. Raises StoppedError once `is_stopped` is set, KiebitzError if the relay fails."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        begun = time.monotonic()
+        port = free_port(self._transport)
+        options = decoding_options(self._transport, port, self._plan.protocol, self._plan.protocol_file)
+        not_started: str | None = None
+        games, is_timed_out, quiet_s = 0, False, 0.0
+        with ExitStack() as ends:
+            relay_port = ends.enter_context(
+                running_relay(self._transport, HOST, port, str(self.database), options)
+            )
+            ends.callback(self._stop)
+            try:
+                self._start(self._server, self._server.name, port, port)
+                for number, client in enumerate(self._clients, 1):
+                    self._start(client, f"{client.name}-{number}", relay_port, None)
+                    time.sleep(_CLIENT_INTERVAL_S)
+            except ProgramError as error:
+                not_started = str(error)
+            if not_started is None:
+                games, is_timed_out, quiet_s = self._watch(begun, is_stopped)
+            outputs = [self._output(each) for each in self._running]
+        return CellRecord(
+            max(games, self._games()),
+            time.monotonic() - begun,
+            is_timed_out,
+            quiet_s,
+            tuple(self._ended),
+            not_started,
+            outputs,
+        )
+
+    def _start(self, program: Program, label: str, port: int, listens_at: int | None) -> None:
+        values = {"host": HOST, "port": str(port), "name": label, "seed": str(self._seed)}
+        # A server and a client may have the same name.
+        folder = self._folder / f"{program.role}-{label}"
+        process = program_of(self._plan, program, values, self._transport, listens_at, folder)
+        # It is known before it runs, so that it is stopped in any case.
+        self._running.append(_Running(program, label, process))
+        process.start()
+
+    def _watch(self, begun: float, is_stopped: threading.Event) -> tuple[int, bool, float]:
+        """Wait for the end of the games; return their number, whether time is over, and the quiet seconds."""
+        size, changed, finished_at = -1, time.monotonic(), None
+        while True:
+            if is_stopped.wait(_CHECK_INTERVAL_S):
+                raise StoppedError
+            now = time.monotonic()
+            self._note_ends()
+            if (latest := self._recorded_size()) != size:
+                size, changed = latest, now
+            games = self._games()
+            if finished_at is None and (games >= self._plan.games or self._is_over()):
+                finished_at = now
+            if finished_at is not None and now >= finished_at + _GRACE_S:
+                return games, False, now - changed
+            if now >= begun + self._plan.timeout_s:
+                return games, True, now - changed
+
+    def _is_over(self) -> bool:
+        """Return True if nothing more can happen: the server or all clients ended, or one crashed."""
+        ended = [each.program for each in self._ended]
+        clients = sum(program.role == "client" for program in ended)
+        return (
+            clients == len(self._clients)
+            or self._server in ended
+            or any(each.is_crash for each in self._ended)
+        )
+
+    def _note_ends(self) -> None:
+        """Note programs that have ended, and end those that use too much memory."""
+        for each in self._running:
+            if each in self._noted:
+                continue
+            group, how, is_crash = each.process.number, each.process.died(), each.process.has_crashed
+            if how is None and group is not None and resident_bytes(group) > self._plan.memory:
+                how, is_crash = f"more than {self._plan.memory:,} bytes of memory", True
+                each.process.stop()
+            if how is not None:
+                self._noted.add(each)
+                self._ended.append(Ended(each.program, how, is_crash))
+
+    def _games(self) -> int:
+        """Return the number of finished games in the recording."""
+        with suppress(sqlite3.Error), closing(self._connect()) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM games WHERE ended_ns IS NOT NULL").fetchone()
+            return int(count)
+        return 0
+
+    def _recorded_size(self) -> int:
+        with suppress(sqlite3.Error), closing(self._connect()) as connection:
+            (size,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
+            return int(size)
+        return 0
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
+
+    def _output(self, each: _Running) -> ProgramOutput:
+        return ProgramOutput(
+            each.label, each.program.role, each.process.died(), each.process.output[-_MAX_OUTPUT:]
+        )
+
+    def _stop(self) -> None:
+        for each in reversed(self._running):
+            each.process.stop()

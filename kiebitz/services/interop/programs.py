@@ -1,0 +1,99 @@
+"""The programs of a cell as processes with limits, each in a working folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Transport
+from kiebitz.services.interop.plan import Plan, Program
+from kiebitz.services.probing.fair_clock import processes_in
+from kiebitz.services.probing.program import TargetProgram
+
+_MAX_OPEN_FILES = 1024
+_MAX_FILE_BLOCKS = 2_000_000
+"""Maximum size of a file that a program writes, in blocks of 512 bytes."""
+
+_LIMITED = f'ulimit -t "$1"; ulimit -n {_MAX_OPEN_FILES}; ulimit -f {_MAX_FILE_BLOCKS}; shift; exec "$@"'
+"""A shell script that limits processor seconds, open files and the size of files, and becomes the program."""
+
+_ENGINES = ("podman", "docker")
+
+HOST = "127.0.0.1"
+
+
+class NoEngineError(KiebitzError):
+    """A plan has an image, and no container engine is installed."""
+
+
+def program_of(
+    plan: Plan,
+    program: Program,
+    values: Mapping[str, str],
+    transport: Transport,
+    port: int | None,
+    folder: Path,
+) -> TargetProgram:
+    """Return a program of the plan, ready to start.
+
+    Args:
+        plan: The plan.
+        program: The server or client.
+        values: Values of the placeholders: host, port, name, seed.
+        transport: The transport of the port.
+        port: The port at which it must listen; None for a client.
+        folder: Its working folder, which is created. Relative paths in the command still work, as the first
+            word is looked for in the plan's folder.
+
+    Raises:
+        NoEngineError: It needs a container engine.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    words = limited_words(plan, program, values)
+    return TargetProgram(words, transport, port, f"{program.role} {program.name}", str(folder))
+
+
+def limited_words(plan: Plan, program: Program, values: Mapping[str, str]) -> list[str]:
+    """Return the words of a command with its placeholders filled, which limits itself.
+
+    Raises NoEngineError.
+    """
+    words = [_found(_filled(word, values), plan.folder) for word in program.command]
+    if program.image:
+        words = [_engine(program), "run", "--rm", "--network=host", program.image, *words]
+    return ["/bin/sh", "-c", _LIMITED, "sh", str(plan.cpu_s), *words]
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+def _found(word: str, folder: str) -> str:
+    """Return a word with the plan's folder in front of it, if it names something there."""
+    path = os.path.join(folder, word)
+    return path if not os.path.isabs(word) and ("/" in word or "." in word) and os.path.exists(path) else word
+
+
+def _engine(program: Program) -> str:
+    for engine in _ENGINES:
+        if shutil.which(engine) is not None:
+            return engine
+    raise NoEngineError(
+        f"{program.role} {program.name} has an image, and neither {' nor '.join(_ENGINES)} is installed:"
+        " install one, or leave out image"
+    )
+
+
+def resident_bytes(group: int) -> int:
+    """Return the memory in use by the processes of a group, 0 where the system does not tell."""
+    pages = 0
+    for process in processes_in(group):
+        with suppress(OSError, ValueError, IndexError):
+            pages += int((process / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

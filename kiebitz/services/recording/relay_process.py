@@ -1,0 +1,94 @@
+"""A relay in a child process, for programs that need one for a while."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Transport
+
+HOST = "127.0.0.1"
+"""Address at which the relay listens."""
+
+_START_TIMEOUT_S = 30.0
+_STOP_TIMEOUT_S = 30.0
+
+
+class RelayProcessError(KiebitzError):
+    """The relay could not be started; the text has its output."""
+
+
+def free_port(transport: Transport) -> int:
+    """Return a port of this machine at which nothing listens."""
+    kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
+    with socket.socket(socket.AF_INET, kind) as sock:
+        sock.bind((HOST, 0))
+        port: int = sock.getsockname()[1]
+    return port
+
+
+@contextmanager
+def running_relay(
+    transport: Transport, host: str, server_port: int, database: str, options: Sequence[str] = ()
+) -> Iterator[int]:
+    """Relay clients to a server until the end of the `with` statement; everything is recorded then.
+
+    Args:
+        transport: The transport of the protocol.
+        host: Address of the server.
+        server_port: Port of the server, which need not listen yet.
+        database: The database for the recording.
+        options: Further options of `kiebitz relay`.
+
+    Yields:
+        The port at which the relay listens.
+
+    Raises:
+        RelayProcessError: It cannot be started.
+    """
+    port = free_port(transport)
+    mode = f"reverse:{transport}://{host}:{server_port}@{HOST}:{port}"
+    command = [sys.executable, "-m", "kiebitz", "relay", "-q", "-m", mode, "-w", database, *options]
+    # Ctrl-C is for this process, which ends the relay.
+    relay = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    lines: list[str] = []
+    is_ready = threading.Event()
+    reader = threading.Thread(target=_read, args=(relay, lines, is_ready), daemon=True)
+    reader.start()
+    try:
+        if not is_ready.wait(_START_TIMEOUT_S) or relay.poll() is not None:
+            raise RelayProcessError(f"the relay does not start: {' '.join(lines) or ' '.join(command)}")
+        yield port
+    finally:
+        relay.send_signal(signal.SIGINT)
+        try:
+            relay.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            relay.kill()
+            relay.wait()
+        reader.join()
+
+
+def decoding_options(transport: Transport, port: int, protocol: str, file: str | None) -> list[str]:
+    """Return the options that make a command decode a server's port as a protocol, or one from a file."""
+    options = ["-d", f"{transport}.port=={port},{protocol}"]
+    return options if file is None else [*options, "-P", file]
+
+
+def _read(relay: subprocess.Popen[str], lines: list[str], is_ready: threading.Event) -> None:
+    assert relay.stderr is not None
+    with relay.stderr:
+        for line in relay.stderr:
+            lines.append(line.strip())
+            if "listening on" in line:
+                is_ready.set()
+    # Its end is no reason to wait, either.
+    is_ready.set()

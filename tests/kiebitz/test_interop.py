@@ -1,0 +1,249 @@
+"""`kiebitz interop`: the matrix of model servers and clients, its report, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from command import ROOT, kiebitz
+from processes_and_rows import KIEBITZ, until
+
+PLAN = ROOT / "docs" / "examples" / "interop" / "plan.toml"
+PEERS = ROOT / "tests" / "support" / "peers"
+SERVER = f"{sys.executable} {PEERS} maexchen-server --port {{port}} --players 2 --window 0.3"
+CLIENT = f"{sys.executable} {PEERS} maexchen-player --port {{port}} --name {{name}}"
+
+EXPECTED = {
+    "group-a×group-a": ("completed", None),
+    "group-a×group-b": ("violations", "client"),
+    "group-b×group-a": ("violations", "server"),
+    "group-b×group-b": ("violations", "client"),
+    "group-c×group-a": ("completed", None),
+    "group-c×group-b": ("hung", "client"),
+}
+"""The outcome and the culprit of each cell of the example."""
+
+
+@pytest.fixture(autouse=True)
+def _python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the example's `python` be this one."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+
+def outcomes(report: Path) -> dict[str, tuple[str, str | None]]:
+    """Return outcome and culprit of each cell in a report."""
+    cells = json.loads((report / "results.json").read_text())["cells"]
+    return {
+        f"{cell['server']}×{cell['client']}": (cell["attempts"][0]["outcome"], cell["attempts"][0]["culprit"])
+        for cell in cells
+    }
+
+
+def plan(path: Path, client: str, *, server: str = SERVER, head: str = "") -> str:
+    """Write a plan with one server and one client, and return its path."""
+    programs = "".join(
+        f'[[{role}]]\nname = "it"\ncommand = {json.dumps(command)}\n'
+        for role, command in (("server", server), ("client", client))
+    )
+    path.write_text(f'protocol = "maexchen"\nplayers = 2\n{head}\n{programs}')
+    return str(path)
+
+
+def running(text: str) -> list[str]:
+    """Return the processes whose command line contains a text."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if text in command:
+            found.append(command)
+    return found
+
+
+def test_a_report(tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    only = ("--only", "group-axgroup-a", "--only", "group-b×group-a")
+    done = kiebitz("interop", str(PLAN), "-o", str(report), "--jobs", "2", *only)
+    assert done.status == 3, done.err
+    assert "1 of 2 cells completed" in done.err
+    assert "! violations group-b×group-a: the server breaks a rule: " in done.out
+    found = outcomes(report)
+    assert found == {name: EXPECTED[name] for name in found}
+    assert len(found) == 2
+    index = (report / "index.html").read_text()
+    assert 'href="cells/group-b--group-a.html"' in index
+    page = (report / "cells" / "group-b--group-a.html").read_text()
+    assert 'href="group-b--group-a-game.html"' in page
+    assert "message #" in page
+    assert "--only &#x27;group-b×group-a&#x27;" in page or "group-b×group-a" in page
+    assert (report / "cells" / "group-b--group-a-game.html").stat().st_size > 10_000
+    assert (report / "programs" / "client-group-a.html").exists()
+    assert "1/1" in (report / "badges" / "server-group-a.svg").read_text()
+    suite = ElementTree.parse(report / "junit.xml").getroot().find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert kiebitz("check", str(report / "cells" / "group-b--group-a.db")).status == 3
+    assert not (report / "work").exists()
+    # Nothing has changed, so nothing is run again.
+    before = (report / "results.json").read_text()
+    again = kiebitz("interop", str(PLAN), "-o", str(report), "--resume", "--json", *only)
+    assert again.status == 3
+    assert (report / "results.json").read_text() == before
+    assert [cell["server"] for cell in again.json["cells"]] == ["group-a", "group-b"]
+
+
+@pytest.mark.full
+def test_the_example_has_each_fault_in_its_cell(tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    assert kiebitz("interop", str(PLAN), "-o", str(report), "--jobs", "3").status == 3
+    assert outcomes(report) == EXPECTED
+
+
+PYTHON = f"{sys.executable} -c"
+HOG = f"{PYTHON} 'import time; kept = bytearray(400000000); time.sleep(60)' {{port}}"
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "outcome", "culprit", "why"),
+    [
+        (
+            "true {port}",
+            SERVER,
+            "refused",
+            "client",
+            "the client it ended (exit status 0) before any game began",
+        ),
+        ("sleep 60{port}", SERVER, "refused", None, "no client sent anything in 3 s"),
+        (
+            "/nowhere/it {port}",
+            SERVER,
+            "refused",
+            "client",
+            "the client it ended (exit status 127) before any",
+        ),
+        (CLIENT, "sh -c 'exit 4' {port}", "crashed", "server", "server it: it has ended (exit status 4)"),
+        (HOG, SERVER, "crashed", "client", "the client it crashed (more than 300,000,000 bytes of memory)"),
+    ],
+)
+def test_programs_that_do_not_play(
+    tmp_path: Path, client: str, server: str, outcome: str, culprit: str | None, why: str
+) -> None:
+    head = 'timeout = "3s"\nmemory = "300MB"'
+    path = plan(tmp_path / "plan.toml", client, server=server, head=head)
+    done = kiebitz("interop", path, "-o", str(tmp_path / "report"), "--json")
+    assert done.status == 3, done.err
+    (cell,) = done.json["cells"]
+    (attempt,) = cell["attempts"]
+    assert (attempt["outcome"], attempt["culprit"]) == (outcome, culprit), attempt["why"]
+    assert why in attempt["why"]
+    assert running(str(tmp_path)) == []
+
+
+def test_an_interrupted_run_leaves_nothing_and_can_be_resumed(tmp_path: Path) -> None:
+    client = f"sleep 60.{os.getpid()}"
+    path = plan(tmp_path / "plan.toml", f"sh -c '{client}' {{port}}", head='timeout = "60s"')
+    report = tmp_path / "report"
+    process = subprocess.Popen(
+        [*KIEBITZ, "interop", path, "-o", str(report)], stderr=subprocess.PIPE, text=True
+    )
+    until(lambda: len(running(client)) >= 2, "the cell runs", 30)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(30) == 130, said
+    assert "interrupted; --resume continues" in said
+    assert "Traceback" not in said
+    until(lambda: running(client) == [], "all has ended", 10)
+    assert json.loads((report / "results.json").read_text())["cells"] == []
+
+
+MISTAKES: list[tuple[str, str]] = [
+    ('protocol = "maexhen"', "plan.toml:1:12: there is no protocol maexhen; did you mean maexchen"),
+    ('protocol = "maexchen"\nplayer = 2', "plan.toml:2:1: unknown key player: did you mean players?"),
+    (
+        'protocol = "maexchen"\ntimeout = "2 hours"',
+        "timeout must be a number with its unit, as in 120s or 2min",
+    ),
+    ('protocol = "maexchen"\ngames = 0', "games must be at least 1"),
+    ("protocol = ", "plan.toml:1:"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), MISTAKES)
+def test_mistakes_in_a_plan_are_shown_with_carets(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "plan.toml"
+    programs = "".join(
+        f'\n[[{role}]]\nname = "it"\ncommand = "it {{port}}"\n' for role in ("server", "client")
+    )
+    path.write_text(text + programs)
+    done = kiebitz("interop", str(path), "--list")
+    assert (done.status, done.out) == (2, "")
+    assert says in done.err
+    assert "^" in done.err
+
+
+PROGRAMS: list[tuple[str, str]] = [
+    ('[[server]]\nname = "a"\ncommand = "a {port}"', "no client: add a table [[client]]"),
+    ('[[server]]\nname = "a/b"\ncommand = "a {port}"', "a name has up to 40 letters, digits and .+-_"),
+    ('[[server]]\nname = "a"\ncommand = "a"', "{port} is missing: the server must use the given port"),
+    ('[[server]]\nname = "a"\ncommand = "a \'{port}"', "No closing quotation"),
+    ('[[server]]\nname = "a"', "command is missing"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), PROGRAMS)
+def test_mistakes_in_programs_are_reported(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "plan.toml"
+    client = "" if "no client" in says else '[[client]]\nname = "a"\ncommand = "a {port}"'
+    path.write_text(f'protocol = "maexchen"\n{text}\n{client}\n')
+    done = kiebitz("interop", str(path), "--list")
+    assert done.status == 2
+    assert says in done.err
+
+
+def test_cells_are_listed(tmp_path: Path) -> None:
+    assert kiebitz("interop", str(PLAN), "--list").out.split() == [*EXPECTED]
+    assert kiebitz("interop", str(PLAN), "--list", "--json", "--only", "group-c×*").json == [
+        "group-c×group-a",
+        "group-c×group-b",
+    ]
+    mixed = tmp_path / "plan.toml"
+    mixed.write_text(PLAN.read_text().replace("games = 2", "games = 2\nmix = true"))
+    listed = kiebitz("interop", str(mixed), "--list").out.split()
+    assert [name for name in listed if name not in EXPECTED] == [f"group-{each}×mix-1" for each in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((), "missing folder for the report: give -o FOLDER"),
+        (("--only", "group-x×*"), "matches group-x×*; --list shows all cells"),
+        (("-o", "-"), "a report is a folder: name a file"),
+    ],
+)
+def test_wrong_usage_is_reported(options: tuple[str, ...], says: str) -> None:
+    done: Any = kiebitz("interop", str(PLAN), *options)
+    assert (done.status, done.out) == (2, "")
+    assert says in done.err
+
+
+@pytest.mark.full
+def test_probes_are_a_row_and_a_column(tmp_path: Path) -> None:
+    path = plan(tmp_path / "plan.toml", CLIENT, head='probe = "8s"\ntimeout = "20s"')
+    done = kiebitz("interop", path, "-o", str(tmp_path / "report"), "--json")
+    probes = {probe["role"]: probe for probe in done.json["probes"]}
+    assert {role: probe["why_not"] for role, probe in probes.items()} == {"server": None, "client": None}
+    assert all(probe["verdicts"].get("OK", 0) > 0 for probe in probes.values())
+    assert "<th>probe</th>" in (tmp_path / "report" / "index.html").read_text()
