@@ -18,7 +18,7 @@ LAYERS = {"dissectors": 0, "proxy": 1, "storage": 2, "kiebitz": 3, "cli": 4}
 MAX_FLAT = 14
 """Maximum number of modules that lie directly in a room, rather than in one of its packages."""
 
-MAX_IN_PACKAGE = 28
+MAX_IN_PACKAGE = 30
 """Maximum number of modules in a package."""
 
 PUBLIC = ("kiebitz", "kiebitz.__main__", "kiebitz.api", "kiebitz.hooks", "kiebitz.protocol")

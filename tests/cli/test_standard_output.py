@@ -53,6 +53,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "replay": ("replay", "DB", "--speed", "0"),
     "serve": ("serve", "DB", "--port", "PORT"),
     "probe": ("probe", "server", "-d", "maexchen", "--list"),
+    "interop": ("interop", str(ROOT / "docs/examples/interop/plan.toml"), "--list"),
     "export": ("export", "DB", "-T", "jsonl"),
     "export to -": ("export", "DB", "-T", "csv", "-o", "-"),
     "export of tables": ("export", "DB", "-T", "parquet"),
@@ -249,7 +250,7 @@ def options() -> Iterator[tuple[tuple[str, ...], str]]:
     return below((), program)
 
 
-OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--mapping-file"}
+OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--mapping-file", "--junit", "--baseline"}
 TO_OUTPUT = {("draft", "-o"), ("export", "-o"), ("state", "--svg"), ("stats", "--svg")}
 
 
@@ -266,6 +267,7 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
         "state": [TINY],
         "stats": [TINY],
         "draft": [TINY],
+        "interop": [str(ROOT / "docs/examples/interop/plan.toml")],
     }
     seen = set()
     before = os.getcwd()

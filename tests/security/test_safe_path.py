@@ -64,6 +64,7 @@ RUNS: dict[str, list[list[str]]] = {
             *("--max-time", "1", "--report", "probe.html", "-w", "probe.db", "--keep", "probed"),
         ],
     ],
+    "interop": [["plan.toml", "--list"], ["plan.toml", "-o", "report"]],
     "corpus": [["add", "corpus", "tiny.pcap"], ["query", "corpus", "select 1"]],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
@@ -108,6 +109,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The one file that should run imports others, none of which is here.
     hook = "import random, textwrap, click\n\n\ndef message(message, table):\n    return message\n"
     (made / "a_hook.txt").write_text(hook)
+    programs = "".join(
+        f'[[{role}]]\nname = "it"\ncommand = "sleep 9{{port}}"\n' for role in ("server", "client")
+    )
+    (made / "plan.toml").write_text(f'protocol = "maexchen"\ntimeout = "1s"\n{programs}')
     tiny = Path(TINY).read_bytes()
     (made / "tiny.pcap").write_bytes(tiny)
     head, packets = tiny[:24], tiny[24:]

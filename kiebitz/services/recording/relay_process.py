@@ -54,7 +54,8 @@ def running_relay(
     """
     port = free_port(transport)
     mode = f"reverse:{transport}://{host}:{server_port}@{HOST}:{port}"
-    command = [sys.executable, "-m", "kiebitz", "relay", "-q", "-m", mode, "-w", database, *options]
+    # Not from the current folder, which may contain anything.
+    command = [sys.executable, "-P", "-m", "kiebitz", "relay", "-q", "-m", mode, "-w", database, *options]
     # Ctrl-C is for this process, which ends the relay.
     relay = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
