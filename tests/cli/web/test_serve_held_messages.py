@@ -125,7 +125,7 @@ REFUSED: list[tuple[Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "status", "words"), every(3, REFUSED, lambda row: str(row[0])[:60]))
+@pytest.mark.parametrize(("body", "status", "words"), every(8, REFUSED, lambda row: str(row[0])[:60]))
 def test_impossible_requests_raise_an_error(
     body: Any, status: int, words: str, server: Serving, relay: Relay
 ) -> None:
@@ -177,7 +177,7 @@ ANOTHER_SITE: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("headers", every(3, ANOTHER_SITE), ids=str)
+@pytest.mark.parametrize("headers", every(9, ANOTHER_SITE), ids=str)
 def test_no_other_site_acts(headers: dict[str, str], server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
