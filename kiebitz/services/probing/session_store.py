@@ -57,7 +57,7 @@ class SessionStore:
         self._database = database
         self._folder = folder
         self._room = SpaceLimit(None)
-        if folder is not None:
+        if folder is not None and os.path.lexists(folder):
             # Fail before cases run, not at the first that fails.
             make_folder(folder)
         if database is not None:
@@ -96,6 +96,7 @@ class SessionStore:
     def add_capture(self, case: str, capture: bytes) -> None:
         """Write the capture of a case to the folder. Raises StorageError."""
         if self._folder is not None:
+            make_folder(self._folder)
             path = os.path.join(self._folder, case.replace("/", "-") + ".pcapng")
             with opened(path, self._database or "") as file:
                 file.write(capture)
