@@ -42,6 +42,10 @@ class NotApplicable(Exception):
     """A case cannot be tried at this point of a conversation; the text gives the reason as a clause."""
 
 
+class UnsuitableMoment(NotApplicable):
+    """A case cannot be tried because of the messages that are due now; in another game it may be."""
+
+
 class Situation(msgspec.Struct, frozen=True):
     """An injection point with its surroundings: the well-formed `frame` that is due now, and its context.
 

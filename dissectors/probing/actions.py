@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import NotApplicable, Situation
+from kiebitz.dissectors.conformance.expectations import NotApplicable, Situation, UnsuitableMoment
 
 Sender = Literal["self", "other", "stranger"]
 """The connection to use: the injection point's, another player's, or a new one that has sent nothing."""
@@ -197,9 +197,9 @@ def swap_line_ends(frame: bytes) -> bytes:
 
 def _following(at: Situation, waits: bool) -> bytes:
     if at.following is None:
-        raise NotApplicable("no message follows it")
+        raise UnsuitableMoment("no message follows it")
     if at.waits != waits:
-        raise NotApplicable(
+        raise UnsuitableMoment(
             "the next message " + ("waits for the target" if at.waits else "does not wait for the target")
         )
     return at.following

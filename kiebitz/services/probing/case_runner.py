@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, NotApplicable
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, NotApplicable, UnsuitableMoment
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender
@@ -61,6 +61,8 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     """Number of the recorded line at which the target departed from the record before the case, if it did."""
     unsuitable_points: int = 0
     """Number of points where the message came up, but the case could not be injected."""
+    is_moment_unsuitable: bool = False
+    """True if only the messages due at these points stood in the way."""
     wrong: Sequence[int] = ()
 
 
@@ -86,6 +88,7 @@ class CaseRun(TargetSession):
         """The target's messages up to the point where its reaction was clear."""
         self._is_unread = False
         self._unsuitable_points = 0
+        self._is_moment_unsuitable = False
         self._begun_ns = 0
 
     async def run(self, limit_s: float) -> CaseOutcome:
@@ -122,6 +125,7 @@ class CaseRun(TargetSession):
             self._route.never_came_up,
             self._route.diverged_at if observed is None else None,
             self._unsuitable_points,
+            self._is_moment_unsuitable,
         )
 
     # The route.
@@ -143,6 +147,7 @@ class CaseRun(TargetSession):
             except NotApplicable as error:
                 reason = error
                 self._unsuitable_points += 1
+                self._is_moment_unsuitable = isinstance(error, UnsuitableMoment)
                 if self._case.at_start:
                     raise
                 self._route.skip_point()
@@ -238,7 +243,7 @@ class CaseRun(TargetSession):
     def _wait_s(self) -> float:
         """Return the timeout for an answer in seconds; if nothing is sent, the specification may name one."""
         name = self._case.message
-        if not self._senders:
+        if not self._senders and self._case.uses:
             specified_s = self._setup.dissector.conformance.timeouts.get(name or "", 0.0)
             return max(self._setup.wait_s, 2 * specified_s)
         delay_s = self._setup.baseline.longest_delay_s(name)

@@ -43,8 +43,11 @@ BAD = ("FAILED", "NON-STRICT")
 _MAX_CONTROLS = 2
 """Maximum number of control runs until one succeeds."""
 
-_SEEDS = (1, 2, 3)
+_SEEDS = (1, 2, 3, 4, 5, 6)
 """Seeds of the attempts to reach an injection point."""
+
+_MAX_ATTEMPTS = 3
+"""Maximum number of attempts, other than at unsuitable moments."""
 
 _MAX_SEARCHES = 2
 """Maximum number of attempts if the message does not come up, which takes long."""
@@ -309,9 +312,11 @@ class CaseTester:
 
 def _max_attempts(outcome: CaseOutcome) -> int:
     """Return the number of attempts to inject a case, given the outcome of one that failed to."""
+    if outcome.is_moment_unsuitable:
+        return len(_SEEDS)
     if outcome.unsuitable_points >= _ENOUGH_POINTS:
         return 1
-    return _MAX_SEARCHES if outcome.never_came_up else _SEEDS[-1]
+    return _MAX_SEARCHES if outcome.never_came_up else _MAX_ATTEMPTS
 
 
 def _tested(run: _Run) -> TestedCase:
