@@ -103,12 +103,16 @@ class SharedFindings:
 
 
 class _Run(NamedTuple):
-    """One run of a case, and another one if both have different verdicts."""
+    """One run of a case, and another one if both have different verdicts.
+
+    It is settled if no other route could change the result.
+    """
 
     result: Result
     recorder: RunRecorder
     outcome: CaseOutcome
     other: _Run | None = None
+    is_settled: bool = False
 
 
 class TestedCase(NamedTuple):
@@ -170,7 +174,7 @@ class CaseTester:
                     reasons.append(known)
                     continue
                 latest = self._on_route(case, choice, left_s, recorders)
-                if latest.result.verdict != NOT_TRIED:
+                if latest.result.verdict != NOT_TRIED or latest.is_settled:
                     return _tested(latest)
                 reasons.append(latest.result.why)
             # The first route is the better one, and its obstacle says more.
@@ -231,7 +235,8 @@ class CaseTester:
         if control is None:
             return second
         why = f"the same without anything unusual is {run.result.verdict}, too: {run.result.why}"
-        return second._replace(result=msgspec.structs.replace(second.result, verdict=NOT_TRIED, why=why))
+        result = msgspec.structs.replace(second.result, verdict=NOT_TRIED, why=why)
+        return second._replace(result=result, is_settled=True)
 
     def _fresh_run(self, case: Case, choice: RouteChoice, recorders: ExitStack) -> _Run:
         """Run a case patiently on a target that was started again, with other play if it is not reached."""
