@@ -73,13 +73,28 @@ def _complete_names(context: click.Context, parameter: click.Parameter, text: st
     metavar="FILE",
     help="Write a commented protocol file to begin with.",
 )
+@click.option(
+    "-T", "form", type=click.Choice(("lua",)), help="Write a Wireshark dissector of the protocol, in Lua."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help='File for -T. Default: "-", standard output.',
+)
 @protocol_option
-def protocols(names: tuple[str, ...], checked: str | None, created: str | None) -> None:
+def protocols(
+    names: tuple[str, ...], checked: str | None, created: str | None, form: str | None, output: str | None
+) -> None:
     """List the protocols, or print one's messages, events, rules and filter names.
 
     --check shows every mistake in a protocol file with its line and column, and reads and writes sample
     messages. Of captures, it shows the messages that have diagnostics or other names, and warns about rows
     that no message fits. The exit status is 1 if the file has mistakes, and 3 if messages have diagnostics.
+
+    -T lua writes a dissector for Wireshark and tshark, generated from the grammar. What it cannot check, or
+    shows under another name, is listed on standard error.
 
     \b
     Example:
@@ -88,7 +103,10 @@ def protocols(names: tuple[str, ...], checked: str | None, created: str | None) 
       kiebitz protocols uno -P uno.toml
       kiebitz protocols --new uno.toml
       kiebitz protocols --check uno.toml monday.pcap
+      kiebitz protocols maexchen -T lua -o maexchen.lua
     """
+    if (form is not None or output is not None) and (form is None or len(names) != 1 or checked or created):
+        raise click.UsageError("-T lua [-o FILE] takes the name of one protocol, and no --check or --new")
     if checked is not None and created is not None:
         raise click.UsageError("--check and --new exclude each other")
     if created is not None:
@@ -108,8 +126,22 @@ def protocols(names: tuple[str, ...], checked: str | None, created: str | None) 
         dissector = dissector_of(names[0].lower())
         if dissector is None:
             raise click.UsageError(unknown_protocol(names[0].lower()))
+        if form is not None:
+            _write_script(dissector, output or STANDARD_OUTPUT)
+            return
         for line in reference(dissector):
             show_line(*line)
+
+
+def _write_script(dissector: Dissector, path: str) -> None:
+    """Write the Wireshark dissector of a protocol. Raises NotExpressible and OSError."""
+    from kiebitz.dissectors.wireshark.script import wireshark_script
+
+    script = wireshark_script(dissector)
+    with opened(path, STANDARD_OUTPUT) as file:
+        file.write(script.text.encode("utf-8", "replace"))
+    for limit in script.limits:
+        print_error_line(limit)
 
 
 def _create(path: str) -> None:

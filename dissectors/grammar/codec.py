@@ -134,6 +134,17 @@ class Codec(ABC):
         """The productions of the symbols in `notation`."""
         return ()
 
+    wire_fallback = "text"
+    """Kind of wire type for a field type without a declarative description."""
+
+    def wire_format(self) -> Mapping[str, Any] | None:
+        """Return a declarative description of the format; see `wireshark.wire_types`. None if there is none."""
+        return None
+
+    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+        """Return what else describes a row, beside its name and its fields."""
+        return {}
+
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         """Return True if an invalid frame looks like a malformed message of this protocol."""
         return self.decode(frame, direction).row is not None

@@ -379,6 +379,18 @@ class DelimitedCodec(TextCodec[Parts]):
         """Return a frame without its line end."""
         return frame.rstrip(b"\r\n") if self._line_end else frame
 
+    def wire_format(self) -> Mapping[str, Any]:
+        return {
+            "kind": "positional",
+            "runtime": ("text_types", "framing_text", "positional"),
+            "delimiter": self._delimiter,
+            "line_end": bool(self._line_end),
+            "encoding": "utf-8",
+            "optional": "exact",
+            "filled": not self.empty_fields,
+            "ignores_surplus": self.ignores_surplus,
+        }
+
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         name = frame[:_MAX_NAME_LENGTH].decode("utf-8", "replace").partition(self._delimiter)[0]
         return self.grammar.nearest(name, direction) is not None

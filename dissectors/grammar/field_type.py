@@ -94,6 +94,10 @@ class FieldType(ABC):
         """Return what is unusual but harmless about a valid text, or None."""
         return None
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        """Return a declarative description of the type, None if there is none; see `wireshark.wire_types`."""
+        return None
+
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
         """Return a value with `change`, called with its type, applied to each of its `parts`."""
         return value

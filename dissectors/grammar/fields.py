@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
@@ -39,6 +39,9 @@ class Text(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "text"}
+
 
 class Word(Text):
     """A fixed word of a small set."""
@@ -55,6 +58,9 @@ class Word(Text):
         if text not in self.words:
             raise unknown_word(text, self.words, self.title)
         return text
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "choice", "values": {word: ("s", word) for word in self.words}}
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
@@ -81,6 +87,9 @@ class Number(FieldType):
 
     def encode(self, value: Any) -> str:
         return str(value)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "number", "whole": True, "unsigned": True, "digits": 15}
 
 
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:

@@ -7,7 +7,7 @@ Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import (
@@ -66,6 +66,9 @@ class Token(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "text", "no_blanks": True}
+
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
         # A UUID has no personal content; other tokens may be invented by a client.
         made_up = self._made_up.match(value)
@@ -105,6 +108,9 @@ class Dice(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "dice", "any": self._any_number}
+
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         if not self._any_number:
@@ -133,6 +139,9 @@ class Names(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(value)
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "list", "item": {"kind": "text"}, "separator": ",", "filled": True}
+
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
         return [change(_PLAYER, name) for name in value]
 
@@ -157,6 +166,9 @@ class Scores(FieldType):
 
     def encode(self, value: Any) -> str:
         return ",".join(f"{name}:{points}" for name, points in value.items())
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "scores", "limit": "each player's points are one text, name:points"}
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[Any, int]:
         return {change(_PLAYER, name): points for name, points in value.items()}

@@ -1,0 +1,1 @@
+"""Wireshark dissectors in Lua, generated from the declarative part of a protocol."""

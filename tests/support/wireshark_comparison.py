@@ -1,0 +1,164 @@
+"""Messages and fields as tshark shows them with a generated dissector, compared with Kiebitz's own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from command import kiebitz
+
+from kiebitz.dissectors.wireshark.filter_names import ascii_name
+
+Shown = tuple[str, bool, tuple[tuple[str, str], ...]]
+"""A message: its name, True if it is malformed, and its fields by filter name."""
+
+
+@dataclass
+class Comparison:
+    """Numbers of messages and fields of a capture, and what differs."""
+
+    messages: int = 0
+    fields: int = 0
+    malformed: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+def tshark() -> str:
+    """Return the path of tshark; skip the test if it is not installed."""
+    found = shutil.which("tshark")
+    if found is None:
+        pytest.skip("tshark is not installed")
+    return found
+
+
+def script_of(protocol: str, folder: Path, *options: str) -> Path:
+    """Return the file with the generated dissector of a protocol."""
+    path = folder / f"{protocol}.lua"
+    done = kiebitz("protocols", protocol, "-T", "lua", "-o", str(path), *options)
+    assert done.status == 0, done.err
+    return path
+
+
+def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Comparison:
+    """Compare the messages of a capture, by direction of each connection."""
+    script = script_of(protocol, folder, *options)
+    done = kiebitz("messages", str(capture), *options, "--json")
+    assert done.status == 0, done.err
+    rows = done.json
+    checked = kiebitz("check", str(capture), *options, "--json")
+    wrong = {
+        row["message"]
+        for row in json.loads(checked.out)
+        if row["severity"] == "error" and row["group"] == "malformed" and row["message"] is not None
+    }
+    streams = {row["id"]: row for row in kiebitz("streams", str(capture), *options, "--json").json}
+    ours: dict[tuple[str, str], list[Shown]] = defaultdict(list)
+    servers = set()
+    for row in rows:
+        if streams[row["stream"]]["protocol"] != protocol:
+            continue
+        servers.add((streams[row["stream"]]["transport"], row["server"].rpartition(":")[2]))
+        ends = (row["client"], row["server"])
+        key = ends if row["dir"] == "c2s" else ends[::-1]
+        leaves = tuple(sorted(_leaves(protocol, "", row["fields"])))
+        ours[key].append((row["name"], row["id"] in wrong, leaves))
+    theirs = _theirs(capture, protocol, script, servers)
+    found = Comparison(sum(map(len, ours.values())))
+    for key in ours.keys() | theirs.keys():
+        _compare_streams(found, key, ours[key], theirs[key])
+    return found
+
+
+def _compare_streams(found: Comparison, key: tuple[str, str], ours: list[Shown], theirs: list[Shown]) -> None:
+    found.fields += sum(len(each[2]) for each in ours)
+    found.malformed += sum(each[1] for each in ours)
+    if ours == theirs:
+        return
+    mine, others = Counter(ours), Counter(theirs)
+    missing, surplus = [*(mine - others).elements()], [*(others - mine).elements()]
+    if not missing and not surplus:
+        found.differences.append(f"{key}: another order")
+    found.differences += [f"{key}: only Kiebitz: {each}" for each in missing]
+    found.differences += [f"{key}: only tshark: {each}" for each in surplus]
+
+
+def _theirs(
+    capture: Path, protocol: str, script: Path, servers: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], list[Shown]]:
+    decode_as = [word for kind, port in sorted(servers) for word in ("-d", f"{kind}.port=={port},{protocol}")]
+    command = [tshark(), "-n", "-X", f"lua_script:{script}", "-r", str(capture), *decode_as, "-T", "pdml"]
+    command += ["-Y", f"{protocol} && !icmp"]
+    done = subprocess.run(command, capture_output=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"Lua:" not in done.stderr, done.stderr.decode()
+    shown: dict[tuple[str, str], list[Shown]] = defaultdict(list)
+    for packet in ElementTree.fromstring(done.stdout).iter("packet"):
+        ends = {}
+        for each in packet.iter("field"):
+            name = each.get("name", "")
+            if name in ("ip.src", "ip.dst", "ipv6.src", "ipv6.dst") or name.partition(".")[2] in (
+                "srcport",
+                "dstport",
+            ):
+                ends[name.partition(".")[2]] = each.get("show", "")
+        host = "[{}]:{}" if ":" in ends["src"] else "{}:{}"
+        key = host.format(ends["src"], ends["srcport"]), host.format(ends["dst"], ends["dstport"])
+        for each in packet.iter("proto"):
+            if each.get("name") == protocol:
+                shown[key].append(_message(protocol, each))
+    return shown
+
+
+def _message(protocol: str, item: ElementTree.Element) -> Shown:
+    name, malformed, leaves = "", False, []
+    for each in item.iter("field"):
+        key, value = each.get("name", ""), each.get("show", "")
+        if key == f"{protocol}.message_name":
+            name = value
+        elif key == f"{protocol}.malformed":
+            malformed = True
+        elif (
+            key.startswith(f"{protocol}.")
+            and key != f"{protocol}.message_direction"
+            and not (each.get("hide") == "yes")
+        ):
+            leaves.append((key.lower(), _normal(value)))
+    return name, malformed, tuple(sorted(leaves))
+
+
+def _leaves(protocol: str, path: str, value: Any) -> Iterator[tuple[str, str]]:
+    name = f"{protocol}.{ascii_name(path)}".lower()
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _leaves(protocol, f"{path}.{key}" if path else key, part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _leaves(protocol, path, part)
+    elif value is not None:
+        yield name, _normal(value)
+
+
+def _normal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return str(value)
+
+
+def unzipped(capture: Path, folder: Path) -> Path:
+    """Return a capture as a file that tshark can read."""
+    if capture.suffix != ".gz":
+        return capture
+    target = folder / capture.stem
+    target.write_bytes(gzip.decompress(capture.read_bytes()))
+    return target
