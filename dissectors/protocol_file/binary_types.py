@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
@@ -180,6 +180,7 @@ class BinaryNumber(Binary):
         self, kind: str, of: Format, spec: NumberType | None = None, values: frozenset[int] = frozenset()
     ) -> None:
         self._layout = layout_of(kind, of.order)
+        self.kind, self.order = kind, of.order
         self.size = self._layout.size
         self.values = values
         self._is_float = kind[0] == "f"
@@ -236,6 +237,17 @@ class BinaryNumber(Binary):
                 continue
             yield Wrong(kind, title, str(value))
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "binary_number",
+            "whole": not self._is_float,
+            "size": self.kind,
+            "order": self.order,
+            "min": _finite(self._limits[0]),
+            "max": _finite(self._limits[1]) or (2**64 - 1 if self.kind == "u64" else None),
+            "known": {f"#{value}": True for value in sorted(self.values)} or None,
+        }
+
 
 class Varint(Binary):
     """An unsigned number in groups of seven bits (LEB128)."""
@@ -262,6 +274,9 @@ class Varint(Binary):
 
     def encode(self, value: Any) -> str:
         return self._text.encode(value)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "binary_varint_number", "whole": True, "min": 0, "max": 2**64 - 1}
 
 
 class BinaryBoolean(Binary):
@@ -291,6 +306,9 @@ class BinaryBoolean(Binary):
 
     def as_bytes(self, text: str) -> bytes:
         return bytes([int(text)]) if text.isdigit() and len(text) < 4 else super().as_bytes(text)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "binary_boolean"}
 
 
 class BinarySequence(Binary):
@@ -324,6 +342,10 @@ class BinarySequence(Binary):
                 raise ValueError(f"{len(data)} bytes do not fit into {self._length}")
             return data.ljust(self._length, b"\0")
         return data if self._prefix is None else self._prefix.pack(len(data)) + data
+
+    def wire_bounds(self) -> Mapping[str, Any]:
+        """Return the declarative description of the length."""
+        return {"length": self._length, "prefix": self._prefix and self._prefix.wire_type()}
 
 
 def _sized_title(noun: str, size: int | str | None) -> str:
@@ -406,6 +428,15 @@ class BinaryText(BinarySequence):
     def as_bytes(self, text: str) -> bytes:
         return self.wrap(text.encode(self._encoding, "surrogateescape"))
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "binary_text",
+            **self.wire_bounds(),
+            "encoding": self._encoding,
+            "words": dict.fromkeys(self.words, True) or None,
+            **({"limit": "its pattern is not checked"} if self._matches is not None else {}),
+        }
+
 
 class BinaryBytes(BinarySequence):
     """Bytes, as a text of hexadecimal digits."""
@@ -435,6 +466,9 @@ class BinaryBytes(BinarySequence):
 
     def encode(self, value: Any) -> str:
         return str(value)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "binary_bytes", **self.wire_bounds()}
 
 
 class BinaryList(Binary):
@@ -479,6 +513,9 @@ class BinaryList(Binary):
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
         return [change(self.item, part) for part in value] if isinstance(value, list) else value
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "binary_list", "item": self.item.wire_type()}
+
 
 class BinaryObject(Binary):
     """Named values, one after the other."""
@@ -522,3 +559,13 @@ class BinaryObject(Binary):
         if not isinstance(value, dict):
             return value
         return {name: change(self.fields[name], part) for name, part in value.items() if name in self.fields}
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "binary_object",
+            "fields": [{"name": name, "type": kind.wire_type()} for name, kind in self.fields.items()],
+        }
+
+
+def _finite(limit: float) -> float | None:
+    return limit if math.isfinite(limit) else None

@@ -33,6 +33,8 @@ from kiebitz.dissectors.suggestions import with_suggestion
 MAX_QUOTED = 40
 """Maximum length of a quoted name or value, in characters."""
 
+_PREFIX_KEYS = ("prefix", "order", "inclusive")
+
 UNKNOWN_FIELD = "not specified: readers ignore it"
 
 
@@ -197,6 +199,33 @@ class FileCodec(Codec):
         if self.encoding == "utf-8":
             return super().as_text(frame, row, field, text)
         return text.encode(self.encoding, "surrogateescape")
+
+    def wire_format(self) -> Mapping[str, Any]:
+        framing = self.envelope.framing
+        return {
+            "framing": {
+                "kind": framing.kind,
+                "end": framing.end if framing.kind in ("delimiter", "block") else None,
+                "skips_blanks": framing.kind in ("json", "xml") or None,
+                **({key: getattr(framing, key) for key in _PREFIX_KEYS} if framing.kind == "length" else {}),
+            },
+            "encoding": self.encoding,
+            "runtime": ("text_types", "framing_text", *self.wire_parts()),
+            **self.wire_details(),
+        }
+
+    def wire_parts(self) -> Sequence[str]:
+        """Return the parts of the run-time library that the format and the framing need."""
+        needed = {"json": "json", "xml": "xml", "length": "struct"}.get(self.envelope.framing.kind)
+        return (needed,) if needed is not None else ()
+
+    @abstractmethod
+    def wire_details(self) -> Mapping[str, Any]:
+        """Return what describes this format, with its `kind`."""
+
+    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+        sent = self.sent_name(row)
+        return {} if isinstance(sent, str) else {"code": str(sent)}
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         decoded = self.decode(frame, direction)

@@ -283,6 +283,20 @@ class JsonCodec(MappingCodec):
             return f'{{{head},"{".".join(self._fields_path)}":{{{fields}}}}}'
         return f"{{{head},{fields}}}" if fields else f"{{{head}}}"
 
+    wire_fallback = "json_any"
+
+    def wire_parts(self) -> Sequence[str]:
+        return (*super().wire_parts(), "json", "pairs")
+
+    def wire_details(self) -> Mapping[str, Any]:
+        return {
+            "kind": "json",
+            "is_key": self._is_key or None,
+            "name_path": self._name_path,
+            "fields_path": self._fields_path,
+            "reserved": self._reserved[0] if self._reserved else None,
+        }
+
 
 def _part(member: Member, before: Member | None, path: Path, kind: FieldType | None, is_last: bool) -> Part:
     """Return the part of a member or an item, with those inside it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -153,6 +153,9 @@ class JsonText(JsonType):
             raise Misfit(f"{json_quoted(value)} is not a text", self.title)
         return value
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "json_text"}
+
 
 class JsonToken(JsonType):
     """An identifier: a number or a string."""
@@ -163,6 +166,9 @@ class JsonToken(JsonType):
         if type(value) is not str and (type(value) is not int or not SMALLEST <= value <= LARGEST):
             raise Misfit(f"{json_quoted(value)} is neither a number nor a text", self.title)
         return value
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "json_token"}
 
 
 class JsonPattern(JsonText):
@@ -177,6 +183,9 @@ class JsonPattern(JsonText):
         if type(value) is not str or not self.matches(value):
             raise Misfit(f"{json_quoted(value)} has another form", self.title)
         return value
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "json_text", "limit": "its pattern is not checked"}
 
 
 class JsonNumber(JsonType):
@@ -207,6 +216,14 @@ class JsonNumber(JsonType):
         for kind, title, value in beyond_limits(self.spec):
             yield Wrong(kind, title, str(value))
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "json_number",
+            "whole": self._is_whole,
+            "min": self._smallest if self._is_whole else self.spec.minimum,
+            "max": self._largest if self._is_whole else self.spec.maximum,
+        }
+
 
 class JsonBoolean(JsonType):
     """A Boolean."""
@@ -218,13 +235,17 @@ class JsonBoolean(JsonType):
             raise Misfit(f"{json_quoted(value)} is neither true nor false", self.title)
         return value
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "json_boolean"}
+
 
 class JsonChoice(JsonType):
     """One of a few words or numbers."""
 
     def __init__(self, values: Sequence[str | int]) -> None:
         self.words = tuple(value for value in values if isinstance(value, str))
-        self._values = frozenset((type(value), value) for value in values)
+        self._ordered = tuple((type(value), value) for value in values)
+        self._values = frozenset(self._ordered)
         shown = ", ".join(map(to_json, values))
         self.title = f"one of {shown}" if len(values) > 1 else shown
 
@@ -235,6 +256,15 @@ class JsonChoice(JsonType):
             problem = with_suggestion(f"{json_quoted(value)} is not known here", near)
             raise Misfit(problem, self.title)
         return value
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "json_choice",
+            "values": {
+                f"{'s' if kind is str else 'i'}:{value}": ("s" if kind is str else "i", str(value))
+                for kind, value in self._ordered
+            },
+        }
 
 
 class JsonAny(JsonType):
@@ -251,6 +281,9 @@ class JsonAny(JsonType):
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
         return _texts_replaced(value, replace)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "json_any"}
 
 
 def _texts_replaced(value: Any, replace: Replace) -> Any:
@@ -301,6 +334,9 @@ class JsonList(JsonType):
     def _with_first(self, wrong: Wrong, value: Sequence[Any]) -> str:
         return f"[{','.join((wrong.of(value[0]), *map(to_json, value[1:])))}]"
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "json_list", "item": self.item.wire_type()}
+
 
 class JsonObject(JsonType):
     """An object with known fields; without any, its fields are not known."""
@@ -346,3 +382,14 @@ class JsonObject(JsonType):
         parts = {key: to_json(part) for key, part in value.items()}
         parts[name] = wrong.of(value[name])
         return "{" + ",".join(f"{to_json(key)}:{text}" for key, text in parts.items()) + "}"
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        if not self.fields:
+            return {"kind": "json_any", "limit": "any value is accepted, not only an object"}
+        return {
+            "kind": "json_object",
+            "fields": [
+                {"name": name, "type": self.fields[name].wire_type(), "optional": optional or None}
+                for name, _, optional in self._readers
+            ],
+        }

@@ -253,6 +253,19 @@ class PairsCodec(MappingCodec):
         )
         return self._delimiter.join([head, *shown])
 
+    def wire_parts(self) -> Sequence[str]:
+        return (*super().wire_parts(), "pairs")
+
+    def wire_details(self) -> Mapping[str, Any]:
+        return {
+            "kind": "pairs",
+            "name": self._name_key or "first",
+            "delimiter": self._delimiter,
+            "assign": self._assign,
+            "quote": self._quote or None,
+            "rest": dict.fromkeys(sorted(self._rest_keys), True),
+        }
+
 
 def _field_part(
     place: Callable[[int, int], Place], field: Field, pair: Pair, span: tuple[int, int], whole: Place

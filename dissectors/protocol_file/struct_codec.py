@@ -150,6 +150,12 @@ class StructCodec(FileCodec):
         names = (f"{field.name}: {field.type.title}" for field in row.fields)
         return ", ".join([f"{row.name} = {self.sent_name(row)}", *names])
 
+    def wire_parts(self) -> Sequence[str]:
+        return (*super().wire_parts(), "struct")
+
+    def wire_details(self) -> Mapping[str, Any]:
+        return {"kind": "struct", "name_type": self._name_type.wire_type()}
+
 
 def _binary(field: Field) -> Binary:
     assert isinstance(field.type, Binary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -164,9 +164,15 @@ class Rest(Text):
 
     title = "the rest of the message"
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "rest"}
+
 
 class AnyText(Text):
     """Any text, of which nothing is known."""
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "text", "any": True}
 
 
 class PatternText(Text):
@@ -182,6 +188,9 @@ class PatternText(Text):
         if not self.matches(text):
             raise Mismatch(0, len(text), f"{quoted(text)} has another form", self.title)
         return text
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "text", "limit": "its pattern is not checked"}
 
 
 class NumberText(FieldType):
@@ -223,6 +232,15 @@ class NumberText(FieldType):
         for kind, title, value in beyond_limits(self.spec):
             yield Wrong(kind, title, str(value))
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "number",
+            "whole": self.spec.whole,
+            "digits": 20 if self.spec.whole else 40,
+            "min": self._smallest,
+            "max": self._largest,
+        }
+
 
 class BooleanText(Word):
     """`true` or `false`."""
@@ -237,6 +255,9 @@ class BooleanText(Word):
         if type(value) is not bool:
             raise ValueError(f"{value!r} is neither true nor false")
         return "true" if value else "false"
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "choice", "values": {"true": ("b", True), "false": ("b", False)}}
 
 
 class ChoiceText(FieldType):
@@ -260,6 +281,15 @@ class ChoiceText(FieldType):
         if type(value) is not type(self._values.get(text)):
             raise ValueError(f"{value!r} is not one of {', '.join(self.words)}")
         return text
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "choice",
+            "values": {
+                text: ("s", text) if isinstance(value, str) else ("i", text)
+                for text, value in self._values.items()
+            },
+        }
 
 
 class PartsText(FieldType):
@@ -359,6 +389,9 @@ class ListText(PartsText):
         yield from super().wrong_values()
         yield from self._wrong_inside(self.item, "0", 0)
 
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "list", "item": wire_type_of(self.item), "separator": self.separator}
+
 
 class ObjectText(PartsText):
     """Named values; in text, only the last ones can be absent."""
@@ -409,3 +442,19 @@ class ObjectText(PartsText):
         yield from super().wrong_values()
         for number, (name, kind) in enumerate(self.fields.items()):
             yield from self._wrong_inside(kind, name, number)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "object",
+            "separator": self.separator,
+            "least": self._least,
+            "fields": [
+                {"name": name, "type": wire_type_of(kind), "optional": name in self.optional or None}
+                for name, kind in self.fields.items()
+            ],
+        }
+
+
+def wire_type_of(kind: FieldType) -> Mapping[str, Any]:
+    """Return the declarative description of a part's type."""
+    return kind.wire_type() or {"kind": "text", "limit": f"{kind.title} is not checked"}

@@ -493,6 +493,20 @@ class WordsCodec(FileCodec):
         names = (f"[{field.name}]" if field.optional else field.name for field in row.fields)
         return self._separator.join([self._sent_words(row), *names])
 
+    def wire_parts(self) -> Sequence[str]:
+        return (*super().wire_parts(), "positional")
+
+    def wire_details(self) -> Mapping[str, Any]:
+        has_lines = self.envelope.framing.kind == "block"
+        return {
+            "kind": "positional",
+            "words": self._is_words or None,
+            "blanks": (" \t\r\n" if has_lines else " \t") if self._is_words else None,
+            "delimiter": self._separator,
+            "quote": self._quote or None,
+            "optional": "count",
+        }
+
 
 def _or_absent(decode: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a decoder of an optional field: an empty text is none, unless it is a value."""

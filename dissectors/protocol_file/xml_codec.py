@@ -264,6 +264,12 @@ class XmlCodec(MappingCodec):
             return f"<{head}{''.join(names)}>…</{head.split()[0]}>"
         return f"<{head}{''.join(names)}/>"
 
+    def wire_parts(self) -> Sequence[str]:
+        return (*super().wire_parts(), "json", "pairs", "xml")
+
+    def wire_details(self) -> Mapping[str, Any]:
+        return {"kind": "xml", "attribute": self._name_attribute}
+
 
 def _read(kind: FieldType, value: Any) -> Any:
     """Return the value of an attribute, an element, or several ones. Raises Misfit."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import shutil
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
 from command import kiebitz
 
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.protocol_file.dissector import dissector_from
+from kiebitz.dissectors.protocol_file.reading.reader import read_specification
+from kiebitz.dissectors.registry import installed
 from kiebitz.dissectors.wireshark.filter_names import ascii_name
 
 Shown = tuple[str, bool, tuple[tuple[str, str], ...]]
@@ -55,21 +60,28 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
     assert done.status == 0, done.err
     rows = done.json
     checked = kiebitz("check", str(capture), *options, "--json")
+    grammar = _dissector(protocol, options).grammar
+    rules = {rule.code for rule in grammar.rules.values()}
     wrong = {
         row["message"]
         for row in json.loads(checked.out)
-        if row["severity"] == "error" and row["group"] == "malformed" and row["message"] is not None
+        if row["severity"] == "error" and row["group"] == "malformed" and row["code"] not in rules
     }
     streams = {row["id"]: row for row in kiebitz("streams", str(capture), *options, "--json").json}
+    fields = (field for row in grammar.rows for field in row.fields)
+    maps = _texts((field.name, field.type.wire_type() or {"kind": "text"}) for field in fields)
     ours: dict[tuple[str, str], list[Shown]] = defaultdict(list)
     servers = set()
     for row in rows:
         if streams[row["stream"]]["protocol"] != protocol:
             continue
+        if not row["length"]:
+            # An empty datagram reaches no dissector in Wireshark.
+            continue
         servers.add((streams[row["stream"]]["transport"], row["server"].rpartition(":")[2]))
         ends = (row["client"], row["server"])
         key = ends if row["dir"] == "c2s" else ends[::-1]
-        leaves = tuple(sorted(_leaves(protocol, "", row["fields"])))
+        leaves = tuple(sorted(_leaves(protocol, maps, "", row["fields"])))
         ours[key].append((row["name"], row["id"] in wrong, leaves))
     theirs = _theirs(capture, protocol, script, servers)
     found = Comparison(sum(map(len, ours.values())))
@@ -129,30 +141,67 @@ def _message(protocol: str, item: ElementTree.Element) -> Shown:
         elif (
             key.startswith(f"{protocol}.")
             and key != f"{protocol}.message_direction"
-            and not (each.get("hide") == "yes")
+            and each.get("hide") != "yes"
         ):
             leaves.append((key.lower(), _normal(value)))
     return name, malformed, tuple(sorted(leaves))
 
 
-def _leaves(protocol: str, path: str, value: Any) -> Iterator[tuple[str, str]]:
+def _dissector(protocol: str, options: tuple[str, ...]) -> Dissector:
+    if "-P" in options:
+        text = Path(options[options.index("-P") + 1]).read_text("utf-8")
+        return dissector_from(read_specification(text))
+    return installed().dissectors[protocol]
+
+
+class Texts(NamedTuple):
+    """Fields that tshark shows as texts: those whose keys are data, and those of any shape."""
+
+    scores: frozenset[str]
+    anything: frozenset[str]
+
+
+def _texts(kinds: Iterable[tuple[str, Mapping[str, Any]]]) -> Texts:
+    scores, anything = set(), set()
+    todo = [*kinds]
+    while todo:
+        path, kind = todo.pop()
+        if kind["kind"] == "scores":
+            scores.add(path)
+        if kind["kind"] == "json_any" or kind.get("any") is True:
+            anything.add(path)
+        todo += [(path, each) for each in (*kind.get("either", ()), *filter(None, [kind.get("item")]))]
+        todo += [(f"{path}.{each['name']}", each["type"]) for each in kind.get("fields", ())]
+    return Texts(frozenset(scores), frozenset(anything))
+
+
+def _leaves(protocol: str, maps: Texts, path: str, value: Any) -> Iterator[tuple[str, str]]:
     name = f"{protocol}.{ascii_name(path)}".lower()
-    if isinstance(value, dict):
+    if isinstance(value, dict | list) and path in maps.anything:
+        yield name, _normal(json.dumps(value))
+    elif isinstance(value, dict):
         for key, part in value.items():
-            yield from _leaves(protocol, f"{path}.{key}" if path else key, part)
+            if path in maps.scores:
+                yield name, f"{key}:{part}"
+            else:
+                yield from _leaves(protocol, maps, f"{path}.{key}" if path else key, part)
     elif isinstance(value, list):
         for part in value:
-            yield from _leaves(protocol, path, part)
+            yield from _leaves(protocol, maps, path, part)
     elif value is not None:
         yield name, _normal(value)
 
 
 def _normal(value: Any) -> str:
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        with contextlib.suppress(ValueError):
+            return json.dumps(json.loads(value), sort_keys=True)
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, float):
         return f"{value:.9g}"
-    return str(value)
+    # XML has no control characters, and its attributes have blanks in place of line ends.
+    return " ".join(str(value).replace("\0", "␀").split())
 
 
 def unzipped(capture: Path, folder: Path) -> Path:

@@ -1,0 +1,103 @@
+-- Messages of key=value, in any order.
+
+-- Read the values of the row that fits best; `read` reads one value.
+function K.fit(protocol, direction, name, values, count, read)
+  local best, best_number, best_problem
+  for _, row in ipairs(K.rows(protocol, direction, name)) do
+    local fields, problem = {}, nil
+    for _, field in ipairs(row.fields) do
+      local sent = values[field.name]
+      if sent ~= nil then
+        local value, wrong = read(field, sent)
+        if value == nil then problem = problem or field.name .. ": " .. wrong
+        else fields[#fields + 1] = {key = field.name, value = value} end
+      elseif not field.optional then
+        problem = problem or "there is no " .. field.name
+      end
+    end
+    if problem == nil then
+      if #fields >= count then return {name = name, fields = fields} end
+      if best == nil or best_problem then best, best_number, best_problem = fields, #fields + 1000, nil end
+    elseif best == nil or (best_problem and #fields > best_number) then
+      best, best_number, best_problem = fields, #fields, problem
+    end
+  end
+  return {name = name, fields = best, error = best_problem and name .. ": " .. best_problem or nil}
+end
+
+local function trimmed(text, at, stop)
+  local ended, first = K.stripped(text, at, stop, " \t\r\n")
+  return first, ended
+end
+
+local function quoted_end(format, text, at)
+  local mark = format.quote
+  if mark == nil or mark == "" then return nil end
+  local assign = text:find(format.assign, at, true)
+  if assign == nil then return nil end
+  local before = text:sub(at, assign - 1)
+  if before:find(format.delimiter, 1, true) or before:find(mark, 1, true) then return nil end
+  local from = text:find("[^ \t\r\n]", assign + #format.assign)
+  if from == nil or text:sub(from, from + #mark - 1) ~= mark then return nil end
+  from = from + #mark
+  while from <= #text do
+    if text:sub(from, from) == "\\" then from = from + 2
+    elseif text:sub(from, from + #mark - 1) == mark then return from + #mark
+    else from = from + 1 end
+  end
+  return nil
+end
+
+function K.formats.pairs(protocol, frame, direction)
+  local format = protocol.format
+  local start, stop, whole = K.body(protocol, frame)
+  if not whole then return {error = "the length does not fit"} end
+  if start == stop then return {note = "empty"} end
+  local text, wrong = K.decoded(frame:sub(start, stop - 1), format.encoding)
+  if wrong then return {error = "the bytes are not " .. format.encoding} end
+  local at, head, values, count, bare = 1, nil, {}, 0, nil
+  if format.name == "first" then
+    local word = text:match("^[^ \t\r\n]*")
+    local cut = word:find(format.delimiter, 1, true)
+    head = cut and word:sub(1, cut - 1) or word
+    at = #head + 1
+  end
+  while at <= #text do
+    local from = quoted_end(format, text, at) or at
+    local ended = text:find(format.delimiter, from, true) or #text + 1
+    local assign = text:find(format.assign, at, true)
+    if assign and assign < ended then
+      local first, last = trimmed(text, at, assign)
+      if format.rest[text:sub(first, last - 1)] then ended = #text + 1 end
+    end
+    local first, last = trimmed(text, at, ended)
+    if first < last then
+      assign = text:find(format.assign, first, true)
+      if assign and assign + #format.assign <= last then
+        local key_first, key_last = trimmed(text, first, assign)
+        local value_at, value_stop = trimmed(text, assign + #format.assign, last)
+        local shown, mark = text:sub(value_at, value_stop - 1), format.quote
+        if mark and mark ~= "" and #shown > 1 and shown:sub(1, #mark) == mark and shown:sub(-#mark) == mark then
+          shown = shown:sub(#mark + 1, -#mark - 1):gsub("\\(.)", function(each)
+            return (each == "\\" or each == mark) and each or "\\" .. each
+          end)
+        end
+        local key = text:sub(key_first, key_last - 1)
+        if values[key] == nil then count = count + 1 end
+        values[key] = {text = shown, at = value_at + start - 1, stop = value_stop + start - 1}
+      else bare = true end
+    end
+    at = ended + #format.delimiter
+  end
+  local sent = head or (values[format.name] and values[format.name].text)
+  if sent == nil then return {error = "there is no " .. format.name} end
+  local name = K.name_of(protocol, direction, sent)
+  if name == nil then return K.unknown(sent) end
+  if bare then return {name = name, error = name .. ": there is a word without a value"} end
+  return K.fit(protocol, direction, name, values, count - (head and 0 or 1), function(field, value)
+    local node, problem = K.read(field.type, value.text)
+    if node then node.at, node.stop = value.at, value.stop end
+    return node, problem
+  end)
+end
+K.types.rest = K.types.rest or K.types.text
