@@ -45,7 +45,7 @@ def paths_of(kind: WireType, path: str) -> Iterator[tuple[str, str]]:
 
 def _scalar(name: str, kind: Mapping[str, Any]) -> str:
     if "values" in kind:
-        found = {{"s": "string", "i": "int", "b": "bool"}.get(t, "null") for t, _ in kind["values"].values()}
+        found = {{"s": "string", "i": "int", "b": "bool"}.get(t, "null") for t, *_ in kind["values"].values()}
         found.discard("null")
         return found.pop() if len(found) == 1 else "string"
     if name.endswith("number"):

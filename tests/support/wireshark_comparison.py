@@ -69,7 +69,7 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
     }
     streams = {row["id"]: row for row in kiebitz("streams", str(capture), *options, "--json").json}
     fields = (field for row in grammar.rows for field in row.fields)
-    maps = _texts((field.name, field.type.wire_type() or {"kind": "text"}) for field in fields)
+    texts = _texts((field.name, field.type.wire_type() or {"kind": "text"}) for field in fields)
     ours: dict[tuple[str, str], list[Shown]] = defaultdict(list)
     servers = set()
     for row in rows:
@@ -81,7 +81,7 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
         servers.add((streams[row["stream"]]["transport"], row["server"].rpartition(":")[2]))
         ends = (row["client"], row["server"])
         key = ends if row["dir"] == "c2s" else ends[::-1]
-        leaves = tuple(sorted(_leaves(protocol, maps, "", row["fields"])))
+        leaves = tuple(sorted(_leaves(protocol, texts, "", row["fields"])))
         ours[key].append((row["name"], row["id"] in wrong, leaves))
     theirs = _theirs(capture, protocol, script, servers)
     found = Comparison(sum(map(len, ours.values())))
@@ -142,6 +142,7 @@ def _message(protocol: str, item: ElementTree.Element) -> Shown:
             key.startswith(f"{protocol}.")
             and key != f"{protocol}.message_direction"
             and each.get("hide") != "yes"
+            and value
         ):
             leaves.append((key.lower(), _normal(value)))
     return name, malformed, tuple(sorted(leaves))
@@ -158,37 +159,40 @@ class Texts(NamedTuple):
     """Fields that tshark shows as texts: those whose keys are data, and those of any shape."""
 
     scores: frozenset[str]
-    anything: frozenset[str]
+    anything: Mapping[str, int]
+    """Of any shape, inside this number of lists."""
 
 
 def _texts(kinds: Iterable[tuple[str, Mapping[str, Any]]]) -> Texts:
-    scores, anything = set(), set()
-    todo = [*kinds]
+    scores, anything = set(), {}
+    todo = [(path, kind, 0) for path, kind in kinds]
     while todo:
-        path, kind = todo.pop()
+        path, kind, depth = todo.pop()
         if kind["kind"] == "scores":
             scores.add(path)
         if kind["kind"] == "json_any" or kind.get("any") is True:
-            anything.add(path)
-        todo += [(path, each) for each in (*kind.get("either", ()), *filter(None, [kind.get("item")]))]
-        todo += [(f"{path}.{each['name']}", each["type"]) for each in kind.get("fields", ())]
-    return Texts(frozenset(scores), frozenset(anything))
+            anything[path] = depth
+        todo += [(path, each, depth) for each in kind.get("either", ())]
+        todo += [(path, each, depth + 1) for each in filter(None, [kind.get("item")])]
+        todo += [(f"{path}.{each['name']}", each["type"], 0) for each in kind.get("fields", ())]
+    return Texts(frozenset(scores), anything)
 
 
-def _leaves(protocol: str, maps: Texts, path: str, value: Any) -> Iterator[tuple[str, str]]:
+def _leaves(protocol: str, texts: Texts, path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
     name = f"{protocol}.{ascii_name(path)}".lower()
-    if isinstance(value, dict | list) and path in maps.anything:
+    if isinstance(value, dict | list) and texts.anything.get(path) == depth:
         yield name, _normal(json.dumps(value))
     elif isinstance(value, dict):
         for key, part in value.items():
-            if path in maps.scores:
+            if path in texts.scores:
                 yield name, f"{key}:{part}"
             else:
-                yield from _leaves(protocol, maps, f"{path}.{key}" if path else key, part)
+                yield from _leaves(protocol, texts, f"{path}.{key}" if path else key, part)
     elif isinstance(value, list):
         for part in value:
-            yield from _leaves(protocol, maps, path, part)
-    elif value is not None:
+            yield from _leaves(protocol, texts, path, part, depth + 1)
+    elif value not in (None, ""):
+        # An empty place is shown as an empty text.
         yield name, _normal(value)
 
 

@@ -28,10 +28,23 @@ from kiebitz.dissectors.protocols.catan.diagnostics import (
     unknown_message,
 )
 from kiebitz.dissectors.protocols.catan.dissection_tree import begun_message, build_tree
-from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, NAMES, Nachricht
+from kiebitz.dissectors.protocols.catan.grammar import (
+    ATTRIBUTE_NAMES,
+    GRAMMAR,
+    MESSAGE_NAMES,
+    NAMES,
+    Nachricht,
+)
 from kiebitz.dissectors.protocols.catan.objects import OBJECTS
 from kiebitz.dissectors.protocols.catan.scanner import place_of, places_of
-from kiebitz.dissectors.protocols.catan.values import DecodingState, InvalidValue, SingleValue, Tuple, quoted
+from kiebitz.dissectors.protocols.catan.values import (
+    DecodingState,
+    InvalidValue,
+    Object,
+    SingleValue,
+    Tuple,
+    quoted,
+)
 from kiebitz.dissectors.protocols.catan.words import spellings
 
 _read_json = msgspec.json.Decoder().decode
@@ -276,3 +289,28 @@ class CatanCodec(Codec):
             f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
             for name, each in OBJECTS.items()
         )
+
+    wire_fallback = "json_any"
+
+    def wire_format(self) -> Mapping[str, Any]:
+        only = MESSAGE_NAMES - ATTRIBUTE_NAMES
+        return {
+            "kind": "keyed",
+            "framing": {
+                "kind": "json",
+                "line_end": True,
+                "skips_blanks": True,
+                "starts": {json.dumps(name)[1:-1]: True for name in only} | dict.fromkeys(only, True),
+            },
+            "keys": NAMES,
+            "runtime": ("text_types", "json", "keyed"),
+        }
+
+    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+        assert isinstance(row, Nachricht)
+        form = {"list": "tuple"}.get(row.form, row.form)
+        return {
+            "form": form,
+            "beside": dict.fromkeys(row.beside, True) or None,
+            "spelt": row.body.wire_type()["spelt"] if isinstance(row.body, Object) else None,
+        }

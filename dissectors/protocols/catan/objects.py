@@ -96,6 +96,10 @@ class Building(Object):
                 path=(self.key_of("Ort", value),),
             )
 
+    def wire_type(self) -> Mapping[str, Any]:
+        limit = "the number of fields of a building is not checked"
+        return {**super().wire_type(), "limit": limit}
+
 
 GEBÄUDETYP = Field("Typ", OneOf(*GEBÄUDE), "road, village or city")
 GEBÄUDEORT = Field("Ort", BAUORT, "the two fields beside a road, or the three around a village or city")
@@ -146,6 +150,15 @@ class BoughtCard(Value):
         except InvalidValue as error:
             error.expected = self.title
             raise
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {
+            "kind": "json_either",
+            "either": [
+                {"kind": "json_choice", "values": {f"s:{HIDDEN}": ("i", "1"), "i:1": ("i", "1")}},
+                self._word.wire_type(),
+            ],
+        }
 
 
 # 7.5 Spieler

@@ -162,6 +162,9 @@ class Text(Value):
             raise InvalidValue(f"{quoted(value)} is not a text", self.title)
         return value
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "json_text"}
+
 
 class Integer(Value):
     """An integer from `least` to `most`; `usual` is the minimum in the specification.
@@ -190,6 +193,9 @@ class Integer(Value):
             reading.note("unusual-value", f"{value} is below {self.usual}, the least that is specified")
         return value
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "json_number", "whole": True, "min": self.least, "max": self.most}
+
 
 class Boolean(Value):
     """A Boolean."""
@@ -200,6 +206,9 @@ class Boolean(Value):
         if type(value) is not bool:
             raise InvalidValue(f"{quoted(value)} is neither true nor false", self.title)
         return value
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "json_boolean"}
 
 
 class OneOf(Value):
@@ -225,6 +234,12 @@ class OneOf(Value):
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         yield other_case(self.encode)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {
+            "kind": "json_choice",
+            "values": {f"s:{spelt}": ("s", word) for spelt, word in self._spelt.items()},
+        }
 
 
 class Coordinates(Value):
@@ -257,6 +272,12 @@ class Coordinates(Value):
         yield Wrong("text", "a place whose x is a word", f'{{"x":"{UNKNOWN_WORD}","y":0}}')
         yield Wrong("far-away", "coordinates far from the island", '{"x":999,"y":-999}', allowed=True)
 
+    def wire_type(self) -> Mapping[str, Any]:
+        place = _PLACE.wire_type()
+        return (
+            {"kind": "json_either", "either": [place, {"kind": "json_text"}]} if self.may_be_letter else place
+        )
+
 
 class AdjacentFields(Value):
     """The fields around a road (two) or around a village or city (three), clause 7.2."""
@@ -285,6 +306,14 @@ class AdjacentFields(Value):
 
     def _apart(self, value: Sequence[Any]) -> str:
         return to_json([{"x": 2 * number, "y": -3 * number} for number, _ in enumerate(value)])
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {
+            "kind": "json_list",
+            "item": _PLAIN_PLACE.wire_type(),
+            "least": min(self.counts),
+            "most": max(self.counts),
+        }
 
 
 class ListOf(Value):
@@ -315,6 +344,9 @@ class ListOf(Value):
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
         return [change(self.part, part) for part in value]
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "json_list", "item": self.part.wire_type(), "least": self.least, "most": self.most}
 
 
 def read_each(part: Value, values: Sequence[Any], reading: DecodingState) -> list[Any]:
@@ -413,6 +445,16 @@ class Counts(Value):
         if value < 0:
             reading.note("below-zero", f"{value} is below zero")
         return value
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {
+            "kind": "json_counts",
+            "counts": self._spelt,
+            "hidden": HIDDEN,
+            "open": self.is_open,
+            "min": -LARGEST if self.may_owe else 0,
+            "max": LARGEST,
+        }
 
 
 class Object(Value):
@@ -514,6 +556,20 @@ class Object(Value):
             raise InvalidValue(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
         reading.note("surplus-attribute", f'"{key[:_MAX_QUOTED]}" is not specified here', key, of_key=True)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {
+            "kind": "json_object",
+            "spelt": self._spelt,
+            "fields": [
+                {
+                    "name": field.name,
+                    "type": _value_type(field).wire_type(),
+                    "optional": field.optional or None,
+                }
+                for field in self.fields
+            ],
+        }
 
 
 class Tuple(Value):

@@ -46,7 +46,15 @@ from kiebitz.dissectors.protocols.cgml.layout_checks import (
     unknown_version,
 )
 from kiebitz.dissectors.protocols.cgml.locations import error_at, location_of, note_at
-from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
+from kiebitz.dissectors.protocols.cgml.markup import (
+    ALSO_INSIDE,
+    BLANK_TEXT,
+    BLANKS,
+    BYTE_ORDER_MARK,
+    ENVELOPE,
+    ROOTS,
+    tags,
+)
 from kiebitz.dissectors.protocols.cgml.misprints import MISPRINT, repaired
 from kiebitz.dissectors.protocols.cgml.patching import field_place, patch_frame
 from kiebitz.dissectors.protocols.cgml.values import (
@@ -56,6 +64,8 @@ from kiebitz.dissectors.protocols.cgml.values import (
     element_xml,
     escaped,
     read,
+    wire_field,
+    wire_shape,
 )
 from kiebitz.dissectors.suggestions import with_suggestion
 
@@ -332,3 +342,22 @@ class CgmlCodec(Codec):
         if isinstance(row, ElementType) and row.mark is not None:
             return f'<{row.name} {row.mark[0]}="{row.mark[1]}">'
         return f"<{row.name}>"
+
+    def wire_format(self) -> Mapping[str, Any]:
+        return {
+            "kind": "cgml",
+            "framing": {
+                "kind": "xml",
+                "blank_line": True,
+                "skips_blanks": True,
+                "envelope": ENVELOPE,
+                "roots": {name: "inner" if name in ALSO_INSIDE else "outer" for name in sorted(ROOTS)},
+            },
+            "version": wire_field(VERSION),
+            "runtime": ("text_types", "json", "pairs", "xml", "cgml"),
+            "limits": ("misprints in the markup are errors; Kiebitz reads some of them",),
+        }
+
+    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+        assert isinstance(row, ElementType)
+        return {"mark": row.mark, "shape": wire_shape(row.shape)}

@@ -61,6 +61,9 @@ class Range(Number):
             raise Mismatch(0, len(text), problem, self.title, "out-of-range")
         return number
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "number", "whole": True, "digits": 15, "min": self.least, "max": self.most}
+
 
 class Choice(FieldType):
     """One of a few words; None is the empty one, if that is allowed."""
@@ -87,6 +90,10 @@ class Choice(FieldType):
         yield from super().wrong_values()
         if any(word != word.swapcase() for word in self.words):
             yield other_case(self.encode)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        values: dict[str, Any] = {word: ("s", word) for word in self.words}
+        return {"kind": "choice", "values": values | ({"": ("null",)} if self.empty else {})}
 
 
 class Card(Choice):
@@ -134,6 +141,9 @@ class Pattern(FieldType):
 
     def encode(self, value: Any) -> str:
         return str(value)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "text", "limit": "its pattern is not checked"}
 
 
 class Child(msgspec.Struct, frozen=True, dict=True):
@@ -248,6 +258,9 @@ class Compound(FieldType):
         part = value.get(field.name)
         stood, marked = (part[0], [_MARK, *part[1:]]) if isinstance(part, list) else (part, _MARK)
         return self.encode({**value, field.name: marked}).replace(_MARK, escaped(wrong.of(stood)), 1)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "element", "fields": [wire_field(field) for field in self.shape.fields]}
 
 
 def _decoded(field: Field, text: str | None, part: str) -> Any:
@@ -405,3 +418,28 @@ def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "
     if some:
         yield indent
     yield f"</{name}>"
+
+
+def wire_field(field: Field) -> Mapping[str, Any]:
+    """Return the declarative description of a field."""
+    kind = field.type.wire_type() or {"kind": "text"}
+    return {"name": field.name, "type": kind, "optional": field.optional or None}
+
+
+def wire_shape(shape: Shape) -> Mapping[str, Any]:
+    """Return the declarative description of an element's contents."""
+    return {
+        "attributes": [wire_field(field) for field in shape.attributes],
+        "text": wire_field(shape.text) if shape.text is not None else None,
+        "children": [
+            {"name": child.field.name, "least": child.least, "most": child.most, "shape": inner}
+            if (inner := _inner_shape(child)) is not None
+            else {**wire_field(child.field), "least": child.least, "most": child.most}
+            for child in shape.children
+        ],
+    }
+
+
+def _inner_shape(child: Child) -> Mapping[str, Any] | None:
+    kind = child.field.type
+    return wire_shape(kind.shape) if isinstance(kind, Compound) else None

@@ -291,6 +291,19 @@ class OkeyCodec(TextCodec[Line]):
         text = f"the control character {ord(line.text[at]):#04x}; servers forward it to the others"
         return self.note("control-character", text, line.span(at, at + 1), "text")
 
+    def wire_format(self) -> Mapping[str, Any]:
+        return {
+            "kind": "positional",
+            "framing": {"kind": "lines", "cr": True},
+            "tokenizer": "okey",
+            "delimiter": " ",
+            "line_end": True,
+            "encoding": "windows",
+            "optional": "exact",
+            "ignores_surplus": True,
+            "runtime": ("text_types", "framing_text", "okey", "positional"),
+        }
+
 
 def _take_inside(
     pieces: Pieces, text: str, title: str, path: Path, parts: Sequence[tuple[str, str | None]]

@@ -9,7 +9,7 @@ for players).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import (
@@ -70,6 +70,9 @@ class Name(Argument):
     def decode(self, text: str) -> str:
         return text
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "text"}
+
 
 _NAME = Name()
 
@@ -102,6 +105,9 @@ class Flag(Argument):
     def write(self, value: Any, pad: str) -> str:
         return "t" if value else "f"
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "choice", "values": {"t": ("b", True), "f": ("b", False)}}
+
 
 class Lobby(Argument):
     """A lobby's number."""
@@ -121,6 +127,9 @@ class Lobby(Argument):
     def remark(self, text: str) -> str | None:
         return "a negative lobby number; real servers take it" if text.startswith("-") else None
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "number", "whole": True, "plus": True, "digits": 10, "min": -_INT, "max": _INT - 1}
+
 
 _LOBBY = Lobby()
 
@@ -138,6 +147,9 @@ class Seat(Argument):
                 0, len(text), f'"{text[:_MAX_QUOTED]}" is not a player index', self.title, "bad-number"
             )
         return int(text)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "choice", "values": {seat: ("i", seat) for seat in "0123"}}
 
 
 class Tile(Argument):
@@ -158,6 +170,9 @@ class Tile(Argument):
         yield Wrong("unknown-colour", "a tile of an unknown colour", "5:GREEN")
         yield Wrong("no-colour", "a tile without a colour", "5")
         yield other_case(self.encode)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "choice", "values": {tile: ("s", tile) for tile in sorted(_TILES)} | {"": ("null",)}}
 
 
 _TILES = frozenset(f"{number}:{colour}" for number in range(HIGHEST + 1) for colour in COLOURS)
@@ -214,6 +229,9 @@ class Deck(Argument):
         yield Wrong("out-of-range", "a tile with the number 14 in it", f"1:RED {HIGHEST + 1}:RED")
         yield Wrong("too-many", f"more than {SLOTS} places", " ".join(["1:RED"] * (SLOTS + 6)))
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "okey_list", "item": Tile().wire_type(), "most": SLOTS}
+
 
 class ExchangeStacks(Deck):
     """The topmost tile of each player's exchange stack."""
@@ -226,6 +244,9 @@ class ExchangeStacks(Deck):
             problem = f"{len(tokens)} exchange stacks"
             raise Mismatch(0, len(text), problem, self.title, "bad-deck")
         return read_tiles(text, tokens)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "okey_list", "item": Tile().wire_type(), "least": SEATS, "most": SEATS}
 
 
 class Names(Argument):
@@ -244,6 +265,9 @@ class Names(Argument):
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
         return [change(_NAME, name) for name in value]
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "okey_list", "item": {"kind": "okey_name"}}
+
 
 _NAMES = Names()
 
@@ -257,6 +281,13 @@ class LobbyList(Argument):
         return [
             {"lobby": change(_LOBBY, lobby["lobby"]), "players": change(_NAMES, lobby["players"])}
             for lobby in value
+        ]
+
+    def wire_fields(self) -> list[Mapping[str, Any]]:
+        """Return the declarative description of the parts of a lobby."""
+        return [
+            {"name": "lobby", "type": _LOBBY.wire_type()},
+            {"name": "players", "type": _NAMES.wire_type()},
         ]
 
 
@@ -288,6 +319,9 @@ class TitledLobbies(LobbyList):
             texts.append(Names().write(lobby["players"], pad))
         return write_list(texts, pad)
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "okey_titled", "fields": self.wire_fields()}
+
 
 class Lobbies(LobbyList):
     """Each lobby's number and players, in two levels."""
@@ -315,6 +349,9 @@ class Lobbies(LobbyList):
             ),
             pad,
         )
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "okey_list", "item": {"kind": "okey_lobby", "fields": self.wire_fields()}}
 
 
 class Games(Argument):
@@ -361,6 +398,13 @@ class Games(Argument):
             for game in value
         ]
 
+    def wire_type(self) -> Mapping[str, Any]:
+        fields: list[Mapping[str, Any]] = [{"name": "lobby", "type": _LOBBY.wire_type()}]
+        if self._behind is not None:
+            kind = _LOBBY.wire_type() if self._behind == "players" else {"kind": "text"}
+            fields.append({"name": self._behind, "type": kind})
+        return {"kind": "okey_list", "item": {"kind": "okey_game", "behind": self._behind, "fields": fields}}
+
 
 class Date(Text):
     """A date, which real servers do not check: any other text may be personal."""
@@ -401,6 +445,14 @@ class HighScores(Argument):
             {**score, "name": change(_NAME, score["name"]), "date": change(_DATE, score["date"])}
             for score in value
         ]
+
+    def wire_type(self) -> Mapping[str, Any]:
+        fields = [
+            {"name": "name", "type": {"kind": "text"}},
+            {"name": "date", "type": {"kind": "text"}},
+            {"name": "turns", "type": {"kind": "number", "whole": True}},
+        ]
+        return {"kind": "okey_list", "item": {"kind": "okey_score", "fields": fields}}
 
 
 _NICKNAME = Field("nickname", WantedName(), "the name that the player wants")

@@ -13,18 +13,22 @@ from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation, to_json
 from kiebitz.dissectors.grammar.patching import Place, changed_fields
-from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocols.schafkopf.anatomy import anatomy
-from kiebitz.dissectors.protocols.schafkopf.cards import HAND, SEATS
+from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, SEATS, WERTE
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY,
     EMPTY_SPELLINGS,
     END,
     GRAMMAR,
+    MODEL_FLAG,
+    MODEL_LINES,
+    TWICE_ENCODED,
     kinds,
     line_count,
     notation,
     terminals,
+    text_lines,
 )
 from kiebitz.dissectors.protocols.schafkopf.paket import (
     RowLines,
@@ -239,3 +243,18 @@ class SchafkopfCodec(Codec):
                     if equals and symbol.isalpha():
                         found.setdefault(symbol, each.title)
         return tuple(found.values())
+
+    def wire_format(self) -> Mapping[str, Any]:
+        flags = {each: {f"!{name}": True for name in GRAMMAR.names(each)} for each in DIRECTIONS}
+        return {
+            "kind": "paket",
+            "framing": {
+                "kind": "paket",
+                "flags": flags,
+                "texts": {f"!{row.name}": text_lines(row) for row in GRAMMAR.rows},
+                "model_flags": dict.fromkeys(MODEL_FLAG.words, True),
+                "model_lines": MODEL_LINES,
+                "cards": dict.fromkeys((*FARBEN, *WERTE, EMPTY, TWICE_ENCODED), True),
+            },
+            "runtime": ("text_types", "paket"),
+        }

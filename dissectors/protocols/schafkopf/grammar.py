@@ -9,7 +9,7 @@ exclamation mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
@@ -95,6 +95,9 @@ class String(Nonterminal):
         found = self._control.search(text)
         return f"there is a control character (U+{ord(found[0]):04X}) in it" if found else None
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "text"}
+
 
 class Word(Nonterminal):
     """One of the words of a production."""
@@ -115,6 +118,9 @@ class Word(Nonterminal):
         if any(word != word.swapcase() for word in self.words):
             yield other_case(self.encode)
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "choice", "values": {word: ("s", word) for word in self.words}}
+
 
 class Flag(Word):
     """The purpose of a MODEL: a word with an exclamation mark, which is not part of the value."""
@@ -128,6 +134,9 @@ class Flag(Word):
     def encode(self, value: Any) -> str:
         return f"!{value}"
 
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "choice", "values": {word: ("s", word[1:]) for word in self.words}}
+
 
 class Number(Word):
     """One of a few numbers, with a single spelling."""
@@ -139,6 +148,9 @@ class Number(Word):
 
     def decode(self, text: str) -> int:
         return int(super().decode(text))
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "choice", "values": {word: ("i", word) for word in self.words}}
 
 
 class Seat(Number):
@@ -180,6 +192,9 @@ class Konto(Nonterminal):
 
     def remark(self, text: str) -> str | None:
         return "an amount below zero, for which the production has no sign" if text[0] == "-" else None
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "number", "whole": True, "digits": 15}
 
 
 class Each(Nonterminal):
@@ -232,6 +247,9 @@ class Each(Nonterminal):
                 texts[number] = wrong.of(part)
                 return "\n".join(texts)
         raise ValueError("none of them can")
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "paket_each", "item": self.part.wire_type(), "lines": self.lines}
 
 
 class Karten(Each):
@@ -295,6 +313,10 @@ class Karte(Nonterminal):
         problem = f'"{farbe}" and "{wert}" are not a card: both are {EMPTY}, or neither'
         fitting = production("Wert", (EMPTY,) if farbe == EMPTY else WERTE)
         return Mismatch(len(farbe) + 1, len(text), problem, fitting)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        cards = {text: ("null",) if card is None else ("s", card) for text, card in _CARDS.items()}
+        return {"kind": "choice", "values": cards, "lines": self.lines}
 
 
 _CARDS: dict[str, str | None] = {

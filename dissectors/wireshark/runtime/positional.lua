@@ -2,6 +2,7 @@
 
 -- Return the tokens of a text: text, start and end.
 local function tokens_of(format, text)
+  if format.tokenizer then return K.tokenizers[format.tokenizer](text) end
   local found, at, quote = {}, 1, format.quote
   local function quoted()
     if quote == nil or quote == "" or text:sub(at, at + #quote - 1) ~= quote then return nil end
@@ -132,13 +133,16 @@ end
 function K.formats.positional(protocol, frame, direction)
   local format, start, stop, whole = protocol.format, 1, #frame + 1, true
   if format.optional == "count" then start, stop, whole = K.body(protocol, frame)
-  elseif format.line_end then stop = K.stripped(frame, 1, stop, "\r\n") end
+  elseif format.line_end then
+    if format.tokenizer and #frame > 1 and frame:sub(1, 1) == "\n" then start = 2 end
+    stop = K.stripped(frame, start, stop, "\r\n")
+  end
   if not whole then return {error = "the length does not fit"} end
   local text, wrong = K.decoded(frame:sub(start, stop - 1), format.encoding)
   if wrong then text = K.replaced(text) end
   local tokens = tokens_of(format, text)
   if tokens[1] == nil or (text == "" and format.optional == "count") then
-    return {name = nil, note = "empty"}
+    return {error = format.optional == "exact" and "this line has no message" or nil}
   end
   local name, taken = name_in(protocol, tokens, direction)
   if name == nil then return wrong and {error = "this is not UTF-8"} or K.unknown(tokens[1].text) end

@@ -150,7 +150,7 @@ function K.framings.xml(framing, data, at)
       if framing.envelope and name == framing.envelope and depth == 0 then
         kind = "skipped"
       elseif depth > 0 and framing.roots and known_root(framing, name)
-        and not (framing.inner[name] or known_root(framing, name) == "inner") then
+        and known_root(framing, name) ~= "inner" then
         return mark
       elseif depth > 0 and not framing.roots and name == root and data:sub(mark - 1, mark - 1) == "\n" then
         return mark
