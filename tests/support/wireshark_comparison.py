@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
+import re
 import shutil
 import subprocess
 from collections import Counter, defaultdict
@@ -205,13 +205,5 @@ def _normal(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.9g}"
     # XML has no control characters, and its attributes have blanks in place of line ends.
-    return " ".join(str(value).replace("\0", "␀").split())
-
-
-def unzipped(capture: Path, folder: Path) -> Path:
-    """Return a capture as a file that tshark can read."""
-    if capture.suffix != ".gz":
-        return capture
-    target = folder / capture.stem
-    target.write_bytes(gzip.decompress(capture.read_bytes()))
-    return target
+    text = " ".join(re.split(r"[ \t\r\n]+", str(value).replace("\0", "␀"))).strip()
+    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -355,7 +355,11 @@ class CgmlCodec(Codec):
             },
             "version": wire_field(VERSION),
             "runtime": ("text_types", "json", "pairs", "xml", "cgml"),
-            "limits": ("misprints in the markup are errors; Kiebitz reads some of them",),
+            "charset": [bytes([byte]).decode("iso-8859-2") for byte in range(0x80, 0x100)],
+            "limits": (
+                "misprints in the markup are errors, though Kiebitz reads some of them",
+                "an envelope around several messages, or without its end, is not checked",
+            ),
         }
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:

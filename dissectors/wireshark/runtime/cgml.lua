@@ -79,7 +79,13 @@ function read_shape(shape, element, version)
 end
 
 function K.formats.cgml(protocol, frame, direction)
-  local text = K.decoded(frame, "windows"):gsub("^[ \t\r\n]*\239\187\191", "")
+  local text = frame
+  if K.not_utf8(text) then
+    if text:find("[\128-\159]") then return {error = "this is neither UTF-8 nor ISO-8859-2"} end
+    text = text:gsub("[\128-\255]", function(byte) return protocol.format.charset[byte:byte() - 127] end)
+  end
+  if text:find("[%z\1-\8\11\12\14-\31]") then return {error = "there is a control character"} end
+  text = text:gsub("^[ \t\r\n]*\239\187\191", "")
   if not text:find("[^ \t\r\n]") then return {nothing = true} end
   local body, version = trimmed(text), nil
   body = body:gsub("^<%?xml[^<>]*%?>[ \t\r\n]*", "")

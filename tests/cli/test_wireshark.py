@@ -1,0 +1,137 @@
+"""`kiebitz protocols NAME -T lua`: the dissector as tshark runs it, compared with Kiebitz's own messages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import CAPTURES, ROOT, TINY, kiebitz
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strength import a_few, times
+from wireshark_comparison import compare, script_of, tshark
+
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.wireshark.lua_table import lua_value
+
+EXPECTED = {
+    # Wireshark passes no bytes of an incomplete last message to a dissector.
+    "schafkopf-1.3-2humans.pcap": 1,
+    "schafkopf-1.3-badcard.pcap": 2,
+    # A line end or text between messages is a message of its own to one of the two.
+    "catan-niedlichepixel-framing.pcap.gz": 1,
+    "okey-head-malformed.pcap.gz": 2,
+    "okey-seed-malformed.pcap.gz": 2,
+    "schafkopf-unknown-message.pcapng.gz": 2,
+    # Misprints, which Kiebitz repairs, and errors of envelopes.
+    "cgml-malformed.pcap.gz": 100,
+    "cgml-styles.pcap.gz": 1,
+}
+"""Number of messages, of Kiebitz and of tshark, that differ."""
+
+ROWS = sorted(
+    (path.name.split("-")[0], path.name)
+    for path in (*CAPTURES.glob("*.pcap*"), *CAPTURES.glob("probe/*.pcap*"))
+    if path.name.split("-")[0] in {dissector.protocol for dissector in BUILT_IN}
+)
+QUICK = {("maexchen", "maexchen-head-tiny.pcap"), ("catan", "catan-yaks-lobby.pcap.gz")}
+
+
+@pytest.mark.parametrize(("protocol", "name"), a_few(ROWS, QUICK))
+def test_names_fields_and_errors_are_those_of_kiebitz(protocol: str, name: str, tmp_path: Path) -> None:
+    path = next(each for each in (CAPTURES / name, CAPTURES / "probe" / name) if each.exists())
+    found = compare(path, protocol, tmp_path)
+    assert found.messages
+    assert len(found.differences) == EXPECTED.get(name, 0), "\n".join(found.differences[:20])
+
+
+def test_a_protocol_file_is_a_dissector(tmp_path: Path) -> None:
+    options = ("-P", str(ROOT / "docs" / "examples" / "roborally.toml"))
+    found = compare(CAPTURES / "roborally-1.pcap.gz", "roborally", tmp_path, *options)
+    assert (found.messages, found.differences) == (210, [])
+
+
+def test_malformed_messages_are_expert_information(tmp_path: Path) -> None:
+    script = script_of("maexchen", tmp_path)
+    command = [tshark(), "-X", f"lua_script:{script}", "-r", str(CAPTURES / "maexchen-head-odd.pcap")]
+    done = subprocess.run([*command, "-Y", "maexchen.malformed"], capture_output=True, text=True, check=True)
+    assert "REGISTER (malformed)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("expression", "packets"),
+    [('maexchen.name == "alice" && maexchen.REGISTER', 1), ("maexchen.round >= 1", 5), ("maexchen.SCORE", 5)],
+)
+def test_fields_can_be_filtered(expression: str, packets: int, tmp_path: Path) -> None:
+    script = script_of("maexchen", tmp_path)
+    command = [tshark(), "-X", f"lua_script:{script}", "-r", TINY, "-Y", expression]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == packets
+
+
+@pytest.mark.parametrize("protocol", [dissector.protocol for dissector in BUILT_IN])
+def test_scripts_are_valid_lua(protocol: str, tmp_path: Path) -> None:
+    luac = shutil.which("luac5.2") or shutil.which("luac")
+    if luac is None:
+        pytest.skip("luac is not installed")
+    subprocess.run([luac, "-p", str(script_of(protocol, tmp_path))], check=True)
+
+
+def test_limits_are_reported() -> None:
+    done = kiebitz("protocols", "catan", "-T", "lua")
+    assert "Straße 1 is called catan.Strasse_1: Wireshark's names have ASCII letters only\n" in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-T", "lua"], ["maexchen", "-o", "x.lua"], ["maexchen", "okey", "-T", "lua"]]
+)
+def test_a_script_is_of_one_protocol(arguments: list[str]) -> None:
+    done = kiebitz("protocols", *arguments)
+    assert done.status == 2
+    assert "takes the name of one protocol" in done.err
+
+
+_LITERAL = re.compile(r'"(?:[^"\\\x00-\x1f\x7f]|\\[0-9]{3})*"')
+
+
+@settings(max_examples=times(500))
+@given(st.text())
+def test_no_text_becomes_code(text: str) -> None:
+    literal = lua_value(text)
+    assert _LITERAL.fullmatch(literal)
+    plain = re.sub(rb"\\([0-9]{3})", lambda each: bytes([int(each[1])]), literal[1:-1].encode())
+    assert plain == text.encode("utf-8", "surrogatepass")
+    is_name = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", text) and f"{{{text} = 1}}" == lua_value({text: 1})
+    assert is_name or "".join(lua_value({text: 1}).split("\n  ")) in (
+        f"{{[{literal}] = 1}}",
+        f"{{[{literal}] = 1,\n}}",
+    )
+
+
+HOSTILE = """\
+protocol = "evil"
+title = '"]] os.execute("touch EVIL") --[['
+port = 4711
+framing = "delimiter"
+end = '"..os.execute("touch EVIL").."'
+format = "delimited"
+delimiter = "]]\\\\\\""
+
+[messages]
+"'\\"]=os.execute('touch EVIL')--" = "c: a='\\"]]--'|b"
+"""
+
+
+def test_a_hostile_file_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "evil.toml"
+    monkeypatch.chdir(tmp_path)
+    path.write_text(HOSTILE)
+    done = kiebitz("protocols", "evil", "-P", str(path), "-T", "lua", "-o", str(tmp_path / "evil.lua"))
+    assert done.status == 0, done.err
+    command = [tshark(), "-X", f"lua_script:{tmp_path / 'evil.lua'}", "-r", TINY, "-d", "udp.port==9000,data"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Lua" not in run.stderr
+    assert not (tmp_path / "EVIL").exists()
