@@ -60,6 +60,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "export of a page": ("export", "DB", "-T", "html"),
     "corpus": ("corpus", "sessions", "CORPUS"),
     "protocols": ("protocols",),
+    "protocols -T lua": ("protocols", "maexchen", "-T", "lua"),
     "draft": ("draft", TINY),
     "addon-path": ("addon-path",),
     "help": ("help",),

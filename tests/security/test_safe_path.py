@@ -73,7 +73,7 @@ RUNS: dict[str, list[list[str]]] = {
     + [["game.db", "-T", "pcapng", "--game", "1", "-o", "round.pcapng"]]
     + [["game.db", "-T", "jsonl", "-o", "nobody.jsonl", "--anonymize", "--mapping-file", "who.txt"]],
     "redissect": [["game.db"]],
-    "protocols": [[]],
+    "protocols": [[], ["maexchen", "-T", "lua", "-o", "maexchen.lua"]],
     "draft": [["tiny.pcap"]],
     "addon-path": [[]],
     "completion": [["bash"]],
