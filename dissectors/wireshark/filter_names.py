@@ -51,7 +51,7 @@ def _scalar(name: str, kind: Mapping[str, Any]) -> str:
     if name.endswith("number"):
         if not kind.get("whole"):
             return "float"
-        return "uint" if kind.get("max", 0) > _LARGEST and kind.get("min", -1) >= 0 else "int"
+        return "uint" if (kind.get("max") or 0) > _LARGEST and (kind.get("min") or 0) >= 0 else "int"
     return "bool" if name.endswith("boolean") else "string"
 
 

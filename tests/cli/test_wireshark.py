@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
+from file_formats import PAIRS, USUAL, messages, protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import a_few, times
-from wireshark_comparison import compare, script_of, tshark
+from wireshark_comparison import compare, script_of, tshark, write_capture
 
-from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.dissector import FileDissector
+from kiebitz.dissectors.registry import BUILT_IN, installed, plugins
 from kiebitz.dissectors.wireshark.lua_table import lua_value
 
 EXPECTED = {
@@ -52,6 +56,53 @@ def test_a_protocol_file_is_a_dissector(tmp_path: Path) -> None:
     options = ("-P", str(ROOT / "docs" / "examples" / "roborally.toml"))
     found = compare(CAPTURES / "roborally-1.pcap.gz", "roborally", tmp_path, *options)
     assert (found.messages, found.differences) == (210, [])
+
+
+@pytest.mark.parametrize(("framing", "of"), a_few(PAIRS, USUAL))
+def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Path) -> None:
+    dissector = protocol(framing, of)
+    assert isinstance(dissector, FileDissector)
+    (tmp_path / "small.toml").write_text(dissector.specification.text)
+    capture = tmp_path / "small.pcap"
+    sent = [
+        (direction, dissector.codec.encode(name, direction, fields))
+        for name, direction, fields in messages(of)
+    ]
+    write_capture(capture, dissector.transport, 4710, sent)
+    found = compare(capture, "small", tmp_path, "-P", str(tmp_path / "small.toml"))
+    assert (found.messages, found.differences) == (len(sent), [])
+
+
+TALKS: dict[str, tuple[str, list[tuple[Direction, bytes]]]] = {
+    "knobeln": (
+        "from kiebitz_knobeln.dissector import KNOBELN as THING",
+        [
+            ("c2s", b"HALLO anna"),
+            ("s2c", b"WILLKOMMEN"),
+            ("s2c", b"WURF anna 6"),
+            ("s2c", b"WURF anna sechs"),
+        ],
+    ),
+    "noughts": (
+        "from kiebitz_noughts.dissector import NOUGHTS as THING",
+        [("c2s", b"HELLO alice\r\n"), ("s2c", b"MARK alice 5\r\n"), ("s2c", b"MARK alice x\r\n")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TALKS)
+def test_a_plugin_is_a_dissector(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, talk = TALKS[name]
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "offered", raising=False)
+    plugins.cache_clear()
+    lay_out(tmp_path, f"kiebitz-{name}", "offered", code, name)
+    dissector = installed().dissectors[name]
+    port = min(dissector.default_ports)
+    write_capture(tmp_path / "talk.pcap", dissector.transport, port, talk)
+    found = compare(tmp_path / "talk.pcap", name, tmp_path)
+    plugins.cache_clear()
+    assert (found.messages, found.differences) == (len(talk), [])
 
 
 def test_malformed_messages_are_expert_information(tmp_path: Path) -> None:
@@ -92,6 +143,15 @@ def test_a_script_is_of_one_protocol(arguments: list[str]) -> None:
     done = kiebitz("protocols", *arguments)
     assert done.status == 2
     assert "takes the name of one protocol" in done.err
+
+
+def lay_out(folder: Path, package: str, module: str, code: str, protocol: str) -> None:
+    """Write a package that offers a protocol, as pip leaves it in a folder."""
+    (folder / f"{module}.py").write_text(code)
+    about = folder / f"{module}-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text(f"[kiebitz.dissectors]\n{protocol} = {module}:THING\n")
 
 
 _LITERAL = re.compile(r'"(?:[^"\\\x00-\x1f\x7f]|\\[0-9]{3})*"')

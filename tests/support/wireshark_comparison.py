@@ -18,6 +18,7 @@ import pytest
 from command import kiebitz
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.registry import installed
@@ -207,3 +208,37 @@ def _normal(value: Any) -> str:
     # XML has no control characters, and its attributes have blanks in place of line ends.
     text = " ".join(re.split(r"[ \t\r\n]+", str(value).replace("\0", "␀"))).strip()
     return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def write_capture(path: Path, transport: str, port: int, frames: Iterable[tuple[Direction, bytes]]) -> None:
+    """Write a conversation; a frame of more than one byte in a byte stream takes two segments."""
+    from scapy.layers.inet import IP, TCP, UDP
+    from scapy.layers.l2 import Ether
+    from scapy.utils import wrpcap
+
+    ends = {"c2s": 1, "s2c": 1}
+    packets = []
+
+    def add(direction: Direction, data: bytes, flags: str = "PA") -> None:
+        source, target = (40_000, port) if direction == "c2s" else (port, 40_000)
+        head = Ether(src="00:00:00:00:00:01", dst="00:00:00:00:00:02") / IP(src="127.0.0.1", dst="127.0.0.1")
+        if transport == "udp":
+            packet = head / UDP(sport=source, dport=target) / data
+        else:
+            other = ends["s2c" if direction == "c2s" else "c2s"]
+            packet = (
+                head / TCP(sport=source, dport=target, flags=flags, seq=ends[direction], ack=other) / data
+            )
+            ends[direction] += len(data) + ("S" in flags)
+        packet.time = len(packets) / 1000
+        packets.append(packet)
+
+    if transport == "tcp":
+        ends = {"c2s": 0, "s2c": 0}
+        add("c2s", b"", "S")
+        add("s2c", b"", "SA")
+    for direction, data in frames:
+        middle = len(data) // 2 if transport == "tcp" else 0
+        for part in filter(None, (data[:middle], data[middle:])):
+            add(direction, part)
+    wrpcap(str(path), packets)
