@@ -9,9 +9,10 @@ function K.scalar(kind, value, at, stop)
   return {t = kind, v = value, at = at, stop = stop}
 end
 
--- Return the offset of the first byte that is not UTF-8, nil if there is none.
-function K.not_utf8(text)
-  local at, size = 1, #text
+-- Return the offset of the first byte from `at` that is not UTF-8, nil if there is none.
+function K.not_utf8(text, at)
+  local size = #text
+  at = at or 1
   while at <= size do
     at = text:find("[\128-\255]", at)
     if at == nil then return nil end
@@ -68,12 +69,14 @@ end
 
 -- Each invalid byte becomes U+FFFD.
 function K.replaced(text)
-  local wrong = K.not_utf8(text)
-  while wrong do
-    text = text:sub(1, wrong - 1) .. "\239\191\189" .. text:sub(wrong + 1)
-    wrong = K.not_utf8(text)
+  local parts, at = {}, 1
+  while true do
+    local wrong = K.not_utf8(text, at)
+    parts[#parts + 1] = text:sub(at, (wrong or #text + 1) - 1)
+    if wrong == nil then return table.concat(parts) end
+    parts[#parts + 1] = "\239\191\189"
+    at = wrong + 1
   end
-  return text
 end
 
 function K.split(text, separator)

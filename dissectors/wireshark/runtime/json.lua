@@ -44,7 +44,7 @@ end
 
 local function parse_container(text, at, depth, is_object)
   local node = {t = is_object and "object" or "list", at = at}
-  local closing = is_object and "}" or "]"
+  local closing, places = is_object and "}" or "]", {}
   at = blanks(text, at + 1)
   if text:sub(at, at) == closing then
     node.stop = at + 1
@@ -65,10 +65,8 @@ local function parse_container(text, at, depth, is_object)
     if value == nil then return nil, after end
     if is_object then
       -- Of several members of a name the last one counts.
-      local place = #node + 1
-      for number, member in ipairs(node) do
-        if member.key == key then place = number end
-      end
+      local place = places[key] or #node + 1
+      places[key] = place
       node[place] = {key = key, value = value}
     else node[#node + 1] = value end
     at = blanks(text, after)
@@ -122,7 +120,7 @@ end
 function K.framings.json(framing, data, at)
   local from = blanks(data, at)
   if from > #data then return nil end
-  local open, last = {}, ""
+  local open = {}
   local function broken(from_here)
     local line = data:find("\n", from_here, true)
     return line and line + 1
@@ -153,7 +151,9 @@ function K.framings.json(framing, data, at)
       position = inner + 1
     elseif mark == "{" or mark == "[" then
       if mark == "{" and #open > 0 then
-        local before = data:sub(at, position - 1):match("(%S)%s*$")
+        local last = position - 1
+        while data:find("^[ \t\r\n]", last) do last = last - 1 end
+        local before = data:sub(last, last)
         local name = framing.starts and data:match('^{%s*"([^"]*)"%s*:', position)
         if not (before == ":" or before == "," or before == "[") or (name and framing.starts[name]) then
           return position

@@ -1,14 +1,17 @@
 -- Okey's lines: arguments with blanks between them, quoted by one recursive rule.
 
--- Return the tokens of a text; nil for one that is empty.
+-- Return the tokens of a text; an empty one without a padding is lost.
 local function cut(text)
-  local found, parts, quoted, start, at = {}, "", false, 1, 1
+  local found, parts, quoted, start, at = {}, {}, false, 1, 1
+  local function add(part)
+    if part ~= "" then parts[#parts + 1] = part end
+  end
   local function finish(stop)
-    if parts == "" then return end
-    local last = parts:sub(-1)
-    if quoted and (last == " " or last == "%") then parts = parts:sub(1, -2) end
-    found[#found + 1] = {text = parts, at = start, stop = stop}
-    parts, quoted = "", false
+    if #parts == 0 then return end
+    local token = table.concat(parts)
+    if quoted then token = token:gsub("[ %%]$", "") end
+    found[#found + 1] = {text = token, at = start, stop = stop}
+    parts, quoted = {}, false
   end
   while at <= #text do
     local mark = text:sub(at, at)
@@ -16,7 +19,7 @@ local function cut(text)
       finish(at)
       at = text:find("[^ ]", at) or #text + 1
     else
-      if parts == "" then start = at end
+      if #parts == 0 then start = at end
       if mark == '"' then
         local inner, from = {}, at + 1
         while true do
@@ -36,10 +39,10 @@ local function cut(text)
           end
         end
         quoted = true
-        parts = parts .. table.concat(inner)
+        add(table.concat(inner))
       else
         local stop = text:find('[ "]', at) or #text + 1
-        parts = parts .. text:sub(at, stop - 1)
+        add(text:sub(at, stop - 1))
         at = stop
       end
     end

@@ -30,11 +30,9 @@ local function trimmed(text, at, stop)
   return first, ended
 end
 
-local function quoted_end(format, text, at)
+local function quoted_end(format, text, at, assign, ended)
   local mark = format.quote
-  if mark == nil or mark == "" then return nil end
-  local assign = text:find(format.assign, at, true)
-  if assign == nil then return nil end
+  if mark == nil or mark == "" or assign == nil or ended < assign then return nil end
   local before = text:sub(at, assign - 1)
   if before:find(format.delimiter, 1, true) or before:find(mark, 1, true) then return nil end
   local from = text:find("[^ \t\r\n]", assign + #format.assign)
@@ -62,18 +60,20 @@ function K.formats.pairs(protocol, frame, direction)
     head = cut and word:sub(1, cut - 1) or word
     at = #head + 1
   end
+  local next_assign = text:find(format.assign, at, true)
   while at <= #text do
-    local from = quoted_end(format, text, at) or at
-    local ended = text:find(format.delimiter, from, true) or #text + 1
-    local assign = text:find(format.assign, at, true)
+    if next_assign and next_assign < at then next_assign = text:find(format.assign, at, true) end
+    local assign = next_assign
+    local ended = text:find(format.delimiter, at, true) or #text + 1
+    local quoted = quoted_end(format, text, at, assign, ended)
+    if quoted then ended = text:find(format.delimiter, quoted, true) or #text + 1 end
     if assign and assign < ended then
       local first, last = trimmed(text, at, assign)
       if format.rest[text:sub(first, last - 1)] then ended = #text + 1 end
     end
     local first, last = trimmed(text, at, ended)
     if first < last then
-      assign = text:find(format.assign, first, true)
-      if assign and assign + #format.assign <= last then
+      if assign and assign >= first and assign + #format.assign <= last then
         local key_first, key_last = trimmed(text, first, assign)
         local value_at, value_stop = trimmed(text, assign + #format.assign, last)
         local shown, mark = text:sub(value_at, value_stop - 1), format.quote

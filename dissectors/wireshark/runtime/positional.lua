@@ -4,12 +4,14 @@
 local function tokens_of(format, text)
   if format.tokenizer then return K.tokenizers[format.tokenizer](text) end
   local found, at, quote = {}, 1, format.quote
+  local has_escapes = text:find("\\", 1, true) ~= nil
   local function quoted()
     if quote == nil or quote == "" or text:sub(at, at + #quote - 1) ~= quote then return nil end
     local parts, from = {}, at + #quote
     while true do
       local mark = text:find(quote, from, true)
-      local escape = text:find("\\", from, true)
+      local escape = has_escapes and text:find("\\", from, true) or nil
+      has_escapes = escape ~= nil
       if mark == nil then return nil end
       if escape == nil or mark < escape then
         parts[#parts + 1] = text:sub(from, mark - 1)

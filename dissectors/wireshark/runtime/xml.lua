@@ -43,7 +43,7 @@ function K.markup(text, at)
 end
 
 local function attributes_of(text, at, stop)
-  local found, position = {}, at
+  local found, position, seen = {}, at, {}
   while position < stop do
     local blank, after = text:match("^([ \t\r\n]*)()", position)
     if after >= stop then return found end
@@ -53,9 +53,8 @@ local function attributes_of(text, at, stop)
     if closing == nil or closing >= stop then return nil end
     local value = unescaped((text:sub(start, closing - 1):gsub("\r\n", " "):gsub("[\t\r\n]", " ")))
     if value == nil or text:sub(start, closing - 1):find("<", 1, true) then return nil end
-    for _, other in ipairs(found) do
-      if other.name == name then return nil end
-    end
+    if seen[name] then return nil end
+    seen[name] = true
     found[#found + 1] = {name = name, value = value, at = start, stop = closing}
     position = closing + 1
   end
@@ -69,8 +68,7 @@ function K.parse_xml(text, at, stop)
   local function add_text(found)
     local top = open[#open]
     if top then
-      top.text = top.text .. found
-      if #top.children > 0 then top.children[#top.children].tail = true end
+      top.texts[#top.texts + 1] = found
     elseif found:find("[^ \t\r\n]") then return false end
     return true
   end
@@ -96,7 +94,7 @@ function K.parse_xml(text, at, stop)
       local name, from = text:match("^<(" .. NAME .. ")()", at)
       local attributes = name and attributes_of(text, from, after - (kind == "empty" and 2 or 1))
       if attributes == nil then return nil, "this tag is not valid" end
-      local element = {tag = name, attributes = attributes, children = {}, text = "", at = at, stop = after}
+      local element = {tag = name, attributes = attributes, children = {}, texts = {}, text = "", at = at, stop = after}
       if open[1] then table.insert(open[#open].children, element) else root = element end
       if kind == "start" then
         element.inner = after
@@ -106,7 +104,7 @@ function K.parse_xml(text, at, stop)
       local name = text:match("^</(" .. NAME .. ")[ \t\r\n]*>", at)
       local top = table.remove(open)
       if top == nil or name ~= top.tag then return nil, "an end tag does not belong here" end
-      top.inner_stop, top.stop = at, after
+      top.inner_stop, top.stop, top.text = at, after, table.concat(top.texts)
     end
     at = after
   end
