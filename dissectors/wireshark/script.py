@@ -113,7 +113,8 @@ class _Generator:
                 number += 1
                 name = f"{wanted}_{number}"
             taken[name.lower()] = path
-            if name != f"{protocol}.{path.replace(' ', '_')}":
+            own = path.rpartition(".")[2]
+            if name != wanted or ascii_name(own) != own.replace(" ", "_"):
                 self._limits[f"{path} is called {name}: Wireshark's names have ASCII letters only"] = None
             return name
 
@@ -137,6 +138,8 @@ class _Generator:
             name = f"{protocol}.{ascii_name(row.name)}"
             if name.lower() not in taken:
                 taken[name.lower()] = row.name
+                if name != f"{protocol}.{row.name.replace(' ', '_')}":
+                    self._limits[f"the message {row.name} is called {name}"] = None
                 presence.append({"message": row.name, "name": name})
         return {**head, "fields": fields, "presence": presence}
 

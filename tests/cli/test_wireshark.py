@@ -68,6 +68,12 @@ def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Pa
         (direction, dissector.codec.encode(name, direction, fields))
         for name, direction, fields in messages(of)
     ]
+    # Misspelt names, and bytes that are not UTF-8.
+    faulty = [
+        (direction, frame.replace(b"ann", b"\xff\xfe\xff").replace(b"JOIN", b"JION"))
+        for direction, frame in sent
+    ]
+    sent += [frame for frame in faulty if frame not in sent]
     write_capture(capture, dissector.transport, 4710, sent)
     found = compare(capture, "small", tmp_path, "-P", str(tmp_path / "small.toml"))
     assert (found.messages, found.differences) == (len(sent), [])

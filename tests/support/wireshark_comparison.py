@@ -217,7 +217,7 @@ def write_capture(path: Path, transport: str, port: int, frames: Iterable[tuple[
     from scapy.utils import wrpcap
 
     ends = {"c2s": 1, "s2c": 1}
-    packets = []
+    packets: list[Any] = []
 
     def add(direction: Direction, data: bytes, flags: str = "PA") -> None:
         source, target = (40_000, port) if direction == "c2s" else (port, 40_000)
