@@ -252,7 +252,7 @@ def options() -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--mapping-file", "--junit", "--baseline"}
-TO_OUTPUT = {("draft", "-o"), ("export", "-o"), ("state", "--svg"), ("stats", "--svg")}
+TO_OUTPUT = {("draft", "-o"), ("export", "-o"), ("protocols", "-o"), ("state", "--svg"), ("stats", "--svg")}
 
 
 def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
@@ -267,6 +267,7 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
         "export": [TINY, "-T", "csv", "--anonymize"],
         "state": [TINY],
         "stats": [TINY],
+        "protocols": ["maexchen", "-T", "lua"],
         "draft": [TINY],
         "interop": [str(ROOT / "docs/examples/interop/plan.toml")],
     }
@@ -279,7 +280,7 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
             done = kiebitz(*names, *needed[names[0]], name, "-")
             if (names[0], name) in TO_OUTPUT:
                 assert done.status == 0, done.err
-                assert done.out.startswith(("<?xml", "time,", "# Drafted"))
+                assert done.out.startswith(("<?xml", "time,", "# Drafted", "-- A dissector"))
             else:
                 assert (done.status, done.out) == (2, ""), (names, name)
                 assert f"'{name}': " in done.err
