@@ -80,19 +80,23 @@ man: .venv/docs-installed
 	.venv/bin/python docs/man_pages.py man
 
 .venv/docs-installed: .venv/installed
-	.venv/bin/python -m pip install --quiet --editable '.[docs]'
+	$(call install,'.[docs]')
 	@touch $@
+
+# Install the project with extras. uv takes a third of pip's time; pip also serves machines that reach their package
+# index by pip's configuration only. Nothing is compiled before it is imported: most of it never is.
+install = .venv/bin/uv pip install --quiet --python .venv/bin/python --editable $(1) \
+	|| .venv/bin/python -m pip install --quiet --no-compile --editable $(1)
 
 # The command alone: `make demo` needs no extra.
 .venv/core-installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --upgrade pip
-	.venv/bin/python -m pip install --quiet --no-compile --editable .
+	-.venv/bin/python -m pip install --quiet uv
+	$(call install,.)
 	@touch $@
 
-# Nothing is compiled before it is imported: most of it never is.
 .venv/installed: .venv/core-installed
-	.venv/bin/python -m pip install --quiet --no-compile --editable '.[test]'
+	$(call install,'.[test]')
 	@touch $@
 
 clean:

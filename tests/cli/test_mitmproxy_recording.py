@@ -213,6 +213,7 @@ def test_mitmdump_is_killed(tmp_path: Path) -> None:
     assert rows(running.database, "SELECT data FROM chunks") == [(b"hello",)]
 
 
+@pytest.mark.full
 def test_a_protocol_file(tmp_path: Path) -> None:
     file = write_file(tmp_path)
     with listening() as listener:

@@ -120,6 +120,7 @@ WATCHING = [
 
 
 @pytest.mark.parametrize("changes", a_few(WATCHING, [{"COLUMNS": "99999999"}], str))
+@pytest.mark.full
 def test_the_terminal_is_filled_as_ever(changes: dict[str, str]) -> None:
     with OnTerminal("watch", TINY, columns=80, rows=24, **changes) as terminal:
         terminal.read_until(lambda written: b"q quit" in written)

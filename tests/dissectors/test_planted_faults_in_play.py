@@ -212,6 +212,7 @@ def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
         lambda row: " ".join(row[:2]).strip(),
     ),
 )
+@pytest.mark.full
 def test_a_game_through_the_relay_is_checked(tmp_path: Path, protocol: str, fault: str, code: str) -> None:
     database = tmp_path / "game.db"
     games = str(GAMES_LIVE[protocol])

@@ -35,6 +35,7 @@ def test_forwarded_data_is_unchanged_and_recorded_data_anonymous(tmp_path: Path)
 @pytest.mark.parametrize(
     "ending", a_few(["recorder killed", "both killed", "ended at once"], ["both killed"])
 )
+@pytest.mark.full
 def test_recovered_data_is_anonymized(ending: str, tmp_path: Path) -> None:
     """In a session of its own: the recorder's pseudonyms are lost with its process."""
     database = tmp_path / "game.db"

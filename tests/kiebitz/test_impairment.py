@@ -138,6 +138,7 @@ def altered(database: Path, *options: str) -> list[list[Alteration]]:
         lambda options: options[1],
     ),
 )
+@pytest.mark.full
 def test_a_seed_repeats_a_run(tmp_path: Path, options: list[str]) -> None:
     one, other = (altered(tmp_path / f"{number}.db", *options) for number in (1, 2))
     assert one == other

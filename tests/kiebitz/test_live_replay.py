@@ -195,6 +195,7 @@ def one_player(tmp_path: Path) -> Path:
     return database
 
 
+@pytest.mark.full
 def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Path) -> None:
     port = free_port("udp")
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--timeout", "2") as server:

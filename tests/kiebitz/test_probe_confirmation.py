@@ -113,6 +113,7 @@ def at_jobs(jobs: int, fault: str) -> dict[str, str]:
 CASE_ORDER = [each["case"] for each in kiebitz("probe", "server", "-d", "maexchen", "--list", "--json").json]
 
 
+@pytest.mark.full
 def test_several_targets_are_tested_side_by_side() -> None:
     assert at_jobs(4, DIES) == {
         "maexchen/game": "OK",

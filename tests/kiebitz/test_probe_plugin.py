@@ -190,6 +190,7 @@ def test_each_fault_is_looked_for() -> None:
         [("server", "knobeln", "rolls-a-word")],
     ),
 )
+@pytest.mark.full
 def test_a_fault_is_found_by_the_right_cases_alone(
     role: TargetRole, protocol: str, fault: str, plugged_in: Path, request: pytest.FixtureRequest
 ) -> None:

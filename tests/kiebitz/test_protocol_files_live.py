@@ -105,6 +105,7 @@ def test_a_relay_changes_messages_of_a_protocol_file(tmp_path: Path) -> None:
     assert sentences(database)[2] == "alice rolls 6"
 
 
+@pytest.mark.full
 def test_a_hook_knows_a_protocol_file(tmp_path: Path) -> None:
     database, hook = tmp_path / "hooked.db", tmp_path / "hook.py"
     hook.write_text(
@@ -116,6 +117,7 @@ def test_a_hook_knows_a_protocol_file(tmp_path: Path) -> None:
     assert sentences(database)[2] == "alice rolls 1"
 
 
+@pytest.mark.full
 def test_a_restarted_recorder_knows_a_protocol_file(tmp_path: Path) -> None:
     database = tmp_path / "restarted.db"
     with relaying(database, "-P", write_file(tmp_path)) as (table, relay):
@@ -124,6 +126,7 @@ def test_a_restarted_recorder_knows_a_protocol_file(tmp_path: Path) -> None:
     assert sentences(database) == SENTENCES
 
 
+@pytest.mark.full
 def test_a_recovered_recording_needs_no_protocol_file(tmp_path: Path) -> None:
     database = tmp_path / "killed.db"
     file = Path(write_file(tmp_path))
@@ -149,6 +152,7 @@ def test_a_recovered_recording_needs_no_protocol_file(tmp_path: Path) -> None:
     assert sentences(database) == SENTENCES
 
 
+@pytest.mark.full
 def test_a_rotated_recording_has_the_file_in_each_database(tmp_path: Path) -> None:
     database = tmp_path / "rotated.db"
     with relaying(database, "-P", write_file(tmp_path), "-b", "duration:1") as (table, _):
@@ -193,6 +197,7 @@ def test_the_second_process_of_an_import_knows_a_protocol_file(
         assert sentences(database) == SENTENCES
 
 
+@pytest.mark.full
 def test_a_corpus_knows_a_protocol_file(tmp_path: Path, capture: str) -> None:
     pytest.importorskip("duckdb")
     pytest.importorskip("distributed")
@@ -224,6 +229,7 @@ def shown(server: Serving) -> list[str]:
     return [event["sentence"] for event in server.well("api/tables/1/events", after=0, limit=50)["events"]]
 
 
+@pytest.mark.full
 def test_the_page_shows_a_saved_file(tmp_path: Path, capture: str) -> None:
     file = write_file(tmp_path)
     with serving_dice(capture, file) as server:

@@ -87,6 +87,7 @@ def test_a_relay_that_does_not_start(kiebitz, tmp_path):
 """
 
 
+@pytest.mark.full
 def test_relays_in_tests(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     status, out = outcome_of(tmp_path)

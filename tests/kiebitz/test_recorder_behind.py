@@ -144,6 +144,7 @@ def test_a_folder_in_which_nothing_was_left(tmp_path: Path) -> None:
     assert "contains no unfinished recording" in done.err
 
 
+@pytest.mark.full
 def test_a_signal_that_comes_twice_at_once_is_one(tmp_path: Path) -> None:
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     relay = [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"]

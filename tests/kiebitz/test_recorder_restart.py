@@ -92,6 +92,7 @@ def test_it_is_killed_twice_with_something_new_between(tmp_path: Path) -> None:
     assert_as_if_undisturbed(database)
 
 
+@pytest.mark.full
 def test_it_is_killed_when_there_is_nothing_yet(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

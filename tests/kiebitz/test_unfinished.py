@@ -95,6 +95,7 @@ def left(killed: Left, all_messages: int, tmp_path: Path) -> Left:
 READERS = ["sessions", "events", "messages", "check", "streams", "games", "stats", "state"]
 
 
+@pytest.mark.full
 def test_every_command_that_opens_the_database_reports_it(left: Left) -> None:
     readers = READERS[:: times(1, 3)]
     for command, sessions in [*((command, "") for command in readers), ("check", ":*")]:
@@ -107,6 +108,7 @@ def test_every_command_that_opens_the_database_reports_it(left: Left) -> None:
         assert "is unfinished" not in kiebitz(command, str(left.database)).err
 
 
+@pytest.mark.full
 def test_the_command_that_is_named_recovers_it(left: Left) -> None:
     done = subprocess.run([*KIEBITZ, *shlex.split(left.command)[1:]], capture_output=True, text=True)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
@@ -250,6 +252,7 @@ def test_no_player_is_named_with_anonymization(is_anonymized: bool, left: Left, 
 
 
 @pytest.mark.parametrize("is_resumed", a_few([True, False], [True]))
+@pytest.mark.full
 def test_a_recovery_that_is_killed_itself(is_resumed: bool, left: Left) -> None:
     if not is_resumed:
         another_session(left)

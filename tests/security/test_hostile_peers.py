@@ -186,6 +186,7 @@ def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -
 
 
 @HAS_PROC
+@pytest.mark.full
 def test_the_command_survives_a_flood_from_many_ports(tmp_path: Path) -> None:
     """The whole command: forwarder, recorder, notices, and recording."""
     database = tmp_path / "game.db"

@@ -43,6 +43,7 @@ CORPUS = [
 
 
 @pytest.mark.parametrize("command", a_few(CORPUS, CORPUS[4:5], " ".join))
+@pytest.mark.full
 def test_no_name_in_a_corpus_drives_anything(
     command: list[str],
     corpus: str,
@@ -139,6 +140,7 @@ def test_a_file_with_a_hostile_name_is_reported_in_words(tmp_path: Path) -> None
                     assert "[bold]{0}%s" in text or done.status == 0
 
 
+@pytest.mark.full
 def test_a_file_whose_name_is_not_utf_8_is_read_and_called_by_escapes(tmp_path: Path) -> None:
     capture, database = str(tmp_path / "caf\udce9.pcap"), str(tmp_path / "caf\udce9.db")
     Path(capture).write_bytes(Path(TINY).read_bytes())

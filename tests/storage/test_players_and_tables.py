@@ -185,6 +185,7 @@ def sniffed(capture: str, database: Path, *options: str) -> str:
     return done.stdout.decode()
 
 
+@pytest.mark.full
 def test_live_lines_say_which_table_where_there_are_several(tmp_path: Path) -> None:
     lines = sniffed(FIVE, tmp_path / "five.db").splitlines()
     last = lines[-1].split(maxsplit=2)

@@ -76,6 +76,7 @@ def test_it_ends_when_its_terminal_is_gone() -> None:
 
 
 @pytest.mark.parametrize("kind", a_few(SURROUNDINGS, ("40 by 12, neither colours nor Unicode",)))
+@pytest.mark.full
 def test_a_terminal_of_any_kind(kind: str) -> None:
     (columns, rows), environment = SURROUNDINGS[kind]
     with Filled("watch", TINY, columns=columns, rows=rows, **environment) as watch:
@@ -186,6 +187,7 @@ def test_with_redirected_stderr_it_is_reported(tmp_path: Path) -> None:
 # Databases that grow, vanish, or are kept to themselves.
 
 
+@pytest.mark.full
 def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     relay = [*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database)]
@@ -305,6 +307,7 @@ def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
     ("number", "keys"),
     a_few([(2, b""), (15, b""), (None, b"\x03"), (None, b"Q")], [(15, b"")]),
 )
+@pytest.mark.full
 def test_the_view_ends_with_the_relay(number: int | None, keys: bytes, lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         if number is not None:
@@ -315,6 +318,7 @@ def test_the_view_ends_with_the_relay(number: int | None, keys: bytes, lesson: C
         assert "recorded 1 stream" in relay.lines[-1]
 
 
+@pytest.mark.full
 def test_a_picture_that_is_killed_is_reported_and_the_relay_continues(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
         (picture,) = children(relay.process.pid, "watch")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from command import ROOT
-from file_formats import BINARY, PAIRS, messages, protocol
+from file_formats import BINARY, PAIRS, USUAL, messages, protocol
+from strength import a_few
 from tcp_segments import items_of_packets
 
 from kiebitz.dissectors.conformance.expectations import NotApplicable
@@ -26,7 +27,7 @@ from kiebitz.services.alteration.raw_values import force_values
 
 ROBORALLY = ROOT / "docs" / "examples" / "roborally.toml"
 
-each_format = pytest.mark.parametrize(("framing", "of"), PAIRS)
+each_format = pytest.mark.parametrize(("framing", "of"), a_few(PAIRS, USUAL))
 
 
 def _mutations(mutator: Mutator, field: Field, frame: bytes) -> Iterator[tuple[str, Callable[[], bytes]]]:

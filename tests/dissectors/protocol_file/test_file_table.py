@@ -8,7 +8,7 @@ import pytest
 from file_conversations import Conversation, dissector_of, rules, sentences, state_of, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from strength import times
+from strength import every, times
 
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
 from kiebitz.dissectors.protocol_file.game.state import MAX_KEYS
@@ -487,7 +487,7 @@ ID_LINES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "lines"), [(GAME, LINES), (DICE, LINES), (IDS, ID_LINES)])
+@pytest.mark.parametrize(("text", "lines"), every(2, [(GAME, LINES), (DICE, LINES), (IDS, ID_LINES)]))
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(check: Check, text: str, lines: list[str]) -> None:
     check(dissector_of(text), [f"{line}\n".encode() for line in lines], times(EXAMPLES) // 2)
