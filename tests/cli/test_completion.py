@@ -114,6 +114,7 @@ def test_odd_names_are_words_in_bash(bash: Bash, folder: Path) -> None:
 # In a real zsh and a real fish.
 
 
+@pytest.mark.full
 def test_odd_names_are_words_in_zsh(bash: Bash, folder: Path) -> None:
     if shutil.which("zsh") is None:
         pytest.skip("zsh is not installed")

@@ -320,6 +320,7 @@ def test_hostile_player_names_control_no_terminal(options: tuple[str, ...], tmp_
     assert "[bold]:smile:" in done.out
 
 
+@pytest.mark.full
 def test_very_long_names_do_not_fill_the_screen(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, replaced({"alice": "a" * 20_000, "4,3": "6,1"}))
     assert done.status == 3

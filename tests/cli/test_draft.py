@@ -30,6 +30,7 @@ def test_a_draft_goes_to_standard_output() -> None:
     assert tomllib.loads(done.out)["messages"]["ROLLED"].startswith("s: ")
 
 
+@pytest.mark.full
 def test_a_draft_of_several_captures_and_of_a_database(tmp_path: Path) -> None:
     database = str(tmp_path / "game.db")
     kiebitz("import", TINY, "-w", database)
@@ -48,6 +49,7 @@ def test_an_existing_file_stays(tmp_path: Path) -> None:
     assert file.read_text() == "# by hand"
 
 
+@pytest.mark.full
 def test_several_servers_are_listed() -> None:
     done = kiebitz("draft", CGML)
     assert done.status == 1

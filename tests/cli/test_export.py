@@ -460,6 +460,7 @@ def test_a_database_is_never_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", a_few(["pcapng", "parquet"], ["pcapng"]))
+@pytest.mark.full
 def test_binary_formats_go_through_a_pipe(form: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kiebitz", "export", TINY, "-T", form],
@@ -517,6 +518,7 @@ def test_tshark_finds_all_sums_right(name: str, tmp_path: Path) -> None:
     assert {tuple(row) for row in rows} == {("1", "1")}
 
 
+@pytest.mark.full
 def test_progress_bars_on_a_terminal(tmp_path: Path) -> None:
     page = tmp_path / "game.html"
     with OnTerminal("export", TINY, "-T", "html", "--anonymize", "-o", str(page)) as terminal:

@@ -70,6 +70,7 @@ def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
         lambda row: row[0] in ("sessions", "games") and row[1] != 1,
     ),
 )
+@pytest.mark.full
 def test_search_columns_of_a_row_are_complete(
     database: str, columns: int, command: str, number: int, filter_: str, keys: list[str]
 ) -> None:

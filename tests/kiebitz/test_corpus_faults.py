@@ -285,6 +285,7 @@ def test_a_peer_that_is_no_scheduler_is_reported(kind: str, tmp_path: Path) -> N
     assert len(said.splitlines()) == 2
 
 
+@pytest.mark.full
 def test_tls_without_certificates_is_reported(tmp_path: Path) -> None:
     with adding(tmp_path / "corpus", SMALL[0], "--scheduler", "tls://127.0.0.1:1") as process:
         status, said = ended(process)

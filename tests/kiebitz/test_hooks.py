@@ -113,6 +113,7 @@ def closed(stream):
 """
 
 
+@pytest.mark.full
 def test_arguments_of_a_hook(tmp_path: Path) -> None:
     with hooked(tmp_path, TELLING) as hook:
         for frame in (b"REGISTER;ada",):
@@ -165,6 +166,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.full
 def test_unmatched_messages_pass_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook_words, "PERIOD_S", 0.0)
     with hooked(tmp_path, REFUSING) as hook:
@@ -429,6 +431,7 @@ def message(message, table):
 """
 
 
+@pytest.mark.full
 def test_printed_lines_are_reported(tmp_path: Path) -> None:
     with hooked(tmp_path, PRINTING) as hook:
         assert hook.says(ROLLED) == [("s2c", ROLLED, 0, True)]
@@ -637,12 +640,14 @@ def test_a_relay_does_not_start_with_a_bad_one(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["hooks.py"]
 
 
+@pytest.mark.full
 def test_messages_without_a_handler_pass(tmp_path: Path) -> None:
     with hooked(tmp_path, "def connected(stream): print(stream.id)\n") as hook:
         assert hook.says(ROLLED) is None
     assert hook.told == [f"{tmp_path / 'hooks.py'} says: 1"]
 
 
+@pytest.mark.full
 def test_held_messages_pass_when_the_view_is_closed(tmp_path: Path) -> None:
     with hooked(tmp_path, SLOW) as hook:
         tickets = [hook.asked(ROLLED) for _ in range(3)]

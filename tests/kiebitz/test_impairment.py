@@ -145,6 +145,7 @@ def test_a_seed_repeats_a_run(tmp_path: Path, options: list[str]) -> None:
     assert any(one)
 
 
+@pytest.mark.full
 def test_a_byte_stream_is_slow_and_in_pieces_but_whole(tmp_path: Path) -> None:
     database = tmp_path / "slow.db"
     line = Line("okey")

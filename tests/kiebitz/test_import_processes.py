@@ -150,6 +150,7 @@ def test_ctrl_c_keeps_what_was_read(tmp_path: Path, long_capture: Path) -> None:
     assert chunks == messages > 0
 
 
+@pytest.mark.full
 def test_the_inspector_is_killed(tmp_path: Path, long_capture: Path) -> None:
     database = tmp_path / "game.db"
     with importing_process(long_capture, database) as (process, inspector):

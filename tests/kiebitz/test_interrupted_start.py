@@ -98,6 +98,7 @@ def test_while_the_recorder_is_loaded(tmp_path: Path, number: signal.Signals) ->
 
 
 @SIGNALS
+@pytest.mark.full
 def test_while_the_recorder_waits_for_the_database(tmp_path: Path, number: signal.Signals) -> None:
     """A session is opened by another process, which may wait for a lock."""
     database = tmp_path / "game.db"

@@ -103,6 +103,7 @@ def test_clients_replayed_to_another_server_make_the_same_game(played: Path, tmp
 
 
 @pytest.mark.parametrize("roll", a_few([1, 3], [1]))
+@pytest.mark.full
 def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll: int) -> None:
     today = tmp_path / "today.db"
     server = Server(expected=3, rounds=3, other_dice={roll: "3,1"})

@@ -77,6 +77,7 @@ def test_a_failure_counts_only_if_it_repeats(
         assert names[-2] == "probe server maexchen/unknown-message: INFORMATIONAL"
 
 
+@pytest.mark.full
 def test_an_unstable_case_is_reported_with_both_runs(tmp_path: Path) -> None:
     report = tmp_path / "probe.html"
     done = probed(tmp_path, [DIES, DIES, ""], "--report", str(report))

@@ -111,6 +111,7 @@ def test_a_recorder_that_is_behind_reports_it(stopped: Stopped) -> None:
     assert stopped.recorded() == MANY
 
 
+@pytest.mark.full
 def test_ctrl_c_reports_the_rest(stopped: Stopped, tmp_path: Path) -> None:
     stopped.interrupt()
     until(lambda: _waits(stopped.relay.pid), "it waits for its recorder")

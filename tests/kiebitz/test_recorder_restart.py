@@ -195,6 +195,7 @@ def poisoned(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("poison", a_few([b"raise", b"kill"], [b"kill"]))
+@pytest.mark.full
 def test_a_fatal_input_kills_it_only_twice(tmp_path: Path, poisoned: dict[str, str], poison: bytes) -> None:
     database = tmp_path / "game.db"
     with relaying(database, poisoned) as echo:

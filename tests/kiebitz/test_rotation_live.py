@@ -147,6 +147,7 @@ def test_a_message_that_is_never_finished_is_not_waited_for_long(tmp_path: Path)
         assert kiebitz("messages", str(path)).status == 0
 
 
+@pytest.mark.full
 def test_without_a_new_database_recording_continues_in_the_old_one(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "16m,nr_inodes=64") as disk:
         server = Server(expected=3, rounds=15)

@@ -239,6 +239,7 @@ def test_servers_that_are_no_nats_servers(answer: str) -> None:
 # The relay continues.
 
 
+@pytest.mark.full
 def test_a_relay_forwards_while_it_may_not_publish(
     tmp_path: Path, authorities: list[Authority], monkeypatch: pytest.MonkeyPatch
 ) -> None:

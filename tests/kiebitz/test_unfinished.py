@@ -223,6 +223,7 @@ def test_into_another_database(left: Left, tmp_path: Path) -> None:
     assert not list(left.folder.glob(".*-spool-*"))
 
 
+@pytest.mark.full
 def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
     (left.spool / "note.json").unlink()
     assert "is unfinished" not in kiebitz("sessions", str(left.database)).err
@@ -337,6 +338,7 @@ def test_a_recording_that_continues_is_left_alone(tmp_path: Path) -> None:
     assert not spool.exists()
 
 
+@pytest.mark.full
 def test_only_the_relay_is_killed(tmp_path: Path) -> None:
     """The recorder stores the rest, and leaves nothing to be recovered."""
     database = tmp_path / "game.db"

@@ -148,6 +148,7 @@ def test_each_packet_is_shown_and_stored_before_the_next_one_comes(tmp_path: Pat
     assert (status, err.startswith("19 packets, ")) == (0, True)
 
 
+@pytest.mark.full
 def test_packets_come_out_of_a_compressed_pipe_as_they_are_flushed(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     packer = zlib.compressobj(wbits=31)
@@ -169,6 +170,7 @@ def test_it_stops_after_so_many_packets_while_more_come(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "game.db", "SELECT id FROM chunks")) == 7
 
 
+@pytest.mark.full
 def test_it_stops_after_its_time_though_the_pipe_stays_open(tmp_path: Path) -> None:
     with sniffing(tmp_path / "game.db", "-q", "-a", "duration:2") as process:
         # The second packet is never whole, which is not the capture's fault.
@@ -234,6 +236,7 @@ def unread(process: subprocess.Popen[bytes]) -> int:
     return int(struct.unpack("i", answer)[0])
 
 
+@pytest.mark.full
 def test_a_terminal_is_no_pipe(tmp_path: Path) -> None:
     controller, terminal = os.openpty()
     done = subprocess.run(

@@ -54,6 +54,7 @@ def look(path: str) -> None:
 
 
 @pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[-3:-2], ".".join))
+@pytest.mark.full
 def test_no_column_does_anything(spot: Spot, tmp_path: Path) -> None:
     look(spoilt("maexchen", tmp_path, [spot]))
 

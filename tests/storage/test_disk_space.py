@@ -72,6 +72,7 @@ def relay_with(folder: Path, *options: str) -> Iterator[Echo]:
 @pytest.mark.parametrize(
     "rotating", [pytest.param(False, marks=pytest.mark.full), True], ids=["one database", "-b"]
 )
+@pytest.mark.full
 def test_a_relay_records_no_more_than_it_is_reported_and_forwards_on(tmp_path: Path, rotating: bool) -> None:
     options = ("--max-size", "10MB", *(("-b", "filesize:3000") if rotating else ()))
     most = 0

@@ -503,6 +503,7 @@ def _is_locked(path: Path) -> bool:
     return f":{path.stat().st_ino} " in Path("/proc/locks").read_text()
 
 
+@pytest.mark.full
 def test_a_list_of_pseudonyms_may_be_written_after_a_kill(tmp_path: Path) -> None:
     named, database = tmp_path / "who.txt", tmp_path / "game.db"
     reader, writer = os.pipe()
@@ -636,6 +637,7 @@ LIMITED: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", every(4, LIMITED))
+@pytest.mark.full
 def test_a_limit_of_files_is_called_so(name: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     copy_of_database(Path(TINY).name, database)

@@ -58,6 +58,7 @@ def test_the_latest_name_of_a_client_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", a_few(["messages", "events", "games"], ["games"]))
+@pytest.mark.full
 def test_the_server_is_listed_where_there_are_several(command: str, five: str) -> None:
     several, one = kiebitz(command, five), kiebitz(command, TINY)
     assert "server" in several.out.splitlines()[0].split()

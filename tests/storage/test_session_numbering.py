@@ -60,6 +60,7 @@ def _said(done: Done, session: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen"]))
+@pytest.mark.full
 def test_a_session_reads_as_its_capture(protocol: str, several: Path) -> None:
     alone, among = str(database_of(GAMES[protocol])), f"{several}:{_places()[protocol]}"
     for command, *options in COMMANDS:

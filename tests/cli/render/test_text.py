@@ -323,6 +323,7 @@ def test_colours_are_those_of_the_names_and_no_color_is_plain() -> None:
         ],
     ),
 )
+@pytest.mark.full
 def test_four_colours(terminal: dict[str, str], cards: list[str], tiles: list[str]) -> None:
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1"}

@@ -215,6 +215,7 @@ def test_it_plays_to_the_end() -> None:
     watch(TINY, script, pace=PlaybackSpeed(1024.0))
 
 
+@pytest.mark.full
 def test_it_plays_at_a_pace_and_begins_again_after_the_end() -> None:
     async def script(sight: Sight) -> None:
         await sight.at(25)
@@ -253,6 +254,7 @@ def test_how_fast_it_plays(keys: str, how: str) -> None:
     watch("catan-niedlichepixel-game2-3p.pcap.gz", script)
 
 
+@pytest.mark.full
 def test_a_silence_is_shortened_and_reported() -> None:
     async def script(sight: Sight) -> None:
         # Half a minute passed before the last one left.
@@ -412,6 +414,7 @@ def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
 # The recorder's output.
 
 
+@pytest.mark.full
 def test_the_recorder_s_output_is_in_a_pane() -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"listening on 9001\n")

@@ -178,6 +178,7 @@ def test_a_decision_never_applies_to_another_message(database: str) -> None:
     assert by_hand(database, script).engine.done == [("drop", 2), ("let go", 1)]
 
 
+@pytest.mark.full
 def test_a_player_s_view_shows_nothing_of_it(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         relay.hold(held_message(1))
@@ -195,6 +196,7 @@ def test_a_player_s_view_shows_nothing_of_it(database: str) -> None:
     by_hand(database, script, player="alice")
 
 
+@pytest.mark.full
 def test_with_the_relay_the_pane_goes(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)

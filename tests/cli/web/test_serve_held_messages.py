@@ -45,6 +45,7 @@ def shows(server: Serving, expected: list[int] | None, **query: Any) -> None:
     until(lambda: numbers(server, **query) == expected, f"{expected} wait", QUICK_S)
 
 
+@pytest.mark.full
 def test_held_messages_are_reported(server: Serving, relay: Relay) -> None:
     shows(server, [])
     relay.hold(held_message(1, waited_s=3.0), held_message(2, b"YOUR TURN;t", "s2c"))
@@ -145,6 +146,7 @@ def test_mismatches_are_reported_by_field(server: Serving, relay: Relay) -> None
     assert "a text with blanks must be quoted" in answer.json["slips"]["token"]
 
 
+@pytest.mark.full
 def test_the_second_of_two_decisions_is_refused(server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])
@@ -252,6 +254,7 @@ def test_in_a_recorded_session_there_is_nothing_of_it(server: Serving, relay: Re
     assert (answer.status, answer.sentence) == (409, "no messages are held: the relay has ended")
 
 
+@pytest.mark.full
 def test_with_the_relay_it_ends(server: Serving, database: str) -> None:
     with holding(database) as relay:
         relay.hold(held_message(1))

@@ -127,6 +127,7 @@ def test_a_game_that_a_relay_records_is_reported_event_by_event(tmp_path: Path) 
         assert shown == [event["seq"] for event in kiebitz("events", str(path), "--as", "bob", "--json").json]
 
 
+@pytest.mark.full
 def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> None:
     recording.rolls(40)
     last = recording.last()
@@ -343,6 +344,7 @@ def test_a_recording_that_continues_in_other_databases_is_followed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("count", [times(100, 20)])
+@pytest.mark.full
 def test_many_at_once_are_reported_the_same(count: int, recording: Recording) -> None:
     recording.rolls(20)
     last = recording.last() + 5
