@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import msgspec
@@ -68,6 +69,9 @@ def openapi() -> dict[str, Any]:
     }
     enter("/api/openapi.json", "this document", "application/json", ())
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for schema in components.values():
+        # Python 3.13 and later remove the indentation of docstrings themselves.
+        schema["description"] = inspect.cleandoc(schema.get("description", ""))
     return {
         "openapi": "3.1.0",
         "info": {
