@@ -54,6 +54,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "messages": ("cli.commands.messages:messages", "List messages."),
         "show": ("cli.commands.show:show", "Show messages in full, byte by byte."),
         "events": ("cli.commands.events:events", "List the events of the game as sentences."),
+        "sequence": (
+            "cli.commands.sequence:sequence",
+            "Draw messages between players and servers as a sequence diagram.",
+        ),
         "state": ("cli.commands.state:state", "Show the state of the game at any moment."),
         "stats": ("cli.commands.stats:stats", "Show statistics: dice, bluffs, tricks, points, times."),
         "check": ("cli.commands.check:check", "Report violations of protocol and rules, byte by byte."),

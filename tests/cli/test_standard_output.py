@@ -43,6 +43,8 @@ WRITING: dict[str, tuple[str, ...]] = {
     "state": ("state", "DB"),
     "state as JSON": ("state", "DB", "--json"),
     "state as SVG": ("state", "DB", "--svg", "-"),
+    "sequence": ("sequence", "DB"),
+    "sequence as SVG": ("sequence", "DB", "-T", "svg"),
     "stats": ("stats", "DB"),
     "stats as SVG": ("stats", "DB", "--svg", "-"),
     "check": ("check", "DB"),
@@ -252,7 +254,10 @@ def options() -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--mapping-file", "--junit", "--baseline"}
-TO_OUTPUT = {("draft", "-o"), ("export", "-o"), ("protocols", "-o"), ("state", "--svg"), ("stats", "--svg")}
+TO_OUTPUT = {
+    *(("draft", "-o"), ("export", "-o"), ("protocols", "-o"), ("sequence", "-o")),
+    *(("state", "--svg"), ("stats", "--svg")),
+}
 
 
 def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
@@ -266,6 +271,7 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
         "probe": ["server", "127.0.0.1:9", "-d", "maexchen"],
         "export": [TINY, "-T", "csv", "--anonymize"],
         "state": [TINY],
+        "sequence": [TINY, "-T", "svg"],
         "stats": [TINY],
         "protocols": ["maexchen", "-T", "lua"],
         "draft": [TINY],

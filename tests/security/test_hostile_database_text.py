@@ -41,6 +41,11 @@ VARIANTS: dict[str, list[list[str]]] = {
         *(*FORMS, ["-Y", 'diag.severity != "note"'], ["--summary"], ["--summary", "--tsv"]),
         *(["--at", "#3"], ["--at", "#34"], ["--at", "#34", "--json"]),
     ],
+    "sequence": [
+        *([], ["--game", "1", "-Y", "game == 1"], ["--from", "1s", "--to", "#9"], ["--as", "alice"]),
+        *([["-T", form] for form in ("text", "svg", "mermaid", "plantuml")]),
+        ["-T", "mermaid", "-o", "FILE"],
+    ],
     "stats": [[], ["--json"], ["--game", "1"], ["-Y", 'player == "alice"'], ["--svg", "FILE"]],
     "diff": [
         ["SOUND"],

@@ -50,6 +50,7 @@ RUNS: dict[str, list[list[str]]] = {
     "serve": [["game.db", "--port", "0"], ["tiny.pcap", "--port", "0"]],
     "events": [["game.db"], [LARGE]],
     "state": [["game.db"], ["game.db", "--svg", "state.svg"]],
+    "sequence": [["game.db"], ["game.db", "-T", "svg", "-o", "sequence.svg"]],
     "stats": [["game.db"], ["game.db", "--svg", "stats.svg"]],
     "check": [["game.db"]],
     "diff": [["game.db", "tiny.pcap"]],

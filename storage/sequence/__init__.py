@@ -1,0 +1,1 @@
+"""Sequence diagrams of recorded sessions."""
