@@ -21,7 +21,6 @@ from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import database_option, max_size_option
-from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.cli.status import FAILED
@@ -177,7 +176,6 @@ def relay(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
-    serving: Serving,
     place_of_tap: NatsUrl | None,
     tap_name: str | None,
     credentials: Path | None,
@@ -224,7 +222,7 @@ def relay(
     start_resource_tracker()
     # Each text is its own key: rate limiting must not suppress the message that the journal works again.
     with (
-        Companions(is_watched, place, serving) as companions,
+        Companions(is_watched, place) as companions,
         _held_signals(),
         tapped(published, database) as tap,
         RecorderSupervisor(

@@ -31,6 +31,7 @@ from kiebitz.cli.web.page import joined_script, page_files
 from kiebitz.cli.web.picture_cache import render_table
 from kiebitz.cli.web.reader import Reader, RenderedTable, View
 from kiebitz.cli.web.routes import session_info, table_infos
+from kiebitz.cli.web.sequence import dropped_messages
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.game.state import apply
 from kiebitz.dissectors.model import TableInfo
@@ -124,6 +125,7 @@ class _Page(msgspec.Struct):
     abouts: list[GrammarDescription]
     words: list[str]
     diagnostics: list[records.Diagnostic]
+    dropped: list[records.DroppedMessage]
     streams: list[Stream]
     left_out: str | None
 
@@ -180,6 +182,7 @@ class _PageBuilder:
             list(self._abouts),
             list(self._words),
             list(self._diagnostics()),
+            list(dropped_messages(reader, None, View(player))),
             stream_list(reader, player).streams,
             "; ".join(self._left_out) or None,
         )

@@ -17,9 +17,9 @@ from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import Diagnostic, Event, Message, Severity, TableInfo
+from kiebitz.dissectors.model import Altered, Diagnostic, Event, Message, Severity, TableInfo
 from kiebitz.services.wording import GRAVITY, gravest_of
-from kiebitz.storage.read.alterations import AlteredMessages
+from kiebitz.storage.read.alterations import AlteredMessages, original_message
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import (
     VISIBLE_GROUPS,
@@ -134,6 +134,14 @@ def seen_messages(
             yield seen
 
 
+def seen_original(reader: Reader, view: View, altered: Altered) -> bool:
+    """Return True if the original of an altered message matches, in the full view."""
+    if view.wanted is None:
+        return True
+    passes = view.wanted.predicate("messages", reader.timeline.numbers)
+    return passes(_row(reader, [original_message(altered)], None, []))
+
+
 def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
     """Return the number of the first message that reports an event, or of the nearest before it."""
     for event in reader.timeline.events_between(table.id, None, seq):
@@ -172,12 +180,17 @@ def seen_diagnostics(
     least: Severity,
     after: int | None,
     before: int | None,
+    among: tuple[str, Sequence[str | int | float]] = ("1", ()),
 ) -> Iterator[StoredDiagnostic]:
-    """Yield the visible diagnostics that match, after an id, or before one with the latest first."""
+    """Yield the visible diagnostics that match, after an id, or before one with the latest first.
+
+    `among` is a further condition on `diagnostics` (alias d).
+    """
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
     condition, parameters = _restrict(reader, "d", table, player, condition, parameters)
+    condition, parameters = f"{among[0]} AND {condition}", [*among[1], *parameters]
     severities, groups = GRAVITY[: GRAVITY.index(least) + 1], visible_groups(player)
     condition = (
         f"d.severity IN ({placeholders(severities)}) AND d.grp IN ({placeholders(groups)}) AND {condition}"

@@ -204,6 +204,35 @@ class Diagnostic(Answer, frozen=True):
     seq: int | None
 
 
+class DroppedMessage(Answer, frozen=True):
+    """A message that Kiebitz did not forward, because of `rule`; `words` are its fields on one line."""
+
+    id: int
+    time: float
+    stream: int
+    direction: Direction
+    client: str
+    player: str | None
+    name: str
+    words: str
+    action: Action
+    rule: str
+
+
+class Sequence(Answer, frozen=True):
+    """A window of messages, as in `Messages`, with all that a sequence diagram shows between them.
+
+    A filter applies to `messages` and `dropped`; `events` and `diagnostics` are then those of the messages.
+    """
+
+    messages: list[Message]
+    events: list[Event]
+    diagnostics: list[Diagnostic]
+    dropped: list[DroppedMessage]
+    is_first: bool
+    is_last: bool
+
+
 class Diagnostics(Answer, frozen=True):
     """A window of diagnostics; whether it includes the first and the last match."""
 

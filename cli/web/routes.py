@@ -19,6 +19,7 @@ from kiebitz.cli.web.pagination import RowRange
 from kiebitz.cli.web.picture_cache import cached_table
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
 from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, Parameter
+from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import Severity, TableInfo
@@ -162,13 +163,23 @@ def _svg(reader: Reader, request: ApiRequest) -> bytes:
 def _messages(reader: Reader, request: ApiRequest) -> records.Messages:
     number = request.number("table")
     table = reader.table(number, request.limit) if number is not None else None
+    return messages(reader, table, request.view(), _message_range(reader, request, table))
+
+
+def _sequence(reader: Reader, request: ApiRequest) -> records.Sequence:
+    table = _table(reader, request)
+    return sequence(reader, table, request.view(), _message_range(reader, request, table))
+
+
+def _message_range(reader: Reader, request: ApiRequest, table: TableInfo | None) -> RowRange:
+    """Return the requested messages, which may be those up to an event of a table."""
     place = request.place(100)
-    if request.number("at") is not None:
-        if table is None:
-            raise BadRequestError("at goes with table")
-        upto = message_at(reader, table, _at(reader, request, table))
-        place = RowRange(place.limit, before=(upto or 0) + 1)
-    return messages(reader, table, request.view(), place)
+    if request.number("at") is None:
+        return place
+    if table is None:
+        raise BadRequestError("at goes with table")
+    upto = message_at(reader, table, _at(reader, request, table))
+    return RowRange(place.limit, before=(upto or 0) + 1)
 
 
 def _message(reader: Reader, request: ApiRequest) -> MessageDetail:
@@ -252,6 +263,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "image/svg+xml",
         _svg,
         (_AT, Parameter("shape", "shape", "wide or tall"), _AS),
+    ),
+    Endpoint(
+        "/api/tables/{table}/sequence",
+        "messages of a table with the events between them, for a sequence diagram; by default the last ones",
+        records.Sequence,
+        _sequence,
+        (Parameter("at", "number", "up to this event of the table"), *_ROW_RANGE, _FILTER, _AS),
+        may_take_long=True,
     ),
     Endpoint(
         "/api/messages",

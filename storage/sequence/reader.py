@@ -5,6 +5,7 @@ Steps are read on demand, so a session of any length can be drawn in constant me
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import islice
@@ -43,6 +44,10 @@ _BATCH = 500
 
 _MIN_DELAY_NS = 1_000_000
 """Shortest delay of an altered message to report."""
+
+
+_IsShown = Callable[[int, int], bool]
+"""Function that returns whether a message, by its id and that of its stream, belongs to the diagram."""
 
 
 class Sequence(NamedTuple):
@@ -90,14 +95,20 @@ class _Reader:
         shown = self._streams(selection, window)
         if self._player is not None and not self._visibility.streams_of(self._player):
             raise StorageError(f"no connection of {self._player} is known, so there is nothing to draw")
-        self._lines = _Lines(shown, self._names())
-        rows = self._messages(selection, window, shown.keys())
+        self._lines = _Lines(shown, self._labels(), name_of_stream(self._timeline))
+
+        def is_shown(message: int, stream: int) -> bool:
+            if stream not in shown or (selection is not None and message not in selection.messages):
+                return False
+            return window is None or window.messages[0] <= message <= window.messages[1]
+
         apart = merge(
             self._kept_back(selection, window, wanted, shown.keys()),
             self._connection_problems(selection, window, wanted, shown.keys()),
             key=lambda step: step.ts_ns,
         )
-        steps = self._steps(rows, self._events(selection, window), apart)
+        rows = self._messages(selection, window, is_shown)
+        steps = self._steps(rows, self._events(selection, window), apart, is_shown)
         return Sequence(self._lines.lifelines, fold(steps, self._lines.connected))
 
     def _streams(self, selection: Selection | None, window: Window | None) -> Mapping[int, CountedStream]:
@@ -116,13 +127,11 @@ class _Reader:
             if (stream.messages if used is None else stream.id in used) and (own is None or stream.id in own)
         }
 
-    def _names(self) -> Callable[[int], str | None]:
-        """Return a function from streams to the labels of their players."""
-        labels = {
+    def _labels(self) -> dict[int, str]:
+        """Return the labels of players by stream."""
+        return {
             claim.stream: player.label for player in self._visibility.players() for claim in player.claims
         }
-        called = name_of_stream(self._timeline)
-        return lambda stream: labels.get(stream) or called(stream)
 
     def _ids(self, query: str, parameters: Iterable[int]) -> set[int]:
         return {number for (number,) in self._timeline.connection.execute(query, [*parameters])}
@@ -130,12 +139,12 @@ class _Reader:
     # The rows.
 
     def _messages(
-        self, selection: Selection | None, window: Window | None, shown: Iterable[int]
+        self, selection: Selection | None, window: Window | None, is_shown: _IsShown
     ) -> Iterator[Message]:
         span = selection.messages.span if selection is not None else window and window.messages
         condition, parameters = ("m.id BETWEEN ? AND ?", [*span]) if span is not None else ("1", [])
         for row in messages(self._timeline, condition, parameters):
-            if row.stream.id in shown and (selection is None or row.id in selection.messages):
+            if is_shown(row.id, row.stream.id):
                 yield row
 
     def _events(self, selection: Selection | None, window: Window | None) -> Iterator[Event]:
@@ -206,10 +215,11 @@ class _Reader:
     # The steps.
 
     def _steps(
-        self, rows: Iterator[Message], events: Iterator[Event], apart: Iterator[Step]
+        self, rows: Iterator[Message], events: Iterator[Event], apart: Iterator[Step], is_shown: _IsShown
     ) -> Iterator[Step]:
         """Yield arrows in the order of messages, each event after the first message that reports it."""
         queue, others = _Queue(events), _Queue(apart)
+        waiting: dict[int, Event] = {}
         while batch := list(islice(rows, _BATCH)):
             problems = diagnostics_of_messages(
                 self._timeline, [row.id for row in batch], visible_groups(self._player)
@@ -217,26 +227,27 @@ class _Reader:
             for row in batch:
                 while others.first is not None and others.first.ts_ns < row.ts_ns:
                     yield others.take()
-                while queue.first is not None and self._precedes(queue.first, row):
-                    yield from self._event_notes(queue.take())
+                while (event := queue.first) is not None and _is_due(event, row):
+                    queue.take()
+                    if self._is_reported(event, row, is_shown):
+                        waiting[event.id] = event
+                    else:
+                        yield from self._event_notes(event)
                 yield self._arrow(row, problems.get(row.id, ()))
-                if queue.first is not None and queue.first.id == row.event_id:
-                    yield from self._event_notes(queue.take())
+                reported = waiting.pop(row.event_id, None) if row.event_id is not None else None
+                if reported is not None:
+                    yield from self._event_notes(reported)
         while others.first is not None:
             yield others.take()
         while queue.first is not None:
             yield from self._event_notes(queue.take())
 
-    def _precedes(self, event: Event, row: Message) -> bool:
-        """Return True if an event belongs before a message: a later one is reported, or it never is."""
+    def _is_reported(self, event: Event, row: Message, is_shown: _IsShown) -> bool:
+        """Return True if a message of the diagram reports an event, this row or a later one."""
         if event.id == row.event_id:
-            return False
-        if row.event_id is not None and event.id < row.event_id:
             return True
-        if event.ts_ns >= row.ts_ns:
-            return False
-        query = "SELECT 1 FROM messages WHERE event_id = ? AND id >= ? LIMIT 1"
-        return self._timeline.connection.execute(query, (event.id, row.id)).fetchone() is None
+        query = "SELECT id, stream_id FROM messages WHERE event_id = ? AND id > ?"
+        return any(is_shown(*found) for found in self._timeline.connection.execute(query, (event.id, row.id)))
 
     def _event_notes(self, event: Event) -> Iterator[Step]:
         seen = event if self._player is None else self._visibility.seen(event, self._player)
@@ -279,7 +290,11 @@ class _Reader:
 class _Lines:
     """The lifelines of streams: of each server's clients in order of connection, then of the server."""
 
-    def __init__(self, shown: Mapping[int, Stream], name_of: Callable[[int], str | None]) -> None:
+    def __init__(
+        self, shown: Mapping[int, Stream], labels: Mapping[int, str], name_of: Callable[[int], str | None]
+    ) -> None:
+        self._labels = labels
+        self._name_of = name_of
         self.lifelines: list[Lifeline] = []
         self._clients: dict[int, int] = {}
         self._servers: dict[str, tuple[int, int]] = {}
@@ -292,18 +307,16 @@ class _Lines:
         room = MAX_CLIENTS
         for server, own in by_server.items():
             first = len(self.lifelines)
-            room -= self._add_clients(own, name_of, max(room, 1))
+            room -= self._add_clients(own, max(room, 1))
             self._servers[server] = first, len(self.lifelines)
             self._streams[len(self.lifelines)] = own
             # Servers on one host differ in their ports only.
             name = server if len(hosts) > 1 else f"server :{server.rpartition(':')[2]}"
             self.lifelines.append(Lifeline("server" if len(by_server) == 1 else name, server, True))
 
-    def _add_clients(self, own: list[Stream], name_of: Callable[[int], str | None], room: int) -> int:
+    def _add_clients(self, own: list[Stream], room: int) -> int:
         """Add the lifelines of a server's clients; return their number."""
-        names: dict[str, list[Stream]] = {}
-        for stream in own:
-            names.setdefault(name_of(stream.id) or stream.client, []).append(stream)
+        names = self._clients_by_name(own)
         if len(names) > room:
             kept = [*names][: room - 1]
             others = [stream for name in [*names][room - 1 :] for stream in names[name]]
@@ -317,6 +330,20 @@ class _Lines:
             address = several[0].client if len({stream.client for stream in several}) == 1 else None
             self.lifelines.append(Lifeline(name, address, False))
         return len(names)
+
+    def _clients_by_name(self, own: list[Stream]) -> dict[str, list[Stream]]:
+        """Return the streams of each player by name, where the name is that of one player, else by label."""
+        players: dict[str, list[Stream]] = {}
+        for stream in own:
+            label = self._labels.get(stream.id) or self._name_of(stream.id) or stream.client
+            players.setdefault(label, []).append(stream)
+        names = {label: self._name_of(streams[-1].id) or label for label, streams in players.items()}
+        count = Counter(names.values())
+        # Servers may call players by number, as in CGML.
+        return {
+            names[label] if count[names[label]] == 1 and names[label] not in players else label: streams
+            for label, streams in players.items()
+        }
 
     def of_stream(self, stream: int) -> tuple[int, int]:
         """Return the lifelines of a stream's server and client."""
@@ -350,6 +377,11 @@ class _Queue(Generic[_Item]):
         first, self.first = self.first, next(self._items, None)
         assert first is not None
         return first
+
+
+def _is_due(event: Event, row: Message) -> bool:
+    """Return True if an event belongs before or just after a message."""
+    return event.ts_ns < row.ts_ns or (row.event_id is not None and event.id <= row.event_id)
 
 
 def _summary(row: Message) -> str | None:

@@ -116,7 +116,7 @@ def test_several_servers_have_lifelines_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("game", "player"),
     a_few(
-        [("maexchen", "alice"), ("schafkopf", "Falsch"), ("okey", "boran"), ("cgml", "wampaire")],
+        [("maexchen", "alice"), ("schafkopf", "Falsch"), ("okey", "boran"), ("cgml", "6533")],
         [("maexchen", "alice"), ("schafkopf", "Falsch")],
     ),
 )
@@ -126,9 +126,11 @@ def test_a_player_sees_their_own_connection(game: str, player: str) -> None:
     events = kiebitz("events", session, "--as", player, "--json").json
     assert notes(session, player) == sorted(event["sentence"] for event in events)
     diagram = read_sequence(open_session(session), PartRequest(), player)
-    assert [lifeline.name for lifeline in diagram.lifelines] == [player, "server"]
-    done = kiebitz("sequence", session, "--as", player)
-    assert done.out.splitlines()[0].split() == [player, "server"]
+    # CGML's servers call players by number.
+    name = {"6533": "wampaire"}.get(player, player)
+    assert {lifeline.name for lifeline in diagram.lifelines if not lifeline.is_server} == {name}
+    assert all(lifeline.name.startswith("server") for lifeline in diagram.lifelines if lifeline.is_server)
+    assert kiebitz("sequence", session, "--as", player).out.splitlines()[0].split()[0] == name
 
 
 def test_a_player_does_not_see_other_dice() -> None:

@@ -298,7 +298,7 @@ def questions(
         for at in moments:
             query = {} if at is None else {"at": at}
             if "limit" in known:
-                query |= {"limit": "500", "after": "0"}
+                query |= {"limit": "500"} | ({"after": "0"} if at is None else {})
             if "{message}" in address.path:
                 (count,) = timeline.connection.execute("SELECT count(*) FROM messages").fetchone()
                 for number in range(1, count + 1, max(count // (4 * MOST_MOMENTS), 1)):

@@ -20,6 +20,7 @@ import { DiagnosticsPane } from "./pane_diagnostics.js";
 import { HeldPane } from "./pane_held.js";
 import { MessagePane } from "./pane_message.js";
 import { MessagesPane } from "./pane_messages.js";
+import { SequencePane } from "./pane_sequence.js";
 import { StatePane } from "./pane_state.js";
 import { StreamsPane } from "./pane_streams.js";
 import { Panes } from "./panes.js";
@@ -64,6 +65,7 @@ const panes = new Panes(view, [
   new DiagnosticsPane(context),
   new StreamsPane(context),
   new StatePane(context),
+  new SequencePane(context),
   heldPane,
 ]);
 new HeldStrip(view, held, () => showHeld());

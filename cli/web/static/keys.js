@@ -38,7 +38,12 @@ export function keysOf(acts) {
     key("/", "/", "filter events and messages", acts.filter),
     key("t T", "t", "all tables side by side; Enter enlarges one", acts.tables),
     key("a A", "a", "choose whose view is shown", acts.player),
-    key("1 2 3 4 5 6 7", "1…7", "events, messages, message, diagnostics, streams, state, held", acts.pane),
+    key(
+      "1 2 3 4 5 6 7 8",
+      "1…8",
+      "events, messages, message, diagnostics, streams, state, sequence, held",
+      acts.pane,
+    ),
     key("[", "[ ]", "previous or next pane", () => acts.turn(-1)),
     key("]", "", "", () => acts.turn(1)),
     key("ArrowUp", "↑ ↓", "select a line of the pane", acts.list),

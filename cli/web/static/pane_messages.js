@@ -9,14 +9,14 @@ import { ListPane } from "./pane.js";
 /** Pause between two requests while the session is live. */
 const MESSAGES_PAUSE_MS = 300;
 
-/** The list of the table's messages around the current event. */
+/** The list of the table's messages around the current event. A subclass may load and show more with them. */
 export class MessagesPane extends ListPane {
   #paged = null;
   #query = null;
   #refresher;
 
-  constructor(context) {
-    super("messages", "Messages", context);
+  constructor(context, name = "messages", title = "Messages") {
+    super(name, title, context);
     this.#refresher = this.refresher({
       keyOf: () => this.#key(),
       ask: () => this.#load(),
@@ -44,22 +44,43 @@ export class MessagesPane extends ListPane {
   #replace({ table, as, filter }) {
     this.#paged = new PagedList({
       load: async (params) => {
-        const found = await this.source.messages(as, { table, filter, ...params });
+        const found = await this.request(table, as, { filter, ...params });
         return pageOf(found, found.messages);
       },
       keyOf: (message) => message.number,
       changed: () => this.#mark(),
     });
+    this.replaceList(this.#paged);
+  }
+
+  /** Request messages of a table. */
+  request(table, as, params) {
+    return this.source.messages(as, { table, ...params });
+  }
+
+  /** Show a new list of these messages. */
+  replaceList(paged) {
     this.list = new List({
       label: "Messages",
       id: "message",
-      paged: this.#paged,
+      paged,
       rowOf: messageRow,
       keyOf: (message) => message.number,
       nothing: "no messages, or none that match the filter",
       opened: (message) => this.navigation.open(message.number),
     });
     this.root.replaceChildren(this.list.root);
+  }
+
+  /** Prepare what is shown of the loaded messages. */
+  beforeDraw() {}
+
+  /** Return the key of the row to mark for the current event. */
+  current(messages) {
+    const { event } = this.model;
+    const reporting = event && messages.find((message) => message.event === event.number);
+    const last = event ? messages.findLast((message) => message.time <= event.time) : messages.at(-1);
+    return (reporting || last)?.number ?? null;
   }
 
   /** Load the messages around the current event. */
@@ -91,12 +112,9 @@ export class MessagesPane extends ListPane {
   }
 
   #mark() {
+    this.beforeDraw(this.#paged);
     this.list.draw();
-    const { event } = this.model;
-    const { items } = this.#paged;
-    const reporting = event && items.find((message) => message.event === event.number);
-    const last = event ? items.findLast((message) => message.time <= event.time) : items.at(-1);
-    this.list.mark((reporting || last)?.number ?? null);
+    this.list.mark(this.current(this.#paged.items));
   }
 }
 

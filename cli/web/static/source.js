@@ -13,6 +13,7 @@
  * @property {(table: number, as: string|null, at: number) => Promise<object>} picture
  * @property {(table: number, as: string|null, at: number, names: string[]) => Promise<object>} fragments
  * @property {(as: string|null, params: object) => Promise<object>} messages
+ * @property {(table: number, as: string|null, params: object) => Promise<object>} sequence
  * @property {(as: string|null, id: number) => Promise<object>} message
  * @property {(as: string|null, params: object) => Promise<object>} diagnostics
  * @property {(as: string|null) => Promise<object>} streams

@@ -79,6 +79,32 @@ export class FileSource {
     return { messages: rows, is_first: isFirst, is_last: isLast };
   }
 
+  /** Return messages with the events, diagnostics and dropped messages between them. */
+  async sequence(table, as, params) {
+    const page = await this.messages(as, { table, ...params });
+    const [first, last] = [page.messages.at(0), page.messages.at(-1)];
+    if (first === undefined) return { ...page, events: [], diagnostics: [], dropped: [] };
+    const later = this.#visible(this.#data.messages, as, table).find(({ number }) => number > last.number);
+    const from = page.is_first ? -Infinity : first.time;
+    const upTo = page.is_last ? Infinity : later.time;
+    const isBetween = ({ time }) => time >= from && (time < upTo || time <= last.time);
+    const shown = new Set(page.messages.map(({ number }) => number));
+    const reported = new Set(page.messages.map(({ event }) => event));
+    const isWhole = !params.filter;
+    const isProblem = ({ severity, group }) => severity !== "note" && (as === null || FROM_ITS_BYTES.has(group));
+    return {
+      ...page,
+      events: this.#table(table, as).events.filter(
+        (event) => reported.has(event.number) || (isWhole && isBetween(event)),
+      ),
+      diagnostics: this.#visible(this.#data.diagnostics, as, table).filter(
+        (row) =>
+          isProblem(row) && (row.message === null ? isWhole && isBetween(row) : shown.has(row.message)),
+      ),
+      dropped: as === null ? this.#matching(this.#visible(this.#data.dropped, as, table), params).filter(isBetween) : [],
+    };
+  }
+
   async message(as, number) {
     const message = this.#data.messages.find((one) => one.number === number);
     const packed = this.#data.full[number];
@@ -177,13 +203,18 @@ export class FileSource {
     return rows.filter(({ stream }) => (own === null || own.has(stream)) && at.has(stream));
   }
 
-  /** Return the requested rows; a filter matches rows that contain all of its words. */
+  /** Return the rows that contain all words of a filter. */
+  #matching(rows, { filter = "" }) {
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    return words.length
+      ? rows.filter((row) => words.every((word) => this.#text(row).includes(word)))
+      : rows;
+  }
+
+  /** Return the requested rows. */
   #page(all, key, { after, before, around, limit, filter = "" }, usual) {
     const most = limit ?? usual;
-    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const rows = words.length
-      ? all.filter((row) => words.every((word) => this.#text(row).includes(word)))
-      : all;
+    const rows = this.#matching(all, { filter });
     const upTo = (number) => rows.findLastIndex((row) => row[key] <= number) + 1;
     let [low, high] = [0, rows.length];
     if (around !== undefined)

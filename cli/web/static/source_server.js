@@ -49,6 +49,10 @@ export class ServerSource {
     return this.#fetch("messages", { as, limit: 100, ...params });
   }
 
+  sequence(table, as, params) {
+    return this.#fetch(`tables/${table}/sequence`, { as, limit: 100, ...params });
+  }
+
   message(as, number) {
     return this.#fetch(`messages/${number}`, { as });
   }
