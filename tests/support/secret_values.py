@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,11 @@ def without_others(state: Any, player: str) -> Any:
     }
 
 
+def _overlaps(path: Sequence[str], whole: Sequence[str]) -> bool:
+    """Return True if a path lies in a part of the state, or contains it; `{name}` stands for any key."""
+    return all(key == part or part.startswith("{") for key, part in zip(path, whole, strict=False))
+
+
 def with_secrets(database: Path, player: str) -> None:
     """Overwrite the values hidden from a player in a database that was just imported."""
     with closing(open_existing(str(database))) as connection:
@@ -61,12 +67,12 @@ def with_secrets(database: Path, player: str) -> None:
             for table in timeline.tables()
             for (seq,) in connection.execute("SELECT seq FROM snapshots WHERE table_id = ?", (table.id,))
         }
-        told_whole = {
-            part
+        revealed = {
+            tuple(path.split("."))
             for table in timeline.tables()
             if (dissector := dissector_of(table.protocol)) is not None
             for kind in dissector.grammar.events.values()
-            for part in kind.reveals
+            for path in kind.reveals
         }
     assert streams
     with closing(sqlite3.connect(database)) as connection, connection:
@@ -79,7 +85,7 @@ def with_secrets(database: Path, player: str) -> None:
             # Unseen events are unknown, except for what a later one contains completely.
             changes = [
                 [path, spoilt(value)]
-                if (event.id in hidden and path[0] not in told_whole)
+                if (event.id in hidden and not any(_overlaps(path, whole) for whole in revealed))
                 or ("private" in path and path[path.index("private") + 1 :][:1] not in ([], [player]))
                 else [path, without_others(value, player)]
                 for path, value in event.changes

@@ -153,8 +153,8 @@ def test_omitted_parts_of_a_file_are_reported(
 ) -> None:
     from kiebitz.cli.web import html_export as one_file
 
-    monkeypatch.setattr(one_file, "MOST_EVENTS", 10)
-    monkeypatch.setattr(one_file, "MOST_IN_FULL", 3)
+    monkeypatch.setattr(one_file, "MAX_EVENTS", 10)
+    monkeypatch.setattr(one_file, "MAX_DETAILED_MESSAGES", 3)
     path = exported(str(CAPTURES / GAMES["maexchen"]), tmp_path / "game.html")
     left_out = data_of(path)["left_out"]
     assert "of 26 events" in left_out

@@ -140,8 +140,8 @@ def test_events(protocol: str, is_player: bool, server: Serving, paths: dict[str
 @pytest.mark.parametrize("is_player", [False, True], ids=["everybody", "player"])
 def test_states(protocol: str, is_player: bool, server: Serving, paths: dict[str, Path]) -> None:
     player = RECORDED[protocol][1] if is_player else None
-    table = tables_of(server, protocol)[0]["table"]
     with library.open(str(paths[protocol])) as session:
+        table = session.state("end", player)[0].id
         events = [event for event in session.events() if event.table == table]
         for event in [*events[:: max(len(events) // 6, 1)], events[-1]]:
             answer = server.get(
