@@ -196,7 +196,7 @@ class _Scanner:
             raise self.error(begun.end(), _A_DIGIT)
         try:
             msgspec.json.decode(number[0])
-        except ValueError:
+        except msgspec.DecodeError:
             problem = "a number that is too large"
             raise JsonMismatch(start, len(number[0]), problem, "a smaller number") from None
         return number.end()

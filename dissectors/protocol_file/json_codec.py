@@ -91,7 +91,7 @@ class JsonCodec(MappingCodec):
             value = _decode(data)
             if data.count(b"[") + data.count(b"{") > DEPTH_LIMIT:
                 scan(data)
-        except (ValueError, RecursionError, JsonMismatch):
+        except (msgspec.DecodeError, ValueError, RecursionError, JsonMismatch):
             return self._no_json(frame)
         if type(value) is not dict:
             text = f"{json_quoted(value)} is not an object"

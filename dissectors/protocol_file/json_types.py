@@ -129,7 +129,7 @@ class JsonType(FieldType):
             return self.read(msgspec.json.decode(text))
         except Misfit:
             raise
-        except (ValueError, RecursionError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise Mismatch(0, len(text), str(error), "JSON", "broken-json") from error
 
     def encode(self, value: Any) -> str:

@@ -187,7 +187,7 @@ def _is_object(data: bytes) -> bool:
     """Return True if the data is one valid object, so that its brackets are balanced."""
     try:
         _OBJECT.decode(data)
-    except (ValueError, RecursionError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return False
     return data.lstrip(b" \t\r\n").startswith(b"{")
 

@@ -195,8 +195,7 @@ def _check_filter(interface: str, bpf_filter: str) -> None:
     except PermissionError as error:
         raise MissingRights(interface) from error
     except (Scapy_Exception, OSError) as error:
-        # scapy's text is the filter and, in parentheses, libpcap's message.
-        reason = str(error).removeprefix(f"Failed to compile filter expression {bpf_filter!r} (")
-        raise SniffError(
-            f"the capture filter {bpf_filter!r} is not valid: {reason.removesuffix(')')}"
-        ) from error
+        # scapy's text ends with libpcap's message in parentheses; before 2.8, with a number instead.
+        reason = str(error).rpartition(" expression ")[2].removeprefix(f"{bpf_filter!r} (").removesuffix(")")
+        why = f": {reason}" if bpf_filter not in reason else ""
+        raise SniffError(f"the capture filter {bpf_filter!r} is not valid{why}") from error

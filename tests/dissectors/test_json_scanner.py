@@ -45,7 +45,7 @@ _DAMAGED = st.builds(
 def _is_json(text: bytes) -> bool:
     try:
         msgspec.json.decode(text)
-    except ValueError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True
 

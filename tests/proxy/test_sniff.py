@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 from networks import may_capture
@@ -104,9 +105,11 @@ def test_interface_that_is_not_there() -> None:
 def test_filter_that_is_not_valid() -> None:
     with pytest.raises(SniffError) as caught:
         Sniffer("lo", "udp prt (9)")
-    assert str(caught.value).startswith("the capture filter 'udp prt (9)' is not valid: ")
-    assert "syntax error" in str(caught.value)
-    assert not str(caught.value).endswith(")")
+    sentence, _, reason = str(caught.value).partition(": ")
+    assert sentence == "the capture filter 'udp prt (9)' is not valid"
+    # scapy before 2.8 has no reason.
+    assert "syntax error" in reason or (not reason and version("scapy").startswith("2.7."))
+    assert not reason.endswith(")")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo is Linux's name")

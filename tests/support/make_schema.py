@@ -6,6 +6,7 @@ library takes longer than a command may.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -92,7 +93,8 @@ def schema_sql() -> str:
         for name, query in VIEWS.items():
             db.create_view(name, " ".join(query.split()))
         made = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
-    return ";\n".join(sql for (sql,) in made) + "\n"
+    # sqlite-utils before 4 quotes tables and columns with brackets, and views not at all.
+    return re.sub(r"\[(\w+)\]|(?<=CREATE VIEW )(\w+)", r'"\1\2"', ";\n".join(sql for (sql,) in made)) + "\n"
 
 
 if __name__ == "__main__":
