@@ -136,9 +136,9 @@ def _write(
     if selection is not None:
         # Slow to import.
         from kiebitz.storage.derived.derived_session import extract_part
-        # Making a session anew takes its time to load.
 
         timeline = extract_part(timeline, selection)
+        click.get_current_context().call_on_close(timeline.connection.close)
     _write_page(timeline, session, player, file)
 
 

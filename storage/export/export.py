@@ -11,6 +11,7 @@ import heapq
 import io
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any, BinaryIO, Protocol
 
 from kiebitz.dissectors.escaping import cell, json_text, printable_json
@@ -100,11 +101,14 @@ def write_pcapng(timeline: Timeline, file: BinaryIO, selection: Selection | None
     # Scapy loads slowly.
     from kiebitz.storage.export import pcapng
 
-    if selection is not None:
-        from kiebitz.storage.derived.derived_session import extract_part
+    if selection is None:
+        pcapng.write(timeline, file)
+        return
+    from kiebitz.storage.derived.derived_session import extract_part
 
-        timeline = extract_part(timeline, selection)
-    pcapng.write(timeline, file)
+    part = extract_part(timeline, selection)
+    with closing(part.connection):
+        pcapng.write(part, file)
 
 
 FORMATS: dict[str, Writer] = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from altered_message import RULE, Deed, altered_session, bytes_of, some
+from cleanup import close_after_test
 from command import CAPTURES, TINY, kiebitz
 from session_factory import record
 from strength import GAMES, a_few, times
@@ -299,6 +300,7 @@ def test_each_alteration_is_a_line_while_it_is_recorded(
         ('altered == "drop"', ["dropped ANNOUNCED to bob"]),
     ):
         recorder = Recorder(":memory:", "relay", "made up", started_ns=items[0].ts_ns)
+        close_after_test(recorder.connection)
         view = LiveView(recorder, compile_optional_filter(text), quiet=False)
         recorder.record(_anew(items))
         view.show(recorder.close())
