@@ -12,6 +12,7 @@ from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
+from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.taps.nats_url import NatsUrl
@@ -41,6 +42,7 @@ def collect(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
+    serving: Serving,
     credentials: Path | None,
 ) -> None:
     """Record what taps publish (kiebitz relay --publish, kiebitz sniff --publish) as one session.
@@ -66,7 +68,7 @@ def collect(
     from kiebitz.services.collecting.collector import Collector
     from kiebitz.storage.recording.tap_progress import CollectedSession
 
-    with Companions(is_watched, place) as companions:
+    with Companions(is_watched, place, serving) as companions:
         name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
         collection = CollectedSession(database, str(source), name, forced)
         recorder = collection.recorder

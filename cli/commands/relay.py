@@ -21,6 +21,7 @@ from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import database_option, max_size_option
+from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.cli.status import FAILED
@@ -176,6 +177,7 @@ def relay(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
+    serving: Serving,
     place_of_tap: NatsUrl | None,
     tap_name: str | None,
     credentials: Path | None,
@@ -222,7 +224,7 @@ def relay(
     start_resource_tracker()
     # Each text is its own key: rate limiting must not suppress the message that the journal works again.
     with (
-        Companions(is_watched, place) as companions,
+        Companions(is_watched, place, serving) as companions,
         _held_signals(),
         tapped(published, database) as tap,
         RecorderSupervisor(

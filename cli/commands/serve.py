@@ -13,6 +13,7 @@ import click
 
 from kiebitz.cli.options.companions import HOST, PORT
 from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option, reload_option
+from kiebitz.cli.options.serving import Serving, serving_options
 from kiebitz.cli.options.session import open_stored_session, sessions_argument
 from kiebitz.services.sessions import is_changed_by_files, is_database, split_number
 from kiebitz.services.standard_streams import warn
@@ -32,26 +33,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Listen on this port; 0 selects a free one.",
 )
-@click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
-@click.option(
-    "--player-links",
-    is_flag=True,
-    help="Print a link for each player that shows only what that player could observe.",
-)
-@click.option(
-    "--read-only",
-    "is_read_only",
-    is_flag=True,
-    help="Show messages held by relay --hold, but allow no actions on them.",
-)
+@serving_options
 @reload_option
 def serve(
     sessions: tuple[str, ...],
     host: str,
     port: int,
-    opens: bool,
-    player_links: bool,
-    is_read_only: bool,
+    serving: Serving,
     reloads: bool,
 ) -> None:
     """Serve the table as a web page: for a class, on a projector or on tablets.
@@ -76,16 +64,7 @@ def serve(
         # Listen before loading, to report a port in use at once.
         listener = stack.enter_context(open_listener(host, port))
         served = [stack.enter_context(_served(number, session)) for number, session in enumerate(sessions, 1)]
-        run(
-            served,
-            listener,
-            host,
-            opens=opens,
-            player_links=player_links,
-            is_read_only=is_read_only,
-            files=files,
-            sources=sessions,
-        )
+        run(served, listener, host, serving, files=files, sources=sessions)
     # Only a signal ends the server.
     raise click.Abort
 

@@ -19,6 +19,7 @@ from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
+from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.capture.live import Sniffer
@@ -90,6 +91,7 @@ def sniff(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
+    serving: Serving,
     place_of_tap: NatsUrl | None,
     tap_name: str | None,
     credentials: Path | None,
@@ -123,7 +125,7 @@ def sniff(
     recover(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     anonymizer = anonymizer_if(pseudonyms_if(is_anonymized), forced)
-    with Companions(is_watched, place) as companions, tapped(published, database) as tap:
+    with Companions(is_watched, place, serving) as companions, tapped(published, database) as tap:
         asked = _Asked(
             begin=partial(Recorder, database, "sniff", name=name, decode_as=forced, anonymizer=anonymizer),
             forced=forced,

@@ -57,8 +57,8 @@ def watch(
 ) -> int:
     """Watch a table: picture, timeline and messages.
 
-    A session that is being recorded is followed; any other starts at its first event. The bottom line lists
-    the main keys, ? all of them.
+    A session that is being recorded is followed; any other opens where its first game begins. The bottom
+    line lists the main keys, ? all of them.
 
     \b
     Example:

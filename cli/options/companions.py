@@ -23,6 +23,7 @@ import click
 
 import kiebitz
 from kiebitz.cli.options.parsed import Parsed
+from kiebitz.cli.options.serving import Serving, check_serving, serving_options
 from kiebitz.cli.status import INTERRUPTED, OK
 from kiebitz.cli.tui.run import RECORDER_OUTPUT, check_terminal
 from kiebitz.proxy.relay.modes import parse_endpoint
@@ -57,7 +58,10 @@ def _parse_place(text: str) -> tuple[str, int]:
 
 
 def showing_options(command: Command) -> Command:
-    """Add -Y, -q, --watch and --serve to a recording command: `wanted`, `quiet`, `is_watched`, `place`."""
+    """Add -Y, -q, --watch and --serve with its options to a recording command.
+
+    Its parameters are `wanted`, `quiet`, `is_watched`, `place` and `serving`.
+    """
     options = (
         click.option(
             "-Y",
@@ -81,6 +85,7 @@ def showing_options(command: Command) -> Command:
             metavar="[HOST:PORT]",
             help=f"Serve the table as a web page, as in kiebitz serve. Default: {HOST}:{PORT}.",
         ),
+        serving_options,
     )
     return reduce(lambda made, option: option(made), reversed(options), command)
 
@@ -88,14 +93,15 @@ def showing_options(command: Command) -> Command:
 class Companions(ExitStack):
     """The companions of a recording, as a context.
 
-    Raises UsageError if one of them needs a terminal and there is none.
+    Raises UsageError without the terminal that one of them needs, and for options without their companion.
     """
 
-    def __init__(self, is_watched: bool, place: tuple[str, int] | None) -> None:
+    def __init__(self, is_watched: bool, place: tuple[str, int] | None, serving: Serving) -> None:
         super().__init__()
         self._companions: list[_Companion] = []
+        check_serving(serving, place is not None)
         if place is not None:
-            self._companions.append(_Page(place))
+            self._companions.append(_Page(place, serving))
         if is_watched:
             self._companions.append(_Watch())
 
@@ -212,9 +218,10 @@ class _Watch(_Companion):
 class _Page(_Companion):
     """`kiebitz serve`, until the recording ends."""
 
-    def __init__(self, place: tuple[str, int]) -> None:
+    def __init__(self, place: tuple[str, int], serving: Serving) -> None:
         super().__init__()
         self._host, self._port = place
+        self._serving = serving
         self._life = -1
         """Write end of a pipe; the server reads end of file when this process exits."""
 
@@ -230,7 +237,8 @@ class _Page(_Companion):
 
     def _start(self, session: str) -> subprocess.Popen[bytes]:
         read, self._life = os.pipe()
-        words = "serve", session, "--host", self._host, "--port", str(self._port)
+        address = "--host", self._host, "--port", str(self._port)
+        words = "serve", session, *address, *self._serving.words()
         try:
             # Its address goes to stderr, as stdout has the events. In its own session it does not get Ctrl-C:
             # the recording stops it.

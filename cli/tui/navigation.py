@@ -51,8 +51,14 @@ class Navigator:
         self._message: int | None = None
         self._moment: int | None = None
         """Id of the last event shown, of any table; None if it is the latest."""
+        self._opening = _BEFORE_FIRST
+        """Number of the event at which the session was opened."""
         self.tables = followed.tables()
         self._choose(self._first_table())
+        if self.table is not None and not self.follows:
+            # A recorded session opens where there is something to see.
+            self._opening = followed.timeline.opening_seq(self.table.id)
+            self._go_to(self._opening)
 
     def _first_table(self) -> TableInfo | None:
         """Return the table of the requested game, or the one with the most events."""
@@ -212,8 +218,8 @@ class Navigator:
         if course is None:
             return None
         seq, latest = self._error if self._error is not None else (course.seq, None)
-        if latest is None and by > 0 and course.place <= 0:
-            # From the beginning, an error before the first event is found, too.
+        if latest is None and by > 0 and (course.place <= 0 or seq == self._opening):
+            # From where the session opens, the errors before it are found, too.
             seq = _BEFORE_FIRST
         find = self.marks.error_after if by > 0 else self.marks.error_before
         found = find(seq, latest)

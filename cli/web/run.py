@@ -18,6 +18,7 @@ from urllib.parse import quote
 import uvicorn
 
 from kiebitz.cli.options.companions import RECORDER
+from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
 from kiebitz.cli.terminal.scan_code import show_scan_code
@@ -155,10 +156,8 @@ def run(
     sessions: Sequence[ServedSession],
     listener: socket.socket,
     host: str,
+    serving: Serving,
     *,
-    opens: bool,
-    player_links: bool,
-    is_read_only: bool = False,
     files: Sequence[str] = (),
     sources: Sequence[str] = (),
 ) -> None:
@@ -179,11 +178,11 @@ def run(
     limits, warning = affordable_limits(len(sessions))
     if warning is not None:
         warn(warning)
-    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, limits, is_read_only)
+    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, limits, serving.is_read_only)
 
     def tell() -> None:
         _print_link(link)
-        if opens:
+        if serving.opens:
             webbrowser.open(link.full_link())
 
     connections = Connections(limits)
@@ -196,7 +195,7 @@ def run(
             reloader = Reloader(files, sources, server.replace_sessions, partial(_report, server))
             stack.callback(reloader.close)
             reloader.start()
-        asyncio.run(_serve(server, listener, connections, tell, link if player_links else None))
+        asyncio.run(_serve(server, listener, connections, tell, link if serving.player_links else None))
 
 
 def _report(server: Server, lines: Sequence[str]) -> None:

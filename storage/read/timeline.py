@@ -295,6 +295,15 @@ class Timeline:
         ).fetchone()
         return first or 0
 
+    def opening_seq(self, table_id: int) -> int:
+        """Return the number of the first event of a table's first game; without a game, `first_seq`."""
+        row = self.connection.execute(
+            "SELECT e.seq FROM games g JOIN events e ON e.game_id = g.id"
+            " WHERE g.session_id = ? AND g.table_id = ? ORDER BY g.id, e.id LIMIT 1",
+            (self.session.id, table_id),
+        ).fetchone()
+        return row[0] if row is not None else self.first_seq(table_id)
+
     def span(self, game_id: int) -> tuple[Event, Event] | None:
         """Return the first and the last event of a game, None if it has none."""
         first, last = self.connection.execute(

@@ -87,7 +87,10 @@ export class Navigation {
     const errors = timeline.diagnostics.filter(({ severity }) => severity === "error");
     const shown = this.#diagnostic?.at === seq ? this.#diagnostic : null;
     const isLater = (one) =>
-      shown ? isAfter(one, shown) : one.seq > seq || (seq <= timeline.begin && by > 0);
+      // From where the session opens, the errors before it are found, too.
+      shown
+        ? isAfter(one, shown)
+        : one.seq > seq || ((seq <= timeline.begin || seq === timeline.opening) && by > 0);
     const isEarlier = (one) => (shown ? isAfter(shown, one) : one.seq < seq);
     const found = by > 0 ? errors.find(isLater) : errors.findLast(isEarlier);
     if (found === undefined) {

@@ -31,6 +31,8 @@ export class SessionModel {
   #connectionError = null;
   /** The view state whose data are loaded or being loaded. */
   #loadedView = null;
+  /** Whether the position is to be moved to the first game once that is known. */
+  #opensAtGame = false;
   #generation = 0;
   #timers = new Map();
 
@@ -93,7 +95,8 @@ export class SessionModel {
       this.tables = tables;
       this.players = players;
       const table = tables.find((one) => one.table === place.table) ?? this.#busiestTable();
-      // A recorded session starts at its first event, a live one at its latest.
+      // A live session opens at its latest event, a recorded one where its first game begins.
+      this.#opensAtGame = place.at === null && !session.live;
       const begin = session.live || table === null ? null : Math.min(table.first + 1, table.last);
       const at = place.at ?? begin;
       const as = found.player ?? place.as;
@@ -136,6 +139,8 @@ export class SessionModel {
         const timeline = new TimelineData(await this.#source.timeline(table, as));
         if (generation !== this.#generation) return;
         this.timeline = timeline;
+        if (this.#opensAtGame) this.#view.update({ at: timeline.opening });
+        this.#opensAtGame = false;
         await this.#loadEvents();
       }
     } catch (error) {

@@ -20,6 +20,11 @@ export class TimelineData {
     return Math.min(this.first + 1, this.last);
   }
 
+  /** The number of the first event with something to see: that of the first game, or the first event. */
+  get opening() {
+    return this.games[0]?.seq ?? this.begin;
+  }
+
   /** Return the approximate time of an event, in seconds since the session began. */
   secondsAt(seq) {
     return interpolated(this.times, seq, 0, 1);

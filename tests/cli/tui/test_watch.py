@@ -50,7 +50,8 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
     "panes": (
         TINY,
         [
-            Step("tab", [" messages 0/69", "→ alice  REGISTER  name=alice"]),
+            Step("", ["#6 of 26", "a round is about to start"]),
+            Step("home tab", [" messages 0/69", "→ alice  REGISTER  name=alice"]),
             Step(
                 "down enter", ["one message 0/", "#1 REGISTER: ", "52 45 47 49 53 54 45 52", "name = alice"]
             ),
@@ -404,7 +405,7 @@ def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
     async def script(sight: Sight) -> None:
         await sight.press("question_mark", *["down"] * 30)
         assert "Ctrl-Z" in sight.text
-        await sight.press("q", "a", "end", "enter")
+        await sight.press("q", "home", "a", "end", "enter")
         # A client that the server rejected has no connection of its name, so only secrets are hidden.
         assert "(1 of 355)  as\n" in sight.status
 

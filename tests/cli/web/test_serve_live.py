@@ -18,7 +18,7 @@ from command import TINY, kiebitz
 from maexchen_programs import Player, Server, play
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from rotating_relays import relaying
-from served_pages import QUICK_S, Live, Serving, serving
+from served_pages import QUICK_S, Live, Serving, post, serving
 from session_factory import Conversation
 from strength import a_few, times
 
@@ -474,6 +474,39 @@ def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 1)
         assert "kiebitz serve exited" not in relay.said
+
+
+def test_a_relay_takes_the_options_of_serve(tmp_path: Path) -> None:
+    path, port = tmp_path / "game.db", free_port("tcp")
+    server = Server(2, 1)
+    options = "--serve", f"127.0.0.1:{port}", "--player-links", "--read-only"
+    with relaying("udp", server.port, path, *options) as relay:
+        relay.wait_for("Ctrl-C ends it")
+        thread = playing(server, relay.port)
+        relay.wait_for("?key=")
+        held = At(port).get("api/held")
+        assert held.status == 200
+        assert post(At(port), {"do": "let-go", "number": 1}).sentence == (
+            "this server is read-only: it was started with --read-only"
+        )
+        thread.join(PATIENCE_S)
+        assert relay.stop() == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["relay", "-m", "reverse:udp://127.0.0.1:9@127.0.0.1:0"],
+        ["sniff", "-i", "-"],
+        ["collect", "nats://127.0.0.1:9/class"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_options_of_the_page_require_the_page(command: list[str], tmp_path: Path) -> None:
+    done = kiebitz(*command, "-w", str(tmp_path / "game.db"), "--player-links")
+    assert done.status == 2
+    assert "--player-links requires --serve" in done.err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full

@@ -1,0 +1,59 @@
+"""The options of the page's server, shared by `kiebitz serve` and all recording commands with `--serve`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce, wraps
+from typing import Any
+
+import click
+import msgspec
+
+Command = Callable[..., Any]
+
+_FLAGS = {"opens": "--open", "player_links": "--player-links", "is_read_only": "--read-only"}
+"""Flags by parameter name, which is also the field of `Serving`."""
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """The settings of the page's server, other than its address."""
+
+    opens: bool = False
+    player_links: bool = False
+    is_read_only: bool = False
+
+    def words(self) -> list[str]:
+        """Return the settings as options of `kiebitz serve`."""
+        return [flag for name, flag in _FLAGS.items() if getattr(self, name)]
+
+
+def serving_options(command: Command) -> Command:
+    """Add the options to a command, which receives them as `serving`."""
+
+    @wraps(command)
+    def run(*arguments: Any, **given: Any) -> Any:
+        settings = {name: given.pop(name) for name in Serving.__struct_fields__}
+        return command(*arguments, serving=Serving(**settings), **given)
+
+    options = (
+        click.option("--open", "opens", is_flag=True, help="Open the page in a browser."),
+        click.option(
+            "--player-links",
+            is_flag=True,
+            help="Print a link for each player that shows only what that player could observe.",
+        ),
+        click.option(
+            "--read-only",
+            "is_read_only",
+            is_flag=True,
+            help="Show messages held by relay --hold, but allow no actions on them.",
+        ),
+    )
+    return reduce(lambda made, option: option(made), reversed(options), run)
+
+
+def check_serving(serving: Serving, is_served: bool) -> None:
+    """Raise UsageError if there are settings for a server that does not run."""
+    words = serving.words()
+    if words and not is_served:
+        raise click.UsageError(f"{words[0]} requires --serve")
