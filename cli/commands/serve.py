@@ -15,7 +15,7 @@ from kiebitz.cli.options.companions import HOST, PORT
 from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option, reload_option
 from kiebitz.cli.options.serving import Serving, serving_options
 from kiebitz.cli.options.session import open_stored_session, sessions_argument
-from kiebitz.services.sessions import is_changed_by_files, is_database, split_number
+from kiebitz.services.sessions import all_sessions, is_changed_by_files, is_database, split_number
 from kiebitz.services.standard_streams import warn
 
 if TYPE_CHECKING:
@@ -44,18 +44,30 @@ def serve(
 ) -> None:
     """Serve the table as a web page: for a class, on a projector or on tablets.
 
-    A session that is being recorded is followed. The page needs no key on this machine; on other addresses,
-    every request needs the key in the printed link.
+    A session that is being recorded is followed. Several sessions have a home page, which lists them with the
+    live ones first; DB:* is all sessions of a database, and a folder all databases (*.db) in it, also those
+    that appear later. The page needs no key on this machine; on other addresses, every request needs the key
+    in the printed link.
 
     \b
     Example:
       kiebitz serve game.db --open
+      kiebitz serve recordings/ --host 0.0.0.0
       kiebitz serve game.db --host 0.0.0.0 --player-links
       kiebitz serve lesson.pcap -P uno.toml --reload
     """
-    files = files_to_reload(reloads, sessions)
+    paths = [one for one in sessions if os.path.isdir(one)]
+    if reloads and paths:
+        raise click.UsageError(f"--reload needs sessions, and {paths[0]} is a folder: name its databases")
     # Slow to import.
     from kiebitz.cli.web.run import open_listener, run
+    from kiebitz.cli.web.session_folders import SessionFolders
+
+    folders = SessionFolders(paths) if paths else None
+    named = list(all_sessions([one for one in sessions if one not in paths]))
+    if folders is not None:
+        named += [f"{path}:{number}" for path, number in folders.look()]
+    files = files_to_reload(reloads, named)
 
     with ExitStack() as stack:
         # Handle SIGTERM like Ctrl-C, to remove temporary files.
@@ -63,8 +75,8 @@ def serve(
         stack.callback(signal.signal, signal.SIGTERM, before)
         # Listen before loading, to report a port in use at once.
         listener = stack.enter_context(open_listener(host, port))
-        served = [stack.enter_context(_served(number, session)) for number, session in enumerate(sessions, 1)]
-        run(served, listener, host, serving, files=files, sources=sessions)
+        served = [stack.enter_context(_served(number, session)) for number, session in enumerate(named, 1)]
+        run(served, listener, host, serving, files=files, sources=named, folders=folders)
     # Only a signal ends the server.
     raise click.Abort
 

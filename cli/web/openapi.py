@@ -51,6 +51,7 @@ def openapi() -> dict[str, Any]:
         }
 
     enter("/api/sessions", "the sessions that are served", records.Sessions, SESSIONS)
+    enter("/api/home", "all sessions with their tables, results, problems and alerts", records.Home, SESSIONS)
     for address in ENDPOINTS:
         enter(address.path, address.about, address.answer, tuple(address.known.values()))
     enter("/api/live", _LIVE, "text/event-stream", LIVE)

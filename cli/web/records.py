@@ -37,11 +37,15 @@ class SessionInfo(Answer, frozen=True):
 
 
 class Sessions(Answer, frozen=True):
-    """The served sessions. `player` is the player whose view the key shows, null for the full view."""
+    """The served sessions. `player` is the player whose view the key shows, null for the full view.
+
+    `home` is true if the page has a home page: for several sessions, and for watched folders.
+    """
 
     version: str
     player: str | None
     sessions: list[SessionInfo]
+    home: bool
 
 
 class TableInfo(Answer, frozen=True):
@@ -61,6 +65,44 @@ class Tables(Answer, frozen=True):
 
     tables: list[TableInfo]
     players: list[str]
+
+
+class HomeTable(Answer, frozen=True):
+    """A table on the home page: the event to draw it after, its latest event, and alerts if it is live."""
+
+    table: TableInfo
+    at: int
+    latest: str
+    alerts: list[str]
+
+
+class HomeSession(Answer, frozen=True):
+    """A session on the home page; the first of its players and tables, and how many there are in all.
+
+    `started_s` is the start in Unix time, `seconds` the length. `result` is that of the last game with one.
+    `trouble` says why the session cannot be read; the other fields are empty then.
+    """
+
+    session: SessionInfo
+    started_s: float = 0.0
+    seconds: float | None = None
+    players: list[str] = []
+    players_in_all: int = 0
+    games: int = 0
+    result: str | None = None
+    errors: int = 0
+    warnings: int = 0
+    tables: list[HomeTable] = []
+    tables_in_all: int = 0
+    trouble: str | None = None
+
+
+class Home(Answer, frozen=True):
+    """All served sessions: live ones first, then the newest. With `watching`, new ones may appear."""
+
+    version: str
+    watching: bool
+    sessions: list[HomeSession]
 
 
 class GameMark(Answer, frozen=True):

@@ -27,6 +27,7 @@ from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
+from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import flush, warn
@@ -160,11 +161,12 @@ def run(
     *,
     files: Sequence[str] = (),
     sources: Sequence[str] = (),
+    folders: SessionFolders | None = None,
 ) -> None:
     """Serve until a signal, or until the recording process ends.
 
     Whenever one of the protocol `files` is saved, the sessions are dissected again from their `sources`.
-    Raises StorageError, sqlite3.Error.
+    Sessions that appear in `folders` are served, too. Raises StorageError, sqlite3.Error.
     """
     keys = Keys()
     link = Link(host, listener.getsockname()[1], keys)
@@ -174,11 +176,14 @@ def run(
         show_line(f"serving {served.name}{f' ({games})' if games else ''}")
         warn_about_missing(reader.timeline)
         reader.close()
+    for path in folders.paths if folders is not None else ():
+        show_line(f"watching {path} for new sessions")
     _end_with_recorder()
-    limits, warning = affordable_limits(len(sessions))
+    limits, warning = affordable_limits(len(sessions) if folders is None else MAX_SESSIONS)
     if warning is not None:
         warn(warning)
-    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, limits, serving.is_read_only)
+    hosts = [host, socket.gethostname()]
+    server = Server(sessions, keys, hosts, link.is_open, limits, serving.is_read_only, folders)
 
     def tell() -> None:
         _print_link(link)

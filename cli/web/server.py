@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
@@ -34,6 +35,7 @@ from kiebitz.cli.web.held_api import (
     decode_deed,
     held_record,
 )
+from kiebitz.cli.web.home import HomePage
 from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
@@ -48,6 +50,7 @@ from kiebitz.cli.web.request_params import (
     is_number,
 )
 from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS, Endpoint, session_info
+from kiebitz.cli.web.session_folders import SessionFolders
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.version import kiebitz_version
@@ -69,6 +72,9 @@ _COMPRESSION = 3
 _PLAYER_QUERIES = 2
 """Maximum number of queries of a kind that one player's key has running or queued at once."""
 
+_WATCH_EVERY_S = 2.0
+"""Time in seconds between two looks at the watched folders."""
+
 _MAX_SHOWN = 60
 _EVENT_STREAM = "text/event-stream"
 
@@ -86,14 +92,23 @@ class Server:
         is_open: bool,
         limits: Limits,
         is_read_only: bool = False,
+        folders: SessionFolders | None = None,
     ) -> None:
         self._is_read_only = is_read_only
+        self._folders = folders
         self._sessions = {served.number: served for served in sessions}
         self._executor = QueryExecutor(QUERY_LIMIT_S)
         self._turns: WeakValueDictionary[tuple[str, Kind], asyncio.Semaphore] = WeakValueDictionary()
         self.event_streams = {served.number: EventStream(served, self._executor) for served in sessions}
+        self._home = HomePage(
+            lambda: self._sessions.values(),
+            lambda served: self.event_streams[served.number].status.live,
+            lambda served, question: self._ask(served, question, "slow"),
+            is_watching=folders is not None,
+        )
         routes = [
             Route("/api/sessions", self._list_sessions),
+            Route("/api/home", self._summarize_all),
             Route(LIVE_PATH, self._stream_events),
             Route("/api/held", self._list_held, methods=["GET"]),
             Route("/api/held", self._act, methods=["POST"]),
@@ -130,18 +145,35 @@ class Server:
 
     async def player_grants(self) -> list[Grant]:
         """Return the permissions of the links of all players with a connection, sorted by name."""
-        found = [await self._executor.ask(served, Reader.player_grants) for served in self._sessions.values()]
+        found = [
+            await self._executor.ask(served, Reader.player_grants) for served in list(self._sessions.values())
+        ]
         return sorted(chain.from_iterable(found), key=lambda grant: (grant.player or "", grant.session))
 
     @asynccontextmanager
     async def _running(self, app: Starlette) -> AsyncIterator[None]:
         # Accept no page before it is known which sessions are live: it would not follow them.
         await asyncio.gather(*(feed.start() for feed in self.event_streams.values()))
+        watching = asyncio.create_task(self._watch(self._folders)) if self._folders is not None else None
         try:
             yield
         finally:
+            if watching is not None:
+                watching.cancel()
             self.end()
             self._executor.close()
+
+    async def _watch(self, folders: SessionFolders) -> None:
+        """Serve the sessions that appear in the folders."""
+        while True:
+            await asyncio.sleep(_WATCH_EVERY_S)
+            served = {(one.path, one.session_id) for one in self._sessions.values()}
+            for path, session_id in await asyncio.to_thread(folders.look, served):
+                name = f"{os.path.basename(path)}:{session_id}"
+                added = ServedSession(max(self._sessions, default=0) + 1, path, session_id, name)
+                stream = self.event_streams[added.number] = EventStream(added, self._executor)
+                await stream.start()
+                self._sessions[added.number] = added
 
     def _answering(self, address: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -188,12 +220,31 @@ class Server:
 
     async def _list_sessions(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(SESSIONS), {})
-        infos = [
-            await self._ask(served, self._info(served, params.grant))
+        shown = [
+            served
             for served in self._sessions.values()
             if params.grant.player is None or params.grant.session == served.number
         ]
-        return JsonResponse(records.Sessions(kiebitz_version(), params.grant.player, infos))
+        infos = []
+        for served in shown:
+            try:
+                infos.append(await self._ask(served, self._info(served, params.grant)))
+            except (KiebitzError, sqlite3.Error):
+                # One session that cannot be read does not hide the others.
+                if len(shown) == 1:
+                    raise
+        has_home = params.grant.player is None and (len(shown) > 1 or self._folders is not None)
+        return JsonResponse(records.Sessions(kiebitz_version(), params.grant.player, infos, has_home))
+
+    async def _summarize_all(self, request: Request) -> Response:
+        params = _parse_request(request, _by_name(SESSIONS), {})
+        if params.grant.player is not None:
+            raise ForbiddenError(f"this link shows only the view of {params.grant.player}")
+        text, digest = await self._home.summary()
+        headers = {"etag": f'"{digest}"'}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(text, media_type="application/json", headers=headers)
 
     def _info(self, served: ServedSession, grant: Grant) -> Callable[[Reader], records.SessionInfo]:
         live = self.event_streams[served.number].status.live

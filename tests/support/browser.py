@@ -208,7 +208,11 @@ class Sight:
             self.page.goto("about:blank")
         self.page.goto(address, wait_until="load")
         self.until(
-            lambda: self.text("#latest") not in ("", "…") or self.text("#notice") != "", "it shows something"
+            lambda: (
+                self.text("#latest") not in ("", "…")
+                or self.text("#notice") + self.text("#home-counts") != ""
+            ),
+            "it shows something",
         )
 
     def be(self, **place: Any) -> None:

@@ -5,9 +5,9 @@ import { AT_FIRST, differs } from "./view_state.js";
 const WRITTEN_AFTER_MS = 400;
 const NUMBERS = ["session", "table", "at", "message"];
 const TEXTS = ["as", "filter", "pane"];
-const FLAGS = ["several", "projector"];
+const FLAGS = ["several", "projector", "home"];
 /** Changes of these add a step to the browser's history. */
-const STEPS = ["session", "table", "as", "message", "several"];
+const STEPS = ["session", "table", "as", "message", "several", "home"];
 
 /**
  * Parse an address; what it leaves out has its default.

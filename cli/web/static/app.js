@@ -10,6 +10,7 @@ import { copyReference } from "./clipboard.js";
 import { byId } from "./elements.js";
 import { FilterLine } from "./filter_line.js";
 import { Fragments } from "./fragments.js";
+import { HomePage } from "./home.js";
 import { HeldStrip } from "./held_strip.js";
 import { HeldMessages } from "./held_messages.js";
 import { showHelp } from "./help.js";
@@ -53,6 +54,7 @@ new Chart(view, model, navigation);
 new Playback(view, model, pictures);
 initStatusLine(view, model, announcer);
 initProjector(view);
+new HomePage(source, view, announcer);
 
 const held = new HeldMessages(source, view, model, announcer);
 const context = { source, view, model, navigation, pictures, filterLine, held };
@@ -93,6 +95,8 @@ const acts = {
     view.update(
       model.tables.length > 1 ? { several: !view.now.several } : { notice: "there is only one table" },
     ),
+  home: () =>
+    model.hasHome ? model.open({ ...view.now, home: true }) : view.update({ notice: "there is only one session" }),
   player: () => header.choosePlayer(),
   pane: (event) => panes.show(Number(event.key) - 1),
   turn: (by) => panes.next(by),
@@ -107,7 +111,7 @@ const acts = {
   help: () => showHelp(keys, source.isFile),
 };
 const keys = keysOf(acts);
-listenForKeys(keys);
+listenForKeys(keys, () => view.now.home);
 
 const buttons = {
   first: acts.begin,
@@ -121,6 +125,7 @@ const buttons = {
   "next-error": () => acts.error(1),
   live: acts.end,
   "filter-button": acts.filter,
+  "home-button": acts.home,
   "tables-button": acts.tables,
   "copy-button": acts.copy,
   "projector-button": acts.projector,
@@ -135,4 +140,5 @@ byId("skip").addEventListener("click", (event) => {
 
 new Address(view, (state) => model.open({ ...view.now, ...state, playing: false }));
 document.addEventListener("visibilitychange", () => view.notifyData());
-model.open({ ...view.now, ...parseHash(location.hash) });
+const begun = parseHash(location.hash);
+model.open({ ...view.now, ...begun, home: location.hash === "" ? null : begun.home });

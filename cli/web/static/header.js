@@ -56,7 +56,8 @@ export class Header {
 
   #show() {
     const { now } = this.#view;
-    const { sessions, tables, players, session, table, onlyPlayer } = this.#model;
+    const { sessions, tables, players, table, onlyPlayer, hasHome } = this.#model;
+    const session = now.home ? null : this.#model.session;
     const names = [
       sessions,
       tables.map(({ title, server }) => [title, server]),
@@ -66,6 +67,7 @@ export class Header {
       now.table,
       now.as,
       now.live,
+      now.home,
     ];
     const drawn = JSON.stringify(names);
     if (drawn === this.#drawn) return;
@@ -82,6 +84,7 @@ export class Header {
     );
     byId("session-choice").hidden = sessions.length < 2;
     byId("table-choice").hidden = tables.length < 2;
+    byId("home-button").hidden = !hasHome;
     byId("tables-button").hidden = tables.length < 2;
     byId("as-choice").hidden = onlyPlayer !== null || !players.length;
     // An address may name a player who is not known yet.
@@ -99,7 +102,7 @@ export class Header {
     );
     byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
     const kind = now.live ? "live" : this.#source.isFile ? "recorded · file" : "recorded";
-    write(byId("kind"), kind);
+    write(byId("kind"), session === null ? "" : kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;
     write(
       byId("when"),

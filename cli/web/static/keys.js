@@ -11,6 +11,7 @@ const PRESSED = "button, a[href], summary, [role=tab], [role=option], [role=list
  * @property {string} shown name in the help
  * @property {string} does description in the help
  * @property {() => void} act
+ * @property {boolean} [isForHome] whether it works on the home page, too
  */
 
 /**
@@ -37,6 +38,7 @@ export function keysOf(acts) {
     key("N", "N", "previous error", () => acts.error(-1)),
     key("/", "/", "filter events and messages", acts.filter),
     key("t T", "t", "all tables side by side; Enter enlarges one", acts.tables),
+    { ...key("o O", "o", "all sessions, live ones first", acts.home), isForHome: true },
     key("a A", "a", "choose whose view is shown", acts.player),
     key(
       "1 2 3 4 5 6 7 8",
@@ -57,7 +59,7 @@ export function keysOf(acts) {
     key("y Y", "y", "copy a reference such as #31, and its link", acts.copy),
     key("p P", "p", "projector: only the table and the latest sentence", acts.projector),
     key("Escape", "Esc", "leave this mode", acts.leave),
-    key("?", "?", "all keys", acts.help),
+    { ...key("?", "?", "all keys", acts.help), isForHome: true },
   ];
 }
 
@@ -65,8 +67,9 @@ export function keysOf(acts) {
  * Listen for keys on the whole page.
  *
  * @param {Key[]} keys
+ * @param {() => boolean} isHome whether the home page is shown
  */
-export function listenForKeys(keys) {
+export function listenForKeys(keys, isHome) {
   const byName = new Map(keys.flatMap((key) => key.keys.map((name) => [name, key])));
   addEventListener("keydown", (event) => {
     const { target } = event;
@@ -76,7 +79,7 @@ export function listenForKeys(keys) {
     if ((event.key === " " || event.key === "Enter") && target.closest?.(PRESSED)) return;
     const isNamed = event.key.length > 1;
     const key = byName.get(event.shiftKey && isNamed ? `Shift+${event.key}` : event.key);
-    if (key === undefined) return;
+    if (key === undefined || (isHome() && !key.isForHome)) return;
     // Unused keys scroll the page as usual.
     if (key.act(event) !== false) event.preventDefault();
   });

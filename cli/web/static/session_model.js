@@ -3,7 +3,7 @@
 import { TableEvents } from "./table_events.js";
 import { EventStream } from "./event_stream.js";
 import { TimelineData } from "./timeline_data.js";
-import { differs } from "./view_state.js";
+import { AT_FIRST, differs } from "./view_state.js";
 
 /** Interval between two requests for the timeline while events arrive. */
 const TIMELINE_EVERY_MS = 3000;
@@ -19,6 +19,8 @@ export class SessionModel {
   players = [];
   /** The only player whose view the page's key shows; null for the full key. */
   onlyPlayer = null;
+  /** Whether the page has a home page. */
+  hasHome = false;
   /** @type {TimelineData|null} */
   timeline = null;
   /** @type {TableEvents|null} */
@@ -76,7 +78,7 @@ export class SessionModel {
     return this.tableEvents?.upTo(this.seq) ?? null;
   }
 
-  /** Load the session of a view state, which may be partial. */
+  /** Load the session of a view state, which may be partial; a `home` of null is decided by the server. */
   async open(place) {
     this.#eventStream?.close();
     this.#eventStream = null;
@@ -87,6 +89,11 @@ export class SessionModel {
       this.version = found.version;
       this.sessions = found.sessions;
       this.onlyPlayer = found.player;
+      this.hasHome = found.home ?? false;
+      if (this.hasHome && (place.home ?? true)) {
+        this.#showHome();
+        return;
+      }
       const session = this.sessions.find(({ number }) => number === place.session) ?? this.sessions[0];
       if (session === undefined) throw new Error("no session is served here");
       this.#source.session = session.number;
@@ -102,6 +109,7 @@ export class SessionModel {
       const as = found.player ?? place.as;
       this.#view.update({
         ...place,
+        home: false,
         session: session.number,
         table: table?.table ?? null,
         at,
@@ -116,6 +124,16 @@ export class SessionModel {
       // The server may still be starting.
       if (error.isUnreachable) this.#later("open", 2000, () => this.open(place));
     }
+  }
+
+  /** Show the home page, which loads its own data. */
+  #showHome() {
+    this.tables = this.players = [];
+    this.timeline = this.tableEvents = null;
+    const { session, table, at, as, message } = AT_FIRST;
+    this.#view.update({ session, table, at, as, message, home: true, several: false, projector: false });
+    this.#view.update({ playing: false, live: false, notice: "", trouble: "" });
+    this.#view.notifyData();
   }
 
   #busiestTable() {

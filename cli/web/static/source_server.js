@@ -13,10 +13,30 @@ export class ServerSource {
   session = 1;
   /** The key in the page's own address, sent with every request. */
   #key = new URLSearchParams(location.search).get("key");
+  /** The last summary of all sessions, and its entity tag. */
+  #home = null;
+  #homeTag = null;
 
   sessions() {
     // Not of one session only.
     return this.#fetch("sessions", { session: null });
+  }
+
+  /** Return the summary of all sessions, the last one if it is unchanged. */
+  async home() {
+    const headers = this.#homeTag === null ? {} : { "if-none-match": this.#homeTag };
+    const kept = this.#home;
+    const keep = (response) => {
+      this.#homeTag = response.headers.get("etag");
+      return response.status === 304 ? kept : null;
+    };
+    this.#home = await this.#fetch("home", { session: null }, { headers }, keep);
+    return this.#home;
+  }
+
+  /** Return the URL of a board as an SVG document. */
+  boardAddress(session, table, at) {
+    return this.#address(`tables/${table}/picture.svg`, { session: session === 1 ? null : session, at });
   }
 
   tables() {
@@ -100,7 +120,7 @@ export class ServerSource {
     return `api/${path}${text ? `?${text}` : ""}`;
   }
 
-  async #fetch(path, params, options = {}) {
+  async #fetch(path, params, options = {}, keep = () => null) {
     let response, body;
     try {
       response = await fetch(this.#address(path, params), {
@@ -108,14 +128,14 @@ export class ServerSource {
         cache: "no-store",
         ...options,
       });
-      body = await response.json();
+      body = keep(response) ?? (await response.json());
     } catch {
       if (response !== undefined && !response.ok)
         throw new Refused(`the server answers ${response.status}`, response);
       throw new Refused(UNREACHABLE);
     }
     // An invalid filter is no failed request: its error comes in a successful response.
-    if (!response.ok || typeof body.error === "string")
+    if ((!response.ok && response.status !== 304) || typeof body.error === "string")
       throw new Refused(body.error ?? `the server answers ${response.status}`, {
         status: response.status,
         ...body,

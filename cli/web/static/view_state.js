@@ -11,6 +11,7 @@
  * @property {number|null} message number of the opened message; null follows the current event
  * @property {boolean} projector only the table and the latest sentence
  * @property {boolean} several all tables side by side
+ * @property {boolean} home all sessions
  * @property {boolean} playing
  * @property {number} speed factor of the playback speed
  * @property {boolean} live whether the session is being recorded
@@ -31,6 +32,7 @@ export const AT_FIRST = Object.freeze({
   message: null,
   projector: false,
   several: false,
+  home: false,
   playing: false,
   speed: 1,
   live: false,

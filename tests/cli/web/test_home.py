@@ -1,0 +1,274 @@
+"""The home page: its summary, watched folders, alerts, and the page itself in a browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from browser import Look, served
+from command import CAPTURES, kiebitz
+from processes_and_rows import until
+from served_pages import QUICK_S, serving
+from session_factory import Conversation
+from strength import a_few
+
+from kiebitz.cli.web import records
+from kiebitz.cli.web.home import SILENCE_S
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.recording.recorder import Recorder
+
+GAMES = {
+    "catan": "catan-yaks-lobby.pcap.gz",
+    "maexchen": "maexchen-head-tiny.pcap",
+    "schafkopf": "schafkopf-1.3-badcard.pcap",
+}
+HOSTILE = '<img src=x onerror="ran()">\x1b\u202e'
+SECOND_NS = 1_000_000_000
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a database for each of some games."""
+    folder = tmp_path_factory.mktemp("recorded")
+    for name, capture in GAMES.items():
+        done = kiebitz("import", str(CAPTURES / capture), "-w", str(folder / f"{name}.db"))
+        assert done.status == 0
+    return folder
+
+
+@pytest.fixture
+def folder(recorded: Path, tmp_path: Path) -> Path:
+    """Return a copy of the folder to change."""
+    return Path(shutil.copytree(recorded, tmp_path / "class"))
+
+
+class Live:
+    """A session of Mäxchen that is being recorded, whose messages are sent at times given in seconds ago."""
+
+    def __init__(self, path: Path) -> None:
+        now_ns = time.time_ns()
+        self._talk = Conversation(begin_ns=now_ns - 300 * SECOND_NS)
+        ports = {("udp", 9000): dissector_of("maexchen")}
+        begin_ns = now_ns - 300 * SECOND_NS
+        self._recorder = Recorder(str(path), "relay", "made up", started_ns=begin_ns, decode_as=ports)
+        self.says(b"REGISTER;alice", 290).hears(b"REGISTERED", 290)
+
+    def says(self, data: bytes, ago_s: float) -> Live:
+        return self._sent(self._talk.waits_until(self._at(ago_s)).says(data))
+
+    def hears(self, data: bytes, ago_s: float) -> Live:
+        return self._sent(self._talk.waits_until(self._at(ago_s)).hears(data))
+
+    def close(self) -> None:
+        self._recorder.close()
+
+    def _at(self, ago_s: float) -> int:
+        return time.time_ns() - int(ago_s * SECOND_NS)
+
+    def _sent(self, talk: Conversation) -> Live:
+        self._recorder.record(talk.items)
+        self._recorder.commit()
+        talk.items.clear()
+        return self
+
+
+@pytest.fixture
+def live(folder: Path) -> Iterator[Live]:
+    session = Live(folder / "live.db")
+    yield session
+    session.close()
+
+
+def names(home: dict[str, Any]) -> list[str]:
+    return [one["session"]["name"] for one in home["sessions"]]
+
+
+# The summary.
+
+
+def test_it_lists_all_sessions_of_a_folder_live_ones_first(folder: Path, live: Live) -> None:
+    (folder / "notes.txt").write_text("no database")
+    (folder / "broken.db").write_bytes(b"SQLite format 3\0" + bytes(2000))
+    with serving(str(folder)) as server:
+        answer = server.get("api/home")
+        home = json.loads(msgspec.json.encode(msgspec.json.decode(answer.body, type=records.Home)))
+        assert home == answer.json
+        assert names(home)[0] == "live.db:1"
+        assert sorted(names(home)[1:]) == ["catan.db:1", "maexchen.db:1", "schafkopf.db:1"]
+        starts = [one["started_s"] for one in home["sessions"][1:]]
+        assert starts == sorted(starts, reverse=True)
+        by_name = {one["session"]["name"]: one for one in home["sessions"]}
+        round_ = by_name["maexchen.db:1"]
+        assert (round_["players"], round_["games"]) == (["alice", "bob", "carl", "dora", "zuschauer"], 2)
+        assert "alice" in round_["result"]
+        assert by_name["schafkopf.db:1"]["errors"] == 2
+        assert not any(one["trouble"] for one in home["sessions"])
+        for one in home["sessions"]:
+            for table in one["tables"]:
+                number, query = (
+                    table["table"]["table"],
+                    {"session": one["session"]["number"], "at": table["at"]},
+                )
+                board = server.get(f"api/tables/{number}/picture.svg", None, "GET", **query)
+                assert board.status == 200
+        assert server.get("api/home", {"if-none-match": answer.headers["etag"]}).status in (200, 304)
+        until(lambda: "broken.db is not served" in server.err, "it says why")
+
+
+def test_an_unchanged_summary_is_not_sent_again(recorded: Path) -> None:
+    with serving(str(recorded)) as server:
+        first = server.get("api/home")
+        again = server.get("api/home", {"if-none-match": first.headers["etag"]})
+        assert (again.status, again.body) == (304, b"")
+
+
+def test_sessions_that_appear_in_a_folder_are_served(tmp_path: Path, recorded: Path) -> None:
+    with serving(str(tmp_path)) as server:
+        assert server.well("api/home") == {
+            "version": server.well("api/home")["version"],
+            "watching": True,
+            "sessions": [],
+        }
+        assert server.well("api/sessions")["home"]
+        # Written under another name first, as a copy takes its time.
+        shutil.copy(recorded / "maexchen.db", tmp_path / "copy")
+        (tmp_path / "copy").rename(tmp_path / "first.db")
+        until(lambda: names(server.well("api/home")) == ["first.db:1"], "the copy is served", QUICK_S)
+        session = Live(tmp_path / "second.db")
+        until(lambda: "second.db:1" in names(server.well("api/home")), "the recording is served", QUICK_S)
+        number = server.well("api/home")["sessions"][0]["session"]["number"]
+        with server.live(session=number) as stream:
+            assert stream.of_kind("status")["live"]
+            session.hears(b"ROUND STARTING;b8a6", 1)
+            session.hears(b"ROUND STARTED;1;alice", 0.5)
+            until(lambda: bool(server.well("api/tables", session=number)["tables"]), "it grows", QUICK_S)
+        session.close()
+        until(lambda: not server.well("api/home")["sessions"][0]["session"]["live"], "it has ended", QUICK_S)
+
+
+def test_all_sessions_of_a_database(recorded: Path, tmp_path: Path) -> None:
+    database = tmp_path / "two.db"
+    for name in ("maexchen", "schafkopf"):
+        kiebitz("import", str(CAPTURES / GAMES[name]), "-w", str(database))
+    with serving(f"{database}:*") as server:
+        home = server.well("api/home")
+        assert (sorted(names(home)), home["watching"]) == (["two.db:1", "two.db:2"], False)
+
+
+def test_a_single_session_has_no_home_page(recorded: Path) -> None:
+    with serving(str(recorded / "maexchen.db")) as server:
+        assert not server.well("api/sessions")["home"]
+        assert names(server.well("api/home")) == ["maexchen.db:1"]
+
+
+def test_a_session_that_cannot_be_read_hides_no_other(folder: Path) -> None:
+    with serving(*(str(folder / f"{name}.db") for name in GAMES)) as server:
+        with closing(sqlite3.connect(folder / "maexchen.db")) as connection, connection:
+            connection.execute("DELETE FROM sessions")
+        home = server.well("api/home")
+        troubles = {one["session"]["name"]: one["trouble"] for one in home["sessions"]}
+        assert "no session 1" in troubles.pop("maexchen.db:1")
+        assert troubles == {"catan.db:1": None, "schafkopf.db:1": None}
+        assert len(server.well("api/sessions")["sessions"]) == 2
+
+
+def test_a_player_s_link_shows_no_other_sessions(folder: Path) -> None:
+    with serving(str(folder), "--player-links") as server:
+        until(lambda: "alice" in server.links(), "there is a link", QUICK_S)
+        refused = server.get("api/home", None, "GET", key=server.links()["alice"])
+        assert (refused.status, refused.sentence) == (403, "this link shows only the view of alice")
+        assert not server.well("api/sessions", key=server.links()["alice"])["home"]
+
+
+def test_alerts_of_live_tables(folder: Path, live: Live) -> None:
+    def alerts() -> list[str]:
+        (one,) = (one for one in server.well("api/home")["sessions"] if one["session"]["live"])
+        return [alert for table in one["tables"] for alert in table["alerts"]]
+
+    with serving(str(folder)) as server:
+        assert alerts() == ["nothing for 4 min"]
+        live.says(b"HELLO", SILENCE_S + 30)
+        until(lambda: alerts() == ["nothing for 90 s"], "an old error is no alert", QUICK_S)
+        live.says(f"{HOSTILE};x".encode(), 1)
+        until(lambda: len(alerts()) == 1 and alerts()[0].startswith("alice: "), "a new one is", QUICK_S)
+
+
+@pytest.mark.parametrize("arguments", [["--reload", "-P"]])
+def test_a_folder_is_not_reloaded(arguments: list[str], recorded: Path) -> None:
+    description = Path(__file__).parents[3] / "docs" / "examples" / "roborally.toml"
+    done = kiebitz("serve", str(recorded), *arguments, str(description))
+    assert done.status == 2
+    assert f"--reload needs sessions, and {recorded} is a folder: name its databases" in done.err
+
+
+# In a browser.
+
+SIZES = [(1920, 1080), (1280, 720), (390, 844)]
+
+
+@pytest.mark.parametrize(("width", "height"), a_few(SIZES, [(390, 844)]))
+def test_the_page_begins_with_all_sessions(
+    width: int, height: int, folder: Path, live: Live, look: Look
+) -> None:
+    live.says(f"{HOSTILE};x".encode(), 1)
+    with served(str(folder)) as server:
+        sight = look(server.address, width=width, height=height)
+        sight.until(lambda: len(sight.texts(".home-card")) == 4, "there are four cards")
+        assert sight.text("#home-counts") == "4 sessions · 1 live table"
+        (wall,) = sight.texts("#home-live .home-card")
+        assert "alice: " in wall
+        assert "\x1b" not in wall
+        assert "\u202e" not in wall
+        assert not sight.violations()
+        assert sight.overflow() == 0
+        assert not sight.is_seen("#stage")
+
+
+def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> None:
+    with served(str(folder)) as server:
+        sight = look(server.address)
+        sight.until(lambda: len(sight.texts(".home-card")) == 3, "there are three cards")
+        card = sight.one("#home-recorded li:nth-child(2) a")
+        card.focus()
+        sight.press("ArrowRight", "Space", "Enter")
+        sight.until(lambda: sight.is_seen("#board"), "the session is opened")
+        assert not sight.is_seen("#home")
+        assert "#session=" in sight.address or "#table=" in sight.address
+        sight.press("o")
+        sight.until(lambda: sight.is_seen("#home"), "the home page is back")
+        sight.page.go_back()
+        sight.until(lambda: sight.is_seen("#board"), "the session is back")
+        sight.one("#home-button").click()
+        sight.until(
+            lambda: sight.is_seen("#home") and len(sight.texts(".home-card")) == 3, "it is back again"
+        )
+
+
+def test_links_to_a_position_survive(folder: Path, look: Look) -> None:
+    with served(str(folder)) as server:
+        # By name it is the second database.
+        sight = look(server.at(session=2, table=1, at=5))
+        sight.until_at(5)
+        assert not sight.is_seen("#home")
+        assert "maexchen.db:1" in sight.text("#name")
+
+
+def test_a_new_session_and_a_new_alert_appear(tmp_path: Path, look: Look) -> None:
+    with served(str(tmp_path)) as server:
+        sight = look(server.address)
+        sight.until(lambda: "no session yet" in sight.text("#home-empty"), "it says that it waits")
+        live = Live(tmp_path / "game.db")
+        sight.until(lambda: "nothing for 4 min" in "".join(sight.texts(".home-card")), "the table is there")
+        live.says(b"NONSENSE", 0)
+        sight.until(lambda: "alice: " in sight.text(".home-alerts"), "the error is shown")
+        sight.until(lambda: "alice: " in sight.text("#said"), "and announced")
+        live.close()
+        sight.until(lambda: sight.is_seen("#home-recorded"), "it has ended")
