@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import partial
 from itertools import islice
@@ -33,6 +34,12 @@ SILENCE_S = 60
 
 _ALERT_S = 60
 """Time in seconds for which an error is an alert."""
+
+_MAX_BOARDS_S = 100
+"""Number of boards per second that all browsers together should load: each takes two milliseconds."""
+
+_BROWSERS_S = 10
+_MAX_REQUESTS = 5000
 
 _MAX_TABLES = 40
 _MAX_PLAYERS = 12
@@ -105,18 +112,31 @@ class HomePage:
         """Sessions that are not read again before a time, unless their database is another one."""
         self._refreshing = asyncio.Lock()
         self._refreshed_s = float("-inf")
+        self._asked_s: deque[float] = deque(maxlen=_MAX_REQUESTS)
+        """The times of the last requests, by which browsers are counted."""
         self._summary = b"", ""
 
     async def summary(self) -> tuple[bytes, str]:
         """Return the summary as JSON (`records.Home`), and its digest."""
+        self._asked_s.append(time.monotonic())
         async with self._refreshing:
             if time.monotonic() - self._refreshed_s >= _REFRESH_S:
                 found = [await self._session(served) for served in list(self._sessions())]
                 found.sort(key=_rank)
-                text = msgspec.json.encode(records.Home(kiebitz_version(), self._is_watching, found))
+                live = sum(len(one.tables) for one in found if one.session.live)
+                home = records.Home(kiebitz_version(), self._is_watching, self._board_every_s(live), found)
+                text = msgspec.json.encode(home)
                 self._summary = text, hashlib.sha256(text).hexdigest()[:32]
                 self._refreshed_s = time.monotonic()
         return self._summary
+
+    def _board_every_s(self, live_tables: int) -> int:
+        """Return the interval at which all browsers together load `_MAX_BOARDS_S` boards per second."""
+        since_s = time.monotonic() - _BROWSERS_S
+        while self._asked_s and self._asked_s[0] < since_s:
+            self._asked_s.popleft()
+        browsers = len(self._asked_s) * records.HOME_EVERY_S / _BROWSERS_S
+        return max(records.HOME_EVERY_S, round(browsers * live_tables / _MAX_BOARDS_S))
 
     async def _session(self, served: ServedSession) -> records.HomeSession:
         place = served.path, served.session_id, served.dissection

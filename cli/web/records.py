@@ -14,6 +14,9 @@ from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity
 from kiebitz.storage.session.session import Message as MessageRecord
 from kiebitz.storage.session.session import Stream
 
+HOME_EVERY_S = 2
+"""Interval in seconds at which a browser with the home page asks for the summary."""
+
 
 class Answer(msgspec.Struct, frozen=True):
     """Base class of all responses."""
@@ -98,10 +101,15 @@ class HomeSession(Answer, frozen=True):
 
 
 class Home(Answer, frozen=True):
-    """All served sessions: live ones first, then the newest. With `watching`, new ones may appear."""
+    """All served sessions: live ones first, then the newest. With `watching`, new ones may appear.
+
+    A browser should load a table's board at most once in `board_every_s` seconds: longer, the more browsers
+    and live tables there are.
+    """
 
     version: str
     watching: bool
+    board_every_s: int
     sessions: list[HomeSession]
 
 

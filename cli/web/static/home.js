@@ -49,8 +49,8 @@ export class HomePage {
     this.#isAsking = true;
     let every = LIVE_EVERY_MS;
     try {
-      const { watching, sessions } = await this.#source.home();
-      this.#draw(sessions, watching);
+      const { watching, sessions, board_every_s: boardEvery } = await this.#source.home();
+      this.#draw(sessions, watching, boardEvery * 1000);
       this.#view.update({ trouble: "" });
       if (!sessions.some(({ session }) => session.live)) every = watching ? WATCH_EVERY_MS : 0;
     } catch (error) {
@@ -61,14 +61,15 @@ export class HomePage {
     if (every && this.#view.now.home) this.#timer = setTimeout(() => this.#refresh(), every);
   }
 
-  #draw(sessions, watching) {
+  #draw(sessions, watching, boardEvery) {
     const live = sessions.filter(({ session }) => session.live);
     const recorded = sessions.filter(({ session }) => !session.live);
     const walls = live.flatMap((one) => (one.tables.length ? one.tables : [null]).map((table) => [one, table]));
-    this.#arrange("home-live", walls);
+    this.#arrange("home-live", walls, boardEvery);
     this.#arrange(
       "home-recorded",
       recorded.map((one) => [one, busiest(one.tables)]),
+      boardEvery,
     );
     byId("home-live").parentElement.hidden = live.length === 0;
     byId("home-recorded").parentElement.hidden = recorded.length === 0;
@@ -81,13 +82,15 @@ export class HomePage {
   }
 
   /** Show cards in a list in this order; existing ones are kept, so that the focus stays. */
-  #arrange(id, shown) {
+  #arrange(id, shown, boardEvery) {
     const list = byId(id);
     const items = shown.map(([one, table]) => {
       const key = `${id} ${one.session.number} ${table?.table.table ?? 0}`;
       if (!this.#cards.has(key)) this.#cards.set(key, new Card());
       const card = this.#cards.get(key);
-      card.show(one, table, (...place) => this.#source.boardAddress(...place));
+      card.show(one, table);
+      if (table !== null && one.trouble === null)
+        card.draw(this.#source.boardAddress(one.session.number, table.table.table, table.at), boardEvery);
       return card.item;
     });
     // Moving an element would take its focus.
@@ -129,9 +132,10 @@ class Card {
     this.#name,
   );
   #shown = "";
+  #drawnAt = 0;
   item = element("li", {}, this.#link);
 
-  show(one, table, addressOf) {
+  show(one, table) {
     const shown = JSON.stringify([one, table]);
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -148,12 +152,14 @@ class Card {
     write(this.#latest, isFinished ? one.result : (table?.latest ?? ""));
     write(this.#facts, factsOf(one).join(" · "));
     write(this.#name, [session.name, startOf(session)].filter(Boolean).join(" · "));
-    const isDrawn = table !== null && one.trouble === null;
-    this.#board.hidden = !isDrawn;
-    if (isDrawn) {
-      const address = addressOf(session.number, table.table.table, table.at);
-      if (this.#board.getAttribute("src") !== address) this.#board.setAttribute("src", address);
-    }
+    this.#board.hidden = table === null || one.trouble !== null;
+  }
+
+  /** Load a board, unless another one was loaded less than `every` milliseconds ago. */
+  draw(address, every) {
+    if (this.#board.getAttribute("src") === address || Date.now() - this.#drawnAt < every) return;
+    this.#drawnAt = Date.now();
+    this.#board.setAttribute("src", address);
   }
 }
 

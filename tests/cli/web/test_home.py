@@ -135,6 +135,7 @@ def test_sessions_that_appear_in_a_folder_are_served(tmp_path: Path, recorded: P
         assert server.well("api/home") == {
             "version": server.well("api/home")["version"],
             "watching": True,
+            "board_every_s": 2,
             "sessions": [],
         }
         assert server.well("api/sessions")["home"]
