@@ -7,6 +7,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Listen on this port; 0 selects a free one.",
 )
-@serving_options
+# relay has another --delay.
+@partial(serving_options, more_names=["--delay"])
 @reload_option
 def serve(
     sessions: tuple[str, ...],
@@ -63,6 +65,10 @@ def serve(
     from kiebitz.cli.web.run import open_listener, run
     from kiebitz.cli.web.session_folders import SessionFolders
 
+    if reloads and serving.delay_s is not None:
+        raise click.UsageError(
+            "--reload is for recorded sessions, and --delay for live ones: give one of them"
+        )
     folders = SessionFolders(paths) if paths else None
     named = list(all_sessions([one for one in sessions if one not in paths]))
     if folders is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce, wraps
 from typing import Any
 
@@ -15,20 +15,29 @@ _FLAGS = {"opens": "--open", "player_links": "--player-links", "is_read_only": "
 """Flags by parameter name, which is also the field of `Serving`."""
 
 
+_DELAY = "--spectator-delay"
+_MAX_DELAY_S = 3600
+
+
 class Serving(msgspec.Struct, frozen=True):
     """The settings of the page's server, other than its address."""
 
     opens: bool = False
     player_links: bool = False
     is_read_only: bool = False
+    delay_s: float | None = None
 
     def words(self) -> list[str]:
         """Return the settings as options of `kiebitz serve`."""
-        return [flag for name, flag in _FLAGS.items() if getattr(self, name)]
+        delay = [] if self.delay_s is None else [_DELAY, f"{self.delay_s:g}"]
+        return [flag for name, flag in _FLAGS.items() if getattr(self, name)] + delay
 
 
-def serving_options(command: Command) -> Command:
-    """Add the options to a command, which receives them as `serving`."""
+def serving_options(command: Command, more_names: Sequence[str] = ()) -> Command:
+    """Add the options to a command, which receives them as `serving`.
+
+    `more_names` are further names of the spectators' delay.
+    """
 
     @wraps(command)
     def run(*arguments: Any, **given: Any) -> Any:
@@ -47,6 +56,14 @@ def serving_options(command: Command) -> Command:
             "is_read_only",
             is_flag=True,
             help="Show messages held by relay --hold, but allow no actions on them.",
+        ),
+        click.option(
+            *more_names,
+            _DELAY,
+            "delay_s",
+            type=click.FloatRange(0, _MAX_DELAY_S, min_open=True),
+            metavar="SECONDS",
+            help="Show live games late to all but the full link, so that nobody plays from the projector.",
         ),
     )
     return reduce(lambda made, option: option(made), reversed(options), run)

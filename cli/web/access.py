@@ -51,7 +51,7 @@ _CROSS_SITE = "cross-site request refused"
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """The permission of a request: everything, or one player's view.
+    """The permission of a request: everything, everything with a delay (`is_late`), or one player's view.
 
     A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
     even if the player's name changes. `player` is the name when the link was printed.
@@ -60,6 +60,7 @@ class Grant(msgspec.Struct, frozen=True):
     player: str | None = None
     session: int = 0
     stream: int = 0
+    is_late: bool = False
 
 
 class Keys:
@@ -72,6 +73,10 @@ class Keys:
         """Return the key that shows everything."""
         return self._sign(b"")
 
+    def late_key(self) -> str:
+        """Return the key that shows everything with a delay."""
+        return self._sign(b"late")
+
     def player(self, grant: Grant) -> str:
         """Return the key that shows one player's view."""
         assert grant.player is not None
@@ -82,6 +87,8 @@ class Keys:
         """Return the permission of a key; None if the key is invalid."""
         _, dot, named = key.partition(".")
         if not dot:
+            if _equal(key, self.late_key()):
+                return Grant(is_late=True)
             return Grant() if _equal(key, self.full_key()) else None
         try:
             said = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
@@ -104,14 +111,18 @@ class Access:
     """ASGI middleware that refuses requests without permission.
 
     `scope["grant"]` has the permission of accepted requests. `hosts` are the accepted host names other than
-    addresses; `is_open` is True if no key is needed.
+    addresses; `is_open` is True if no key is needed; then `is_late` is True if requests without a key are
+    spectators'.
     """
 
-    def __init__(self, app: ASGIApp, keys: Keys, hosts: Collection[str], is_open: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, keys: Keys, hosts: Collection[str], is_open: bool, is_late: bool
+    ) -> None:
         self._app = app
         self._keys = keys
         self._hosts = {*_LOOPBACK, *(host.lower() for host in hosts)}
         self._is_open = is_open
+        self._without_key = Grant(is_late=is_late)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -122,7 +133,7 @@ class Access:
         shown = key if key is not None else _cookie(headers)
         grant = self._keys.grant(shown) if shown is not None else None
         if grant is None and self._is_open and key is None:
-            grant = Grant()
+            grant = self._without_key
         why = self._refused(scope, headers) or (_NO_KEY if grant is None else None)
 
         async def sent(message: Message) -> None:

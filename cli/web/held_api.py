@@ -69,6 +69,8 @@ def check_may_act(headers: Headers, grant: Grant, is_read_only: bool) -> None:
     """Raise ForbiddenError if a request may not act on held messages."""
     if grant.player is not None:
         raise ForbiddenError("a player's link cannot act on held messages")
+    if grant.is_late:
+        raise ForbiddenError("a spectator cannot act on held messages: open the full link")
     if is_read_only:
         raise ForbiddenError("this server is read-only: it was started with --read-only")
     media = headers.get("content-type", "").partition(";")[0].strip().lower()

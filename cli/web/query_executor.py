@@ -109,9 +109,10 @@ class QueryExecutor:
         loop: asyncio.AbstractEventLoop,
     ) -> Found:
         readers: dict[int, Reader] = self._own.__dict__.setdefault("readers", {})
-        reader = readers.get(served.number)
+        # Spectators' delayed copies have the numbers of their sessions.
+        reader = readers.get(id(served))
         if reader is None:
-            reader = readers[served.number] = Reader(served)
+            reader = readers[id(served)] = Reader(served)
         try:
             reader.look()
             # The time limit does not include the wait for a thread.

@@ -42,13 +42,15 @@ class SessionInfo(Answer, frozen=True):
 class Sessions(Answer, frozen=True):
     """The served sessions. `player` is the player whose view the key shows, null for the full view.
 
-    `home` is true if the page has a home page: for several sessions, and for watched folders.
+    `home` is true if the page has a home page: for several sessions, and for watched folders. `delay` is by
+    how many seconds the key shows live sessions late, null for the full view and a player's own.
     """
 
     version: str
     player: str | None
     sessions: list[SessionInfo]
     home: bool
+    delay: float | None
 
 
 class TableInfo(Answer, frozen=True):

@@ -54,17 +54,26 @@ class ServeError(KiebitzError):
 
 
 class Link:
-    """The server's links; `host` is the address given by the user."""
+    """The server's links; `host` is the address given by the user.
 
-    def __init__(self, host: str, port: int, keys: Keys) -> None:
+    With `delay_s`, links without a key, or with another one, show live games that many seconds late.
+    """
+
+    def __init__(self, host: str, port: int, keys: Keys, delay_s: float | None = None) -> None:
         self.is_open = _is_loopback(host)
         self._keys = keys
+        self.delay_s = delay_s
         shown = _own_address(host)
         self.base = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
 
     def full_link(self) -> str:
         """Return the link to the full view."""
-        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.full_key())}"
+        is_bare = self.is_open and self.delay_s is None
+        return self.base if is_bare else f"{self.base}?key={quote(self._keys.full_key())}"
+
+    def late_link(self) -> str:
+        """Return the link for spectators, who see live games late."""
+        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.late_key())}"
 
     def player(self, grant: Grant) -> str:
         """Return the link to one player's view."""
@@ -169,7 +178,7 @@ def run(
     Sessions that appear in `folders` are served, too. Raises StorageError, sqlite3.Error.
     """
     keys = Keys()
-    link = Link(host, listener.getsockname()[1], keys)
+    link = Link(host, listener.getsockname()[1], keys, serving.delay_s)
     for served in sessions:
         reader = Reader(served)
         games = ", ".join(dict.fromkeys(table.protocol for table in reader.tables()))
@@ -183,7 +192,9 @@ def run(
     if warning is not None:
         warn(warning)
     hosts = [host, socket.gethostname()]
-    server = Server(sessions, keys, hosts, link.is_open, limits, serving.is_read_only, folders)
+    server = Server(
+        sessions, keys, hosts, link.is_open, limits, serving.is_read_only, folders, serving.delay_s
+    )
 
     def tell() -> None:
         _print_link(link)
@@ -280,6 +291,10 @@ async def _print_player_links(server: Server, link: Link) -> None:
 def _print_link(link: Link) -> None:
     address = link.full_link()
     show_line(address)
+    if link.delay_s is not None:
+        # The code is for those who come later: the full link is the teacher's.
+        address = link.late_link()
+        show_line(f"{link.delay_s:g} s late, for spectators: {address}")
     if not link.is_open and is_terminal():
         show_scan_code(address)
     show_line("Ctrl-C ends it")

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from functools import partial
 from itertools import chain
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -25,6 +26,7 @@ from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Grant, Keys
 from kiebitz.cli.web.admission import LIVE_PATH, Admission, Limits
+from kiebitz.cli.web.delayed_copy import DelayedCopy
 from kiebitz.cli.web.event_stream import EventStream
 from kiebitz.cli.web.held_api import (
     HeldActionError,
@@ -93,19 +95,28 @@ class Server:
         limits: Limits,
         is_read_only: bool = False,
         folders: SessionFolders | None = None,
+        delay_s: float | None = None,
     ) -> None:
         self._is_read_only = is_read_only
+        self._delay_s = delay_s
         self._folders = folders
         self._sessions = {served.number: served for served in sessions}
+        self._late_sessions: dict[int, ServedSession] = {}
+        """Delayed copies of live sessions, for spectators; other sessions are the same for all."""
+        self._late_streams: dict[int, EventStream] = {}
+        self._copies: list[tuple[DelayedCopy, TemporaryDirectory[str]]] = []
         self._executor = QueryExecutor(QUERY_LIMIT_S)
         self._turns: WeakValueDictionary[tuple[str, Kind], asyncio.Semaphore] = WeakValueDictionary()
         self.event_streams = {served.number: EventStream(served, self._executor) for served in sessions}
-        self._home = HomePage(
-            lambda: self._sessions.values(),
-            lambda served: self.event_streams[served.number].status.live,
-            lambda served, question: self._ask(served, question, "slow"),
-            is_watching=folders is not None,
-        )
+        self._homes = {
+            grant.is_late: HomePage(
+                partial(self._visible_sessions, grant),
+                partial(self._is_live, grant),
+                lambda served, question: self._ask(served, question, "slow"),
+                is_watching=folders is not None,
+            )
+            for grant in (Grant(), Grant(is_late=True))
+        }
         routes = [
             Route("/api/sessions", self._list_sessions),
             Route("/api/home", self._summarize_all),
@@ -125,7 +136,9 @@ class Server:
             exception_handlers=dict.fromkeys((HTTPException, *_STATUS), _refuse) | {Exception: _fail},
             lifespan=self._running,
         )
-        self.app: ASGIApp = Access(Admission(starlette, limits), keys, hosts, is_open)
+        self.app: ASGIApp = Access(
+            Admission(starlette, limits), keys, hosts, is_open, is_late=delay_s is not None
+        )
 
     def replace_sessions(self, dissected: Sequence[Dissected]) -> None:
         """Show sessions that were dissected again, in the order in which they were given; in any thread."""
@@ -140,7 +153,7 @@ class Server:
 
     def end(self) -> None:
         """End all event streams."""
-        for feed in self.event_streams.values():
+        for feed in (*self.event_streams.values(), *self._late_streams.values()):
             feed.stop()
 
     async def player_grants(self) -> list[Grant]:
@@ -154,6 +167,8 @@ class Server:
     async def _running(self, app: Starlette) -> AsyncIterator[None]:
         # Accept no page before it is known which sessions are live: it would not follow them.
         await asyncio.gather(*(feed.start() for feed in self.event_streams.values()))
+        for served in self._sessions.values():
+            await self._delay(served)
         watching = asyncio.create_task(self._watch(self._folders)) if self._folders is not None else None
         try:
             yield
@@ -162,6 +177,43 @@ class Server:
                 watching.cancel()
             self.end()
             self._executor.close()
+            for copy, folder in self._copies:
+                await asyncio.to_thread(copy.close)
+                folder.cleanup()
+
+    async def _delay(self, served: ServedSession) -> None:
+        """Make the delayed copy of a live session, if spectators are shown one."""
+        if self._delay_s is None or not self.event_streams[served.number].status.live:
+            return
+        folder = TemporaryDirectory(prefix="kiebitz-")
+        try:
+            copy = await asyncio.to_thread(
+                DelayedCopy, served.path, served.session_id, folder.name, self._delay_s
+            )
+        except BaseException:
+            folder.cleanup()
+            raise
+        self._copies.append((copy, folder))
+        late = ServedSession(served.number, copy.path, served.session_id, served.name)
+        stream = EventStream(late, self._executor)
+        await stream.start()
+        self._late_sessions[served.number], self._late_streams[served.number] = late, stream
+
+    def _visible_sessions(self, grant: Grant) -> list[ServedSession]:
+        """Return the sessions that a key may see, for spectators their delayed copies."""
+        late = self._late_sessions if grant.is_late else {}
+        return [
+            late.get(number, served)
+            for number, served in self._sessions.items()
+            if grant.player is None or grant.session == number
+        ]
+
+    def _is_live(self, grant: Grant, served: ServedSession) -> bool:
+        return self._event_stream(served.number, grant).status.live
+
+    def _event_stream(self, number: int, grant: Grant) -> EventStream:
+        late = self._late_streams.get(number) if grant.is_late else None
+        return late or self.event_streams[number]
 
     async def _watch(self, folders: SessionFolders) -> None:
         """Serve the sessions that appear in the folders."""
@@ -173,6 +225,7 @@ class Server:
                 added = ServedSession(max(self._sessions, default=0) + 1, path, session_id, name)
                 stream = self.event_streams[added.number] = EventStream(added, self._executor)
                 await stream.start()
+                await self._delay(added)
                 self._sessions[added.number] = added
 
     def _answering(self, address: Endpoint) -> Callable[[Request], Awaitable[Response]]:
@@ -214,17 +267,15 @@ class Server:
         number = params.number("session")
         number = (params.grant.session or 1) if number is None else number
         served = self._sessions.get(number)
+        if params.grant.is_late:
+            served = self._late_sessions.get(number, served)
         if served is None:
             raise NotThereError(f"there is no session {number} here; there are {len(self._sessions)}")
         return served
 
     async def _list_sessions(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(SESSIONS), {})
-        shown = [
-            served
-            for served in self._sessions.values()
-            if params.grant.player is None or params.grant.session == served.number
-        ]
+        shown = self._visible_sessions(params.grant)
         infos = []
         for served in shown:
             try:
@@ -234,20 +285,23 @@ class Server:
                 if len(shown) == 1:
                     raise
         has_home = params.grant.player is None and (len(shown) > 1 or self._folders is not None)
-        return JsonResponse(records.Sessions(kiebitz_version(), params.grant.player, infos, has_home))
+        delay_s = self._delay_s if params.grant.is_late else None
+        return JsonResponse(
+            records.Sessions(kiebitz_version(), params.grant.player, infos, has_home, delay_s)
+        )
 
     async def _summarize_all(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(SESSIONS), {})
         if params.grant.player is not None:
             raise ForbiddenError(f"this link shows only the view of {params.grant.player}")
-        text, digest = await self._home.summary()
+        text, digest = await self._homes[params.grant.is_late].summary()
         headers = {"etag": f'"{digest}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
         return Response(text, media_type="application/json", headers=headers)
 
     def _info(self, served: ServedSession, grant: Grant) -> Callable[[Reader], records.SessionInfo]:
-        live = self.event_streams[served.number].status.live
+        live = self._is_live(grant, served)
         return lambda reader: session_info(served, reader, live, reader.label(grant))
 
     async def _stream_events(self, request: Request) -> Response:
@@ -264,14 +318,17 @@ class Server:
             upto = None if above is None else 0
         audience = params.grant if params.grant.player is not None else params.player, params.number("table")
         return StreamingResponse(
-            self._relay(served, self.event_streams[served.number].subscribe(audience, upto, above or 0)),
+            self._relay(
+                served,
+                self._event_stream(served.number, params.grant).subscribe(audience, upto, above or 0),
+            ),
             media_type=_EVENT_STREAM,
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
     async def _list_held(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(HELD), {})
-        held = self.event_streams[self._served(params).number].held_control.held
+        held = self._event_stream(self._served(params).number, params.grant).held_control.held
         shown = held if params.grant.player is None else None
         return JsonResponse(await asyncio.to_thread(held_record, shown, not self._is_read_only))
 

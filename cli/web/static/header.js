@@ -56,7 +56,7 @@ export class Header {
 
   #show() {
     const { now } = this.#view;
-    const { sessions, tables, players, table, onlyPlayer, hasHome } = this.#model;
+    const { sessions, tables, players, table, onlyPlayer, hasHome, delay } = this.#model;
     const session = now.home ? null : this.#model.session;
     const names = [
       sessions,
@@ -101,7 +101,8 @@ export class Header {
         : [session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "),
     );
     byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
-    const kind = now.live ? "live" : this.#source.isFile ? "recorded · file" : "recorded";
+    const live = delay === null ? "live" : `live, ${delay} s late`;
+    const kind = now.live ? live : this.#source.isFile ? "recorded · file" : "recorded";
     write(byId("kind"), session === null ? "" : kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;
     write(

@@ -21,6 +21,8 @@ export class SessionModel {
   onlyPlayer = null;
   /** Whether the page has a home page. */
   hasHome = false;
+  /** By how many seconds live sessions are shown late; null if they are not. */
+  delay = null;
   /** @type {TimelineData|null} */
   timeline = null;
   /** @type {TableEvents|null} */
@@ -90,6 +92,7 @@ export class SessionModel {
       this.sessions = found.sessions;
       this.onlyPlayer = found.player;
       this.hasHome = found.home ?? false;
+      this.delay = found.delay ?? null;
       if (this.hasHome && (place.home ?? true)) {
         this.#showHome();
         return;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,15 +14,13 @@ import msgspec
 import pytest
 from browser import Look, served
 from command import CAPTURES, kiebitz
+from live_session import Live
 from processes_and_rows import until
 from served_pages import QUICK_S, serving
-from session_factory import Conversation
 from strength import a_few
 
 from kiebitz.cli.web import records
 from kiebitz.cli.web.home import SILENCE_S
-from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.recording.recorder import Recorder
 
 GAMES = {
     "catan": "catan-yaks-lobby.pcap.gz",
@@ -31,7 +28,6 @@ GAMES = {
     "schafkopf": "schafkopf-1.3-badcard.pcap",
 }
 HOSTILE = '<img src=x onerror="ran()">\x1b\u202e'
-SECOND_NS = 1_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -48,36 +44,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(recorded: Path, tmp_path: Path) -> Path:
     """Return a copy of the folder to change."""
     return Path(shutil.copytree(recorded, tmp_path / "class"))
-
-
-class Live:
-    """A session of Mäxchen that is being recorded, whose messages are sent at times given in seconds ago."""
-
-    def __init__(self, path: Path) -> None:
-        now_ns = time.time_ns()
-        self._talk = Conversation(begin_ns=now_ns - 300 * SECOND_NS)
-        ports = {("udp", 9000): dissector_of("maexchen")}
-        begin_ns = now_ns - 300 * SECOND_NS
-        self._recorder = Recorder(str(path), "relay", "made up", started_ns=begin_ns, decode_as=ports)
-        self.says(b"REGISTER;alice", 290).hears(b"REGISTERED", 290)
-
-    def says(self, data: bytes, ago_s: float) -> Live:
-        return self._sent(self._talk.waits_until(self._at(ago_s)).says(data))
-
-    def hears(self, data: bytes, ago_s: float) -> Live:
-        return self._sent(self._talk.waits_until(self._at(ago_s)).hears(data))
-
-    def close(self) -> None:
-        self._recorder.close()
-
-    def _at(self, ago_s: float) -> int:
-        return time.time_ns() - int(ago_s * SECOND_NS)
-
-    def _sent(self, talk: Conversation) -> Live:
-        self._recorder.record(talk.items)
-        self._recorder.commit()
-        talk.items.clear()
-        return self
 
 
 @pytest.fixture

@@ -1,0 +1,137 @@
+"""`kiebitz serve --delay`: spectators see live games late, the full link and players see them at once."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import kiebitz
+from live_session import Live
+from processes_and_rows import until
+from served_pages import QUICK_S, Serving, post, serving
+
+from kiebitz.cli.web.openapi import openapi
+
+DELAY_S = 4
+SECRET = "Geheimnis"
+PATHS = [
+    path[1:] for path, about in openapi()["paths"].items() if "get" in about and path != "/api/openapi.json"
+]
+QUERIES: dict[str, list[dict[str, Any]]] = {
+    "api/live": [],
+    "api/complete": [{"text": "x"}],
+    "api/messages": [{"limit": 1000}, {"filter": f'text contains "{SECRET}"'}, {"after": 4}],
+    "api/messages/{message}": [{"message": number} for number in range(1, 12)],
+}
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    session = Live(tmp_path / "game.db")
+    session.hears(b"ROUND STARTING;b8a6", 100).hears(b"ROUND STARTED;1;alice", 99)
+    yield session
+    session.close()
+
+
+def links(server: Serving) -> tuple[str, str]:
+    """Return the full link, and that of spectators."""
+    (late,) = re.findall(r"^4 s late, for spectators: (http://\S+)$", server.out, re.MULTILINE)
+    return server.address, late
+
+
+def is_live(server: Serving, key: str | None = None) -> bool:
+    found: bool = server.well("api/sessions", key=key)["sessions"][0]["live"]
+    return found
+
+
+def answers(server: Serving, key: str | None) -> str:
+    """Return everything that the API answers, as one text."""
+    found = []
+    for path in PATHS:
+        for query in QUERIES.get(path, [{}, {"at": 3}, {"filter": "dir"}, {"severity": "note"}]):
+            target = path.replace("{table}", "1").replace("{message}", str(query.get("message", 1)))
+            given = {name: value for name, value in query.items() if name != "message"}
+            found.append(server.get(target, None, "GET", key=key, **given).body.decode())
+    return "\n".join(found)
+
+
+def test_spectators_see_everything_late(tmp_path: Path, live: Live) -> None:
+    with serving(str(tmp_path / "game.db"), "--delay", str(DELAY_S)) as server:
+        assert server.key is not None
+        assert links(server)[1] == f"http://127.0.0.1:{server.port}/"
+        before = answers(server, None)
+        assert "ROUND STARTED" in before
+        assert SECRET not in before
+        with server.live() as stream, server.live(key=server.key) as at_once:
+            assert stream.of_kind("status")["live"]
+            began_s = time.monotonic()
+            live.hears(f"PLAYER LOST;{SECRET};SEE_FAILED".encode(), 0).hears(f"SCORE;{SECRET}:1".encode(), 0)
+            until(lambda: SECRET in answers(server, server.key), "the full link shows it", QUICK_S)
+            assert at_once.next(QUICK_S) is not None
+            while time.monotonic() - began_s < DELAY_S - 1:
+                found = answers(server, None)
+                if time.monotonic() - began_s < DELAY_S:
+                    assert SECRET not in found
+                    assert server.well("api/sessions")["delay"] == DELAY_S
+            until(lambda: SECRET in answers(server, None), "spectators see it, too", QUICK_S)
+            assert time.monotonic() - began_s >= DELAY_S
+            until(lambda: SECRET in str(stream.next(QUICK_S)), "it is pushed", QUICK_S)
+
+        def is_the_same() -> bool:
+            at_once = answers(server, server.key).replace('"delay":null', f'"delay":{DELAY_S}.0')
+            return answers(server, None) == at_once
+
+        until(is_the_same, "nothing else differs", QUICK_S)
+        ended_s = time.monotonic()
+        live.close()
+        until(
+            lambda: not server.well("api/sessions", key=server.key)["sessions"][0]["live"], "it ends", QUICK_S
+        )
+        assert server.well("api/sessions")["sessions"][0]["live"]
+        until(lambda: not server.well("api/sessions")["sessions"][0]["live"], "it ends late", QUICK_S)
+        assert time.monotonic() - ended_s >= DELAY_S
+
+
+def test_links_on_other_addresses_and_of_players(tmp_path: Path, live: Live) -> None:
+    arguments = str(tmp_path), "--spectator-delay", str(DELAY_S), "--player-links", "--host", "0.0.0.0"
+    with serving(*arguments) as server:
+        full, late = links(server)
+        until(lambda: "alice" in server.links(), "there is a player's link", QUICK_S)
+        key = late.partition("key=")[2]
+        assert server.get("api/sessions").status == 403
+        live.hears(f"SCORE;alice:1,{SECRET}:2".encode(), 0)
+        for link in (full.partition("key=")[2], server.links()["alice"]):
+            until(lambda key=link: SECRET in answers(server, key), "it is shown at once", QUICK_S)  # type: ignore[misc]
+        assert SECRET not in answers(server, key)
+        assert server.well("api/home", key=key)["sessions"][0]["session"]["live"]
+        refused = post(server, {"do": "let-all-go"}, key=key)
+        assert (refused.status, refused.sentence) == (
+            403,
+            "a spectator cannot act on held messages: open the full link",
+        )
+
+
+def test_a_recording_that_continues_in_another_database_stays_late(tmp_path: Path) -> None:
+    first = Live(tmp_path / "game.db")
+    first.hears(b"ROUND STARTING;b8a6", 100).hears(b"ROUND STARTED;1;alice", 99)
+    with serving(str(tmp_path / "game.db"), "--delay", "2") as server:
+        first.hears(b"SCORE;alice:1", 0)
+        first.continue_in(tmp_path / "game_00001_20261127000000.db")
+        first.hears(f"SCORE;{SECRET}:2".encode(), 0)
+        until(lambda: SECRET in answers(server, server.key), "the full link shows it", QUICK_S)
+        assert SECRET not in answers(server, None)
+        until(lambda: SECRET in answers(server, None), "spectators see it, too", QUICK_S)
+        first.close()
+        until(lambda: not is_live(server), "it ends", QUICK_S)
+
+
+def test_a_delay_is_for_live_sessions(tmp_path: Path) -> None:
+    done = kiebitz("serve", str(tmp_path), "--delay", "0")
+    assert (done.status, "0<x<=3600" in done.err) == (2, True)
+    done = kiebitz("serve", str(tmp_path / "a.db"), "--delay", "3", "--reload")
+    assert done.status == 2
+    assert "--reload is for recorded sessions" in done.err
