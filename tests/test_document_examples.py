@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from command import ODD, ROOT
 from strength import a_few
+from wireshark_comparison import tshark
 
 from kiebitz import import_capture
 from kiebitz.cli.main import run
@@ -74,6 +75,8 @@ def _examples(page: Path) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("page", a_few(_with("console"), lambda page: _named(page) not in LONG, _named))
 def test_the_examples_print_what_the_page_shows(page: Path, folder: Path) -> None:
     others = []
+    if any(command.startswith("tshark ") for command, _ in _examples(page)):
+        tshark()
     for command, shown in _examples(page):
         plain = _plain(command)
         # The README's as a reader runs them; of the many on other pages those that need no shell here.

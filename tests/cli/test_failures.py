@@ -218,7 +218,8 @@ BAD_CALLS = [
     (("relay", "-m", "udp:9000"), 2, "reverse:"),
     (("relay",), 2, "-m"),
     (("sniff", "-i", "nosuchif0"), 1, "nosuchif0"),
-    (("sniff", "-i", "lo", "-f", "udp prt 9"), 1, "udp prt 9"),
+    # Or that it lacks libpcap.
+    (("sniff", "-i", "lo", "-f", "udp prt 9"), 1, "capture filter"),
     (("sniff", "-i", "lo", "-a", "60"), 2, "duration:60"),
     (("messages", "missing.db"), 1, "missing.db"),
     (("messages", "text.txt"), 1, "text.txt"),

@@ -80,10 +80,10 @@ def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> 
         assert f"SQLite would delete the file that this names, {victim}: move it away" in done.err
         assert victim.read_text() == "all my work"
     assert journal.exists()
-    # The bait works.
+    # The bait works; newer versions of SQLite leave it.
     with closing(sqlite3.connect(game)) as connection:
         connection.execute("SELECT count(*) FROM chunks").fetchone()
-    assert not victim.exists()
+    assert not victim.exists() or sqlite3.sqlite_version_info > (3, 50)
 
 
 BESIDE: dict[str, Callable[[Path], None]] = {

@@ -266,7 +266,7 @@ def test_it_is_ended_in_the_middle(tmp_path: Path, number: signal.Signals) -> No
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from pathlib import Path; import time\n"
         "from kiebitz.services.output_files import make_folder, opened\n"
-        "with opened(sys.argv[1], 'x') as file:\n    file.write(b'x' * 100_000)\n    time.sleep(60)"
+        "with opened(sys.argv[1], 'x') as file:\n    file.write(b'x' * 1_000_000)\n    time.sleep(60)"
     )
     process = subprocess.Popen(
         [KIEBITZ[0], "-c", program, str(tmp_path / "x")], cwd=ROOT, stderr=subprocess.DEVNULL

@@ -21,6 +21,7 @@ import msgspec
 import pytest
 from catan_play import Server as CatanServer
 from catan_wire import items
+from cleanup import close_after_test
 from command import kiebitz
 from imported_databases import database_of
 from inspected_captures import CAPTURES
@@ -350,7 +351,9 @@ def page(reader: Reader, player: str) -> str:
 
 
 def opened(path: str) -> Reader:
-    return Reader(ServedSession(1, path, 1, "game.db"))
+    reader = Reader(ServedSession(1, path, 1, "game.db"))
+    close_after_test(reader.timeline.connection)
+    return reader
 
 
 def check(path: str, connections: dict[str, set[int]] | None = None) -> int:

@@ -59,18 +59,17 @@ def texts(drawing: Drawing) -> list[str]:
 
 def drawings(capture: str, shape: Shape, player: str | None = None, every: int = 1) -> Iterator[Drawing]:
     """Yield a player's drawings of a session after each event, or every n-th, and the last."""
-    session = kiebitz.open(database_of(capture))
-    timeline = session.timeline
-    spectator_view = SpectatorView(timeline, player)
-    for table in timeline.tables():
-        state: State = {}
-        last = timeline.last_seq(table.id)
-        for event in timeline.events_between(table.id, 0, last):
-            apply(state, event.changes)
-            if event.seq % every == 0 or event.seq == last:
-                yield spectator_view.drawings(
-                    table.id, state, timeline.recent(table.id, event.seq, RECENT), [shape]
-                )[shape]
+    with kiebitz.open(database_of(capture)) as session:
+        timeline = session.timeline
+        spectator_view = SpectatorView(timeline, player)
+        for table in timeline.tables():
+            state: State = {}
+            last = timeline.last_seq(table.id)
+            for event in timeline.events_between(table.id, 0, last):
+                apply(state, event.changes)
+                if event.seq % every == 0 or event.seq == last:
+                    recent = timeline.recent(table.id, event.seq, RECENT)
+                    yield spectator_view.drawings(table.id, state, recent, [shape])[shape]
 
 
 @cache

@@ -7,15 +7,17 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
-from command import kiebitz
+from command import TINY, kiebitz
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Direction
@@ -39,11 +41,22 @@ class Comparison:
 
 
 def tshark() -> str:
-    """Return the path of tshark; skip the test if it is not installed."""
+    """Return the path of tshark; skip the test if it is not installed, or runs no scripts here."""
     found = shutil.which("tshark")
     if found is None:
         pytest.skip("tshark is not installed")
+    if not _runs_scripts(found):
+        pytest.skip("this tshark runs no Lua scripts, as newer ones do for root")
     return found
+
+
+@cache
+def _runs_scripts(tshark: str) -> bool:
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write('print("it runs")')
+        script.flush()
+        command = [tshark, "-X", f"lua_script:{script.name}", "-r", TINY, "-c", "1"]
+        return b"it runs" in subprocess.run(command, capture_output=True, check=False).stdout
 
 
 def script_of(protocol: str, folder: Path, *options: str) -> Path:
