@@ -54,6 +54,11 @@ class SpectatorView:
         """Return whether an event is visible."""
         return self._seen(event) is not None
 
+    @property
+    def visibility(self) -> Visibility:
+        """What each player could observe."""
+        return self._visibility
+
     def streams(self) -> frozenset[int]:
         """Return the player's streams; empty if they are unknown."""
         assert self._player is not None

@@ -29,6 +29,7 @@ from kiebitz.cli.tui.message_pane import MessagePane
 from kiebitz.cli.tui.navigation import Navigator
 from kiebitz.cli.tui.picture import Picture
 from kiebitz.cli.tui.scheduler import Scheduler
+from kiebitz.cli.tui.sequence_pane import SequencePane
 from kiebitz.cli.tui.small_tables import SmallTables
 from kiebitz.cli.tui.status import pane_title, status_line
 from kiebitz.cli.tui.strip_rendering import has_letters
@@ -58,7 +59,7 @@ _BOTH = 30
 _AROUND = 3
 """Rows of the timeline, the status and the keys."""
 
-PANES = ("events", "messages", "message", "diagnostics", "streams", "held", "said")
+PANES = ("events", "messages", "message", "diagnostics", "streams", "sequence", "held", "said")
 
 
 class _MainScreen(Screen[None], inherit_bindings=False):
@@ -190,6 +191,7 @@ class WatchApp(App[int], inherit_bindings=False):
                         yield MessagePane(self.viewer.followed, id="message")
                         yield Listing(self.viewer.diagnostics, id="diagnostics")
                         yield Listing(self.viewer.streams, id="streams")
+                        yield SequencePane(self.viewer, id="sequence")
                         yield Listing(self.held_messages.rows, id="held")
                         yield Listing(LogRows(self._said), id="said")
             yield SmallTables(self.viewer, id="several")
@@ -294,6 +296,8 @@ class WatchApp(App[int], inherit_bindings=False):
                 events.choose(course.place)
             if self.pane == "message":
                 self.query_one(MessagePane).open(viewer.message_id())
+            if self.pane == "sequence":
+                self.query_one(SequencePane).open()
             self.listing.renew()
         self.show_status()
 

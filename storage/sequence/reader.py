@@ -20,7 +20,6 @@ from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.derived.selection import PartRequest, Selection, select
 from kiebitz.storage.read.alterations import ACTION_WORDS, AlteredMessages, StoredAlteration, alteration_text
 from kiebitz.storage.read.message_queries import (
-    CountedStream,
     MessageDiagnostic,
     diagnostics,
     diagnostics_of_messages,
@@ -111,7 +110,7 @@ class _Reader:
         steps = self._steps(rows, self._events(selection, window), apart, is_shown)
         return Sequence(self._lines.lifelines, fold(steps, self._lines.connected))
 
-    def _streams(self, selection: Selection | None, window: Window | None) -> Mapping[int, CountedStream]:
+    def _streams(self, selection: Selection | None, window: Window | None) -> Mapping[int, Stream]:
         """Return the streams with a message in the diagram, by id, oldest first."""
         own = None if self._player is None else self._visibility.streams_of(self._player)
         used: Iterable[int] | None = None
@@ -121,10 +120,10 @@ class _Reader:
             used = self._ids(
                 "SELECT DISTINCT stream_id FROM messages WHERE id BETWEEN ? AND ?", window.messages
             )
+        if used is None:
+            used = [stream.id for stream in streams(self._timeline) if stream.messages]
         return {
-            stream.id: stream
-            for stream in streams(self._timeline)
-            if (stream.messages if used is None else stream.id in used) and (own is None or stream.id in own)
+            stream: self._timeline.stream(stream) for stream in sorted(used) if own is None or stream in own
         }
 
     def _labels(self) -> dict[int, str]:

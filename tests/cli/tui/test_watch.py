@@ -64,7 +64,9 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
             Step("slash escape", [" messages 0/69"]),
             Step("shift+tab", [" events 2/26", "#2 bob is registered"]),
             Step("enter", ["#4 REGISTERED"]),
-            Step("tab tab tab", [" events 2/26"]),
+            Step("tab tab tab", [" sequence", "alice", "bob", "◀─ REGISTERED ─", "▪ bob is registered"]),
+            Step("right right", ["▪ carl is registered"]),
+            Step("tab", [" events 4/26"]),
         ],
     ),
     "others": (
