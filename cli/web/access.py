@@ -112,7 +112,8 @@ class Access:
 
     `scope["grant"]` has the permission of accepted requests. `hosts` are the accepted host names other than
     addresses; `is_open` is True if no key is needed; then `is_late` is True if requests without a key are
-    spectators'.
+    spectators'. Such a server ignores cookies: otherwise, a browser that once opened the full link would show
+    live games at once on spectators' page, too.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Access:
         self._hosts = {*_LOOPBACK, *(host.lower() for host in hosts)}
         self._is_open = is_open
         self._without_key = Grant(is_late=is_late)
+        self._has_cookies = not (is_open and is_late)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -130,7 +132,7 @@ class Access:
             return
         headers = Headers(scope=scope)
         key = parse_qs(scope["query_string"].decode("latin-1")).get("key", [None])[0]
-        shown = key if key is not None else _cookie(headers)
+        shown = _cookie(headers) if key is None and self._has_cookies else key
         grant = self._keys.grant(shown) if shown is not None else None
         if grant is None and self._is_open and key is None:
             grant = self._without_key
@@ -143,7 +145,7 @@ class Access:
                     answer.setdefault(name, value)
                 if self._is_open:
                     answer.setdefault(*_OPENER_POLICY)
-                if why is None and key is not None and scope["path"] == "/":
+                if self._has_cookies and why is None and key is not None and scope["path"] == "/":
                     answer.append("set-cookie", f"{COOKIE}={key}; HttpOnly; SameSite=Strict; Path=/")
                 message["headers"] = answer.raw
             await send(message)

@@ -83,10 +83,10 @@ class _Part:
         self.path = path
         self._session_id = session_id
         self._source = open_existing(path)
-        timeline, _ = session_of(self._source, path, session_id)
-        bounds = {"session": session_id, "streams": timeline.session.before["streams"]}
+        self._timeline, _ = session_of(self._source, path, session_id)
+        bounds = {"session": session_id, "streams": self._timeline.session.before["streams"]}
         # A session that continues is the only one in its database, and has streams of the one before.
-        is_first = timeline.session.continues
+        is_first = self._timeline.session.continues
         self._done = {
             table: 0 if is_first else self._last_row(table, _EARLIER[table], bounds) for table in _GROWING
         }
@@ -99,9 +99,11 @@ class _Part:
 
     def new_step(self, due_s: float) -> _Step | None:
         """Return what is new since the last call, None if nothing is."""
-        upto = {table: self._last_row(table) for table in _GROWING}
+        with self._timeline.as_of_now():
+            upto = {table: self._last_row(table) for table in _GROWING}
+            rows = self._changing_rows()
         changed = []
-        for table, row in self._changing_rows():
+        for table, row in rows:
             if self._known.get((table, row[0])) != row:
                 self._known[table, row[0]] = row
                 changed.append((table, row))
@@ -113,11 +115,13 @@ class _Part:
     def write_until(self, time_ns: int) -> None:
         """Write what was recorded before a time, and the row of the session."""
         upto = {}
-        for table, is_newer in _GROWING.items():
-            query = f"SELECT min(rowid) - 1 FROM {table} WHERE rowid > ? AND {is_newer}"
-            (found,) = self._source.execute(query, (self._done[table], time_ns)).fetchone()
-            upto[table] = self._last_row(table) if found is None else found
-        known = [(table, _as_known(table, row, time_ns)) for table, row in self._changing_rows()]
+        with self._timeline.as_of_now():
+            for table, is_newer in _GROWING.items():
+                query = f"SELECT min(rowid) - 1 FROM {table} WHERE rowid > ? AND {is_newer}"
+                (found,) = self._source.execute(query, (self._done[table], time_ns)).fetchone()
+                upto[table] = self._last_row(table) if found is None else found
+            rows = self._changing_rows()
+        known = [(table, _as_known(table, row, time_ns)) for table, row in rows]
         self.write(_Step(0, upto, [(table, row) for table, row in known if row is not None]))
 
     def write(self, step: _Step) -> None:

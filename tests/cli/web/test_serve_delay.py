@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import Look
 from command import kiebitz
 from live_session import Live
 from processes_and_rows import until
 from served_pages import QUICK_S, Serving, post, serving
 
+from kiebitz.cli.web import delayed_copy
 from kiebitz.cli.web.openapi import openapi
+from kiebitz.storage.database.opening import open_existing
 
 DELAY_S = 4
 SECRET = "Geheimnis"
@@ -113,6 +119,61 @@ def test_links_on_other_addresses_and_of_players(tmp_path: Path, live: Live) -> 
             403,
             "a spectator cannot act on held messages: open the full link",
         )
+
+
+def test_one_browser_may_open_both_links(tmp_path: Path, live: Live, look: Look) -> None:
+    """The teacher's browser has the full link in one tab, and shows spectators' page on the projector."""
+    with serving(str(tmp_path / "game.db"), "--delay", "60") as server:
+        live.hears(f"PLAYER LOST;{SECRET};SEE_FAILED".encode(), 0)
+        until(lambda: SECRET in answers(server, server.key), "the full link shows it", QUICK_S)
+        sight = look(server.address)
+        sight.page.locator("#kind", has_text=re.compile("^live$")).wait_for()
+        assert SECRET in sight.page.inner_text("body")
+        sight.go(f"http://127.0.0.1:{server.port}/")
+        sight.page.locator("#kind", has_text="live, 60 s late").wait_for()
+        assert SECRET not in sight.page.inner_text("body")
+        sight.go(server.address)
+        sight.page.locator("#kind", has_text=re.compile("^live$")).wait_for()
+
+
+WITHOUT_BYTES = """
+    SELECT count(*) FROM messages AS m WHERE NOT EXISTS (
+        SELECT 1 FROM chunks AS c WHERE c.stream_id = m.stream_id AND c.direction = m.direction
+        AND c.offset <= m.offset AND m.offset + m.length <= c.offset + c.length)
+"""
+
+
+@pytest.mark.parametrize("delay_s", [0.3, 60])
+def test_what_is_recorded_during_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay_s: float
+) -> None:
+    """A copy has no message without its bytes, and none too early, whenever a message is recorded."""
+    (tmp_path / "copy").mkdir()
+    with ThreadPoolExecutor(1) as recorder:
+        live = recorder.submit(Live, tmp_path / "game.db").result()
+
+        def record(statement: str) -> None:
+            if statement.endswith("FROM messages WHERE 1"):
+                recorder.submit(live.hears, b"SCORE;alice:1", 0).result()
+
+        def opened(path: str) -> sqlite3.Connection:
+            connection = open_existing(path)
+            connection.set_trace_callback(record)
+            return connection
+
+        monkeypatch.setattr(delayed_copy, "open_existing", opened)
+        began_s = time.monotonic()
+        copy = delayed_copy.DelayedCopy(str(tmp_path / "game.db"), 1, str(tmp_path / "copy"), delay_s)
+        try:
+            with closing(sqlite3.connect(copy.path)) as found:
+                while time.monotonic() - began_s < 2:
+                    (without,) = found.execute(WITHOUT_BYTES).fetchone()
+                    assert without == 0
+                (scores,) = found.execute("SELECT count(*) FROM messages WHERE name = 'SCORE'").fetchone()
+                assert (scores > 0) == (delay_s < 2)
+        finally:
+            copy.close()
+            recorder.submit(live.close).result()
 
 
 def test_a_recording_that_continues_in_another_database_stays_late(tmp_path: Path) -> None:
