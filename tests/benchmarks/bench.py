@@ -14,6 +14,7 @@ import click
 import corpus
 import diffs
 import imports
+import page_latency
 import queries
 import relay_altering
 import relay_tcp
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "relay_tcp": (relay_tcp.compared, 3),
     "relay_altering": (relay_altering.compared, 2),
     "relay_watched": (relay_watched.compared, 2),
+    "page_latency": (page_latency.compared, 2),
     "starts": (starts.measured, 5),
     "imports": (imports.imported, 1),
     "queries": (queries.answered, 7),

@@ -282,14 +282,14 @@ class OurRelay:
             behind,
             _peak_mib(self._running.pid),
         )
-        self._stop()
+        self.stop()
         with closing(sqlite3.connect(self.database)) as connection:
             recorded = self._kind.recorded(connection)
         if recorded != sent.passed:
             raise click.ClickException(f"sent was\n{sent.passed}\nand recorded\n{recorded}")
         return Measured(sent, cost)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """End it as Ctrl-C does. Raises RuntimeError unless it ends well and has nothing to complain of."""
         self._running.send_signal(signal.SIGINT)
         said = self._stderr.read()

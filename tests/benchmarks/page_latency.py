@@ -1,0 +1,231 @@
+"""Benchmark of the time from a game server's datagram to its sentence on the page.
+
+A Mäxchen server sends announcements through `kiebitz relay`; Chromium shows the table on a page of
+`kiebitz serve`. The same is measured with a hundred browsers on the home page, which shows several live
+tables.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from relay_udp import ANSWER, UDP, udp_socket
+from relays import HOST, START_SECONDS, OurRelay, free_port, process
+from report import Report, new_table
+from running import KIEBITZ
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+BROWSERS = 100
+TABLES = 4
+"""Number of live tables; one of them is measured."""
+
+MEASURED = "measured"
+MESSAGES = 100
+EVERY_SECONDS = 0.12
+WARM_UP_SECONDS = 6
+AIM_MS = 100
+
+OBSERVE = """() => {
+    window.seen = [];
+    const latest = document.getElementById("latest");
+    const note = () => {
+        const text = latest.textContent;
+        // The first callback runs before the frame with the text is painted, the second after it.
+        requestAnimationFrame(() => requestAnimationFrame(() => window.seen.push([text, Date.now() / 1000])));
+    };
+    new MutationObserver(note).observe(latest, {childList: true, characterData: true, subtree: true});
+}"""
+
+
+class Game:
+    """A game server with one player, who is connected through a relay."""
+
+    def __init__(self, server: socket.socket, relay: OurRelay, player: str) -> None:
+        self._server = server
+        with udp_socket() as client:
+            client.connect((HOST, relay.port))
+            client.send(f"REGISTER;{player}".encode())
+            _, self._relay = server.recvfrom(65_535)
+        self.send(ANSWER)
+        self.send(b"ROUND STARTING;token")
+        self.send(f"ROUND STARTED;1;{player}".encode())
+
+    def send(self, data: bytes) -> None:
+        self._server.sendto(data, self._relay)
+
+
+@contextmanager
+def games(folder: Path) -> Iterator[list[Game]]:
+    """Yield the games, the measured one first; each is recorded in a folder of its own."""
+    with ExitStack() as held:
+        found = []
+        for number in range(TABLES):
+            server = held.enter_context(udp_socket())
+            server.settimeout(START_SECONDS)
+            server.bind((HOST, 0))
+            place = folder / str(number)
+            place.mkdir()
+            # With an option, the relay may report the announcements, which break the rules.
+            relay = held.enter_context(OurRelay(place, UDP, server.getsockname()[1], "-q"))
+            held.callback(relay.stop)
+            found.append(Game(server, relay, f"player{number}" if number else MEASURED))
+        yield found
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[int]:
+    """Yield the port of `kiebitz serve` with all games."""
+    port = free_port("tcp")
+    running = subprocess.Popen(
+        [*KIEBITZ, "serve", *map(str, sorted(folder.iterdir())), "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    try:
+        with running.stdout:
+            for line in running.stdout:
+                if line.startswith("Ctrl-C"):
+                    break
+            else:
+                raise RuntimeError("kiebitz serve did not start")
+            yield port
+    finally:
+        running.kill()
+        running.wait()
+
+
+def home(connection: http.client.HTTPConnection, tag: str | None = None) -> tuple[Any, str | None]:
+    """Return the home page's summary, None if it is unchanged since `tag`, and its new tag."""
+    connection.request("GET", "/api/home", headers={"if-none-match": tag} if tag else {})
+    answer = connection.getresponse()
+    text = answer.read()
+    return json.loads(text) if answer.status == 200 else None, answer.headers["etag"]
+
+
+def show_home(port: int, number: int) -> None:
+    """Request what one browser's home page does: a summary every two seconds, and changed boards."""
+    time.sleep(number * 2 / BROWSERS)
+    connection = http.client.HTTPConnection(HOST, port)
+    tag = None
+    boards: dict[tuple[int, int], tuple[int, float]] = {}
+    while True:
+        began_s = time.monotonic()
+        summary, tag = home(connection, tag)
+        for session in summary["sessions"] if summary is not None else ():
+            for table in session["tables"]:
+                place, at = (session["session"]["number"], table["table"]["table"]), table["at"]
+                shown, loaded_s = boards.get(place, (-1, 0.0))
+                if shown != at and began_s - loaded_s >= summary["board_every_s"]:
+                    boards[place] = at, began_s
+                    address = f"/api/tables/{place[1]}/picture.svg?session={place[0]}&at={at}"
+                    connection.request("GET", address)
+                    connection.getresponse().read()
+        time.sleep(max(0.0, began_s + 2 - time.monotonic()))
+
+
+def show_homes(port: int) -> None:
+    """Be all browsers on the home page."""
+    threads = [Thread(target=show_home, args=(port, number)) for number in range(BROWSERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def measured_session(port: int) -> int:
+    """Return the number of the measured game's session once its table is known."""
+    connection = http.client.HTTPConnection(HOST, port)
+    end_s = time.monotonic() + START_SECONDS
+    while time.monotonic() < end_s:
+        summary, _ = home(connection)
+        for one in summary["sessions"]:
+            if MEASURED in one["players"] and one["tables"]:
+                return int(one["session"]["number"])
+        time.sleep(0.1)
+    raise RuntimeError("the measured game does not appear on the home page")
+
+
+def delays(browser: Browser, port: int, playing: Sequence[Game]) -> list[float]:
+    """Send announcements; return the time in ms until each, or a later one, was seen."""
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"http://{HOST}:{port}/#session={measured_session(port)}&table=1")
+    page.wait_for_timeout(WARM_UP_SECONDS * 1000)
+    page.evaluate(OBSERVE)
+    sent_s = []
+    for number in range(MESSAGES):
+        sent_s.append(time.time())
+        playing[0].send(b"ANNOUNCED;p%d;3,1" % number)
+        if number % 5 == 0:
+            for other in playing[1:]:
+                other.send(b"ANNOUNCED;p%d;3,1" % number)
+        page.wait_for_timeout(EVERY_SECONDS * 1000)
+    page.wait_for_timeout(1000)
+    seen = []
+    for text, at_s in page.evaluate("window.seen"):
+        found = re.search(r"\bp(\d+) announces", text)
+        if found is not None:
+            seen.append((int(found.group(1)), float(at_s)))
+    page.close()
+    shown = [min((at_s for other, at_s in seen if other >= one), default=None) for one in range(MESSAGES)]
+    if None in shown:
+        raise RuntimeError(f"of {MESSAGES} announcements, the last ones never appeared on the page")
+    return [(at_s - sent) * 1000 for at_s, sent in zip(shown, sent_s, strict=True) if at_s is not None]
+
+
+def measured(browsers: int) -> list[float]:
+    """Return the delays in ms with this many browsers on the home page: none or all."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as name, ExitStack() as held:
+        playing = held.enter_context(games(Path(name)))
+        port = held.enter_context(served(Path(name)))
+        if browsers:
+            held.enter_context(process(show_homes, port))
+        playwright = held.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        held.callback(browser.close)
+        return delays(browser, port, playing)
+
+
+def compared(report: Report, rounds: int) -> None:
+    """Measure without other browsers and with them."""
+    if shutil.which("chromium") is None:
+        report.show("There is no Chromium here, so the time from a datagram to the page was not measured.")
+        return
+    title = f"From a datagram to the page, {TABLES} live tables"
+    result = new_table(title, "p50 ms|p95 ms|max ms|p95 ms of each round", "browsers on the home page")
+    for browsers in (0, BROWSERS):
+        each = [sorted(measured(browsers)) for _ in range(rounds)]
+        every = sorted(delay for one in each for delay in one)
+        p95 = _p95(every)
+        of_rounds = " ".join(f"{_p95(one):.0f}" for one in each)
+        result.add_row(
+            str(browsers), f"{statistics.median(every):.0f}", f"{p95:.0f}", f"{every[-1]:.0f}", of_rounds
+        )
+        subject = f"{title}, {browsers} browsers on the home page: p95 ms"
+        report.promise(subject, f"{p95:.0f}", "–", "–", f"≤ {AIM_MS}", p95 <= AIM_MS)
+    report.show(result)
+
+
+def _p95(ascending: Sequence[float]) -> float:
+    return ascending[int(len(ascending) * 0.95)]
