@@ -16,6 +16,7 @@ from browser import Look, served
 from command import CAPTURES, kiebitz
 from live_session import Live
 from processes_and_rows import until
+from recording_relays import Echo, relaying
 from served_pages import QUICK_S, serving
 from strength import a_few
 
@@ -197,6 +198,44 @@ def test_the_page_begins_with_all_sessions(
         assert not sight.violations()
         assert sight.overflow() == 0
         assert not sight.is_seen("#stage")
+
+
+def register(relay: Echo, player: str) -> Any:
+    """Register a player through a relay; return the address to which the server answers."""
+    relay.client.sendto(f"REGISTER;{player}".encode(), ("127.0.0.1", relay.port))
+    _, address = relay.server.recvfrom(65_535)
+    for said in (b"REGISTERED", b"ROUND STARTING;b8a6", f"ROUND STARTED;1;{player}".encode()):
+        relay.server.sendto(said, address)
+    return address
+
+
+def test_forty_databases_and_a_wall_of_tables_behind_relays(
+    tmp_path: Path, recorded: Path, look: Look
+) -> None:
+    for number in range(38):
+        shutil.copy(recorded / "maexchen.db", tmp_path / f"old{number:02}.db")
+    with (
+        relaying(tmp_path / "quiet.db") as quiet,
+        relaying(tmp_path / "wrong.db") as wrong,
+        served(str(tmp_path)) as server,
+    ):
+        register(quiet, "alice")
+        address = register(wrong, "bob")
+        sight = look(server.address)
+        sight.until(
+            lambda: sight.text("#home-counts") == "40 sessions · 2 live tables", "both tables are live"
+        )
+        assert len(sight.texts("#home-recorded .home-card")) == 38
+        # The diagnostic is recorded once the table plays on.
+        for said in (b"NONSENSE\xff", b"ANNOUNCED;bob;3,1"):
+            wrong.server.sendto(said, address)
+        sight.until(
+            lambda: "server: the bytes ff" in "".join(sight.texts(".home-alerts")), "there is an alert"
+        )
+        (alarmed,) = [card for card in sight.texts("#home-live .home-card") if "server: " in card]
+        assert "wrong.db:1" in alarmed
+        assert (quiet.stop(), wrong.stop()) == (0, 0)
+        sight.until(lambda: sight.text("#home-counts") == "40 sessions", "both have ended")
 
 
 def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> None:
