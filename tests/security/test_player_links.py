@@ -488,6 +488,7 @@ def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
     (game,) = reader.visibility.state("alice", 1, first)["games"].values()
     assert game["private"].keys() <= {"alice"}
     assert game["board"] == next(iter(board["games"].values()))["board"]
+    reader.close()
 
 
 def test_a_link_of_another_session_opens_nothing(made: Callable[[str], str]) -> None:

@@ -126,7 +126,7 @@ class ControlClient:
         Raises OSError, TimeoutError, ValueError, DecodeError.
         """
         place, begun_s = self._place(), time.monotonic()
-        found = await asyncio.to_thread(_connect, place[0]) if place is not None else None
+        found = await _connected(place[0]) if place is not None else None
         self._looked_s = time.monotonic() - begun_s
         if place is None or found is None:
             return
@@ -178,6 +178,22 @@ def _records(hello: _ServerMessage, place: RecordedSession) -> bool:
     with suppress(OSError):
         return os.path.samefile(hello.database, place[0])
     return False
+
+
+async def _connected(database: str) -> socket.socket | None:
+    """Connect in a thread; if cancelled meanwhile, the connection is closed."""
+    connecting = asyncio.ensure_future(asyncio.to_thread(_connect, database))
+    try:
+        return await asyncio.shield(connecting)
+    except asyncio.CancelledError:
+        connecting.add_done_callback(_close_unused)
+        raise
+
+
+def _close_unused(connecting: asyncio.Future[socket.socket | None]) -> None:
+    found = connecting.result() if not connecting.cancelled() and connecting.exception() is None else None
+    if found is not None:
+        found.close()
 
 
 def _connect(database: str) -> socket.socket | None:

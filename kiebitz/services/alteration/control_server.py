@@ -165,9 +165,18 @@ class ControlServer:
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         """Accept clients on this loop."""
-        self._server = loop.create_task(
-            asyncio.start_unix_server(self._come, sock=self._socket, limit=MAX_LINE_BYTES)
-        )
+        self._server = loop.create_task(self._listen())
+
+    async def _listen(self) -> asyncio.Server:
+        # Since Python 3.13 loops remove the socket, and look for it at its address, which may begin with a
+        # descriptor that is closed by now. Older ones do not know the argument.
+        arguments: tuple[dict[str, Any], ...] = ({"cleanup_socket": False}, {})
+        for more in arguments:
+            with suppress(TypeError):
+                return await asyncio.start_unix_server(
+                    self._come, sock=self._socket, limit=MAX_LINE_BYTES, **more
+                )
+        raise AssertionError("an event loop that listens on no socket")
 
     def leave(self) -> None:
         """Drop the clients. Held messages are left to the relay."""

@@ -47,7 +47,8 @@ def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
     with forgetting_files():
         add_protocol_files([file])
         reloader = Reloader([file], [capture], lambda found: put.put(found[0]), put.put)
-        watch(capture, script, size=(120, 40))
+        app = watch(capture, script, size=(120, 40))
+        app.viewer.followed.session.close()
 
 
 def test_the_command_on_a_terminal(tmp_path: Path) -> None:
