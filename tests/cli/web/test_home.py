@@ -198,6 +198,7 @@ def test_the_page_begins_with_all_sessions(
         assert not sight.violations()
         assert sight.overflow() == 0
         assert not sight.is_seen("#stage")
+        sight.leave()
 
 
 def register(relay: Echo, player: str) -> Any:
@@ -236,6 +237,7 @@ def test_forty_databases_and_a_wall_of_tables_behind_relays(
         assert "wrong.db:1" in alarmed
         assert (quiet.stop(), wrong.stop()) == (0, 0)
         sight.until(lambda: sight.text("#home-counts") == "40 sessions", "both have ended")
+        sight.leave()
 
 
 def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> None:
@@ -256,6 +258,7 @@ def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> No
         sight.until(
             lambda: sight.is_seen("#home") and len(sight.texts(".home-card")) == 3, "it is back again"
         )
+        sight.leave()
 
 
 def test_links_to_a_position_survive(folder: Path, look: Look) -> None:
@@ -265,6 +268,7 @@ def test_links_to_a_position_survive(folder: Path, look: Look) -> None:
         sight.until_at(5)
         assert not sight.is_seen("#home")
         assert "maexchen.db:1" in sight.text("#name")
+        sight.leave()
 
 
 def test_a_new_session_and_a_new_alert_appear(tmp_path: Path, look: Look) -> None:
@@ -278,3 +282,4 @@ def test_a_new_session_and_a_new_alert_appear(tmp_path: Path, look: Look) -> Non
         sight.until(lambda: "alice: " in sight.text("#said"), "and announced")
         live.close()
         sight.until(lambda: sight.is_seen("#home-recorded"), "it has ended")
+        sight.leave()

@@ -134,6 +134,7 @@ def test_one_browser_may_open_both_links(tmp_path: Path, live: Live, look: Look)
         assert SECRET not in sight.page.inner_text("body")
         sight.go(server.address)
         sight.page.locator("#kind", has_text=re.compile("^live$")).wait_for()
+        sight.leave()
 
 
 WITHOUT_BYTES = """
