@@ -210,6 +210,7 @@ def register(relay: Echo, player: str) -> Any:
     return address
 
 
+@pytest.mark.full
 def test_forty_databases_and_a_wall_of_tables_behind_relays(
     tmp_path: Path, recorded: Path, look: Look
 ) -> None:

@@ -22,7 +22,7 @@ from kiebitz.cli.web import delayed_copy
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.storage.database.opening import open_existing
 
-DELAY_S = 4
+DELAY_S = 2
 SECRET = "Geheimnis"
 PATHS = [
     path[1:] for path, about in openapi()["paths"].items() if "get" in about and path != "/api/openapi.json"
@@ -45,7 +45,7 @@ def live(tmp_path: Path) -> Iterator[Live]:
 
 def links(server: Serving) -> tuple[str, str]:
     """Return the full link, and that of spectators."""
-    (late,) = re.findall(r"^4 s late, for spectators: (http://\S+)$", server.out, re.MULTILINE)
+    (late,) = re.findall(r"^\d+ s late, for spectators: (http://\S+)$", server.out, re.MULTILINE)
     return server.address, late
 
 
@@ -78,7 +78,7 @@ def test_spectators_see_everything_late(tmp_path: Path, live: Live) -> None:
             live.hears(f"PLAYER LOST;{SECRET};SEE_FAILED".encode(), 0).hears(f"SCORE;{SECRET}:1".encode(), 0)
             until(lambda: SECRET in answers(server, server.key), "the full link shows it", QUICK_S)
             assert at_once.next(QUICK_S) is not None
-            while time.monotonic() - began_s < DELAY_S - 1:
+            while time.monotonic() - began_s < DELAY_S - 0.5:
                 found = answers(server, None)
                 if time.monotonic() - began_s < DELAY_S:
                     assert SECRET not in found
@@ -94,16 +94,14 @@ def test_spectators_see_everything_late(tmp_path: Path, live: Live) -> None:
         until(is_the_same, "nothing else differs", QUICK_S)
         ended_s = time.monotonic()
         live.close()
-        until(
-            lambda: not server.well("api/sessions", key=server.key)["sessions"][0]["live"], "it ends", QUICK_S
-        )
-        assert server.well("api/sessions")["sessions"][0]["live"]
-        until(lambda: not server.well("api/sessions")["sessions"][0]["live"], "it ends late", QUICK_S)
+        until(lambda: not is_live(server, server.key), "it ends", QUICK_S)
+        assert is_live(server) or time.monotonic() - ended_s >= DELAY_S
+        until(lambda: not is_live(server), "it ends late", QUICK_S)
         assert time.monotonic() - ended_s >= DELAY_S
 
 
 def test_links_on_other_addresses_and_of_players(tmp_path: Path, live: Live) -> None:
-    arguments = str(tmp_path), "--spectator-delay", str(DELAY_S), "--player-links", "--host", "0.0.0.0"
+    arguments = str(tmp_path), "--spectator-delay", "60", "--player-links", "--host", "0.0.0.0"
     with serving(*arguments) as server:
         full, late = links(server)
         until(lambda: "alice" in server.links(), "there is a player's link", QUICK_S)
@@ -184,9 +182,11 @@ def test_a_recording_that_continues_in_another_database_stays_late(tmp_path: Pat
         first.hears(b"SCORE;alice:1", 0)
         first.continue_in(tmp_path / "game_00001_20261127000000.db")
         first.hears(f"SCORE;{SECRET}:2".encode(), 0)
-        until(lambda: SECRET in answers(server, server.key), "the full link shows it", QUICK_S)
-        assert SECRET not in answers(server, None)
+        recorded_s = time.monotonic()
+        found = answers(server, None)
+        assert SECRET not in found or time.monotonic() - recorded_s >= 1.9
         until(lambda: SECRET in answers(server, None), "spectators see it, too", QUICK_S)
+        assert time.monotonic() - recorded_s >= 1.9
         first.close()
         until(lambda: not is_live(server), "it ends", QUICK_S)
 
