@@ -266,7 +266,8 @@ def test_errors_are_silent(
     before = sorted(folder.iterdir())
     for line in SENSELESS:
         found = offered(line.format(**paths), capsys, shell)
-        assert len(found) < 30 * 3, line
+        # No more than all commands.
+        assert len(found) <= 30 * 3, line
         if line.endswith("--as "):
             assert "alice" not in "".join(found)
     assert sorted(folder.iterdir()) == before

@@ -174,7 +174,7 @@ def test_on_a_terminal_progress_and_result_are_shown() -> None:
         assert command.is_as_it_was()
         lines = command.screen.splitlines()
     assert not any(line.startswith("now") for line in lines)
-    assert any(line.startswith("any message") for line in lines)
+    assert any(line.startswith("FAILED maexchen/JOIN/") for line in lines)
 
 
 # In the end.

@@ -108,7 +108,7 @@ def test_the_configuration_of_a_wireguard_peer(tmp_path: Path, quiet: bool) -> N
     if quiet:
         assert "█" not in screen
         return
-    configuration = screen.partition("configuration:\n\n")[2].partition("\n\n\n")[0]
+    configuration = screen.partition("configuration of its peer:\n\n")[2].partition("\n\n\n")[0]
     assert configuration.startswith("[Interface]\nPrivateKey = ")
     lines = lines_of_code(screen, len(code_of(configuration)), are_dark=True)
     assert text_of(modules(lines, are_dark=True), configuration)

@@ -20,7 +20,7 @@ SHAPES: tuple[Shape, ...] = ("wide", "tall")
 SMALLEST = 24
 """The height of letters that can be read where people sit, in units of a sheet."""
 
-MOST_PIECES = 110
+MOST_PIECES = 120
 
 _LETTER = 0.5
 """Minimum average width of a letter, relative to its height."""

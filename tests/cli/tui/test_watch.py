@@ -280,7 +280,7 @@ class Typed(NamedTuple):
 
 
 FILTERS = [
-    Typed("", ["a filter, as in"]),
+    Typed("", ["a filter, such as"]),
     Typed("act<tab>", ["act\n", "actor  actualname"]),
     Typed("acto<tab>", ["actor"]),
     Typed("zzz<tab>", ["no matching name"]),
@@ -288,11 +288,11 @@ FILTERS = [
     Typed('event == "x" && nothing', [" " * 9 + "^^^", '"event" is a number']),
     Typed('actor == "alice"', ['/actor == "alice"', "#1 (1 of 7)", "alice is registered"]),
     Typed('actor == "alice"<enter>', ["#1 (1 of 7)", "? help"], ["bob is registered"]),
-    Typed('actor == "alice"<escape>', ["#1 of 26"], ["/actor"]),
+    Typed('actor == "alice"<escape>', ["#6 of 26"], ["/actor"]),
     Typed('actor == "nobody"<enter>', ["no events", "none that match the filter"]),
     Typed("actor == <enter>", ["^", "ends too early"], ["/actor"]),
-    Typed("<enter>", ["#1 of 26"], ["a filter, as in"]),
-    Typed("q", ["q\n", "#1 of 26"]),
+    Typed("<enter>", ["#6 of 26"], ["a filter, such as"]),
+    Typed("q", ["q\n", "#6 of 26"]),
 ]
 
 

@@ -372,7 +372,7 @@ def test_a_perspective_s_rows_are_not_reused_for_another(asks: str, five: Five, 
     sight.rest()
     sight.press("3")
     # An answer that this player may not have would be a fault of the page.
-    sight.until(lambda: "no message tells" in sight.text("#pane-message"), "they were not told")
+    sight.until(lambda: "no message reports this event" in sight.text("#pane-message"), "they were not told")
     sight.rest()
 
 
