@@ -159,7 +159,8 @@ class Pen(msgspec.Struct, eq=False):
 
     def listing(self, group: Group, width: int, most: int) -> list[Text]:
         """Return a group in at most `most` lines, with as many names as fit."""
-        line = Text(f"{group.title}: ", "dim")
+        line = self.words(f"{group.title}: ", width)
+        line.stylize("dim")
         for number, (name, said) in enumerate(group.members):
             about = f" ({self.words(said, 40)})" if said else ""
             entry = Text.assemble(", " if number else "", self.name(name), about)
