@@ -76,7 +76,7 @@ class Recording:
         is_resumed = bool(task.sessions) and not task.is_left
         lag = Lag(reader, self._relay, self._notify, is_behind=is_resumed)
         is_full = is_damaged = is_pending = is_reported = False
-        committed = time.monotonic()
+        committed = looked = time.monotonic()
         try:
             for items in source:
                 if self._rotation is not None and self._rotation.is_due(recorder):
@@ -89,12 +89,15 @@ class Recording:
                 is_pending |= bool(items)
                 now = time.monotonic()
                 # Commit at half the promised interval, as committing takes time. Viewers wait for each
-                # commit.
-                if recorder.full or now - committed >= (_SOON_S if is_pending else COMMIT_EVERY_S / 2):
+                # commit, so what arrives after a pause is committed at once.
+                is_due = is_pending and now - committed >= _SOON_S
+                if recorder.full or is_due or now - looked >= COMMIT_EVERY_S / 2:
                     show(recorder.gather())
                     self._write()
                     reader.release()
-                    committed = now
+                    looked = now
+                    if is_pending:
+                        committed = now
                     is_pending = False
                     is_full = self._room.is_used_up(recorder)
                     if is_full:
