@@ -9,7 +9,7 @@ DEMO_DB = .demo/game.db
 # Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs docs-serve man clean
+.PHONY: demo test types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs docs-serve man clean
 
 demo: .venv/core-installed
 	@rm -rf .demo && mkdir -p .demo
@@ -31,11 +31,17 @@ demo: .venv/core-installed
 # In four processes, twice as many as a small machine has cores: many tests only wait. They read no terminal.
 PYTEST = .venv/bin/python -m pytest -n 4 --dist worksteal -m 'not soak'
 
-# All that must pass, in minutes: of what is repeated only a few.
+# All that must pass, in minutes: of what is repeated only a few. The types are checked beside the tests, many of which
+# only wait.
 test: .venv/installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
+	@$(MAKE) --no-print-directory --jobs=2 types tests
+
+types: .venv/installed
 	.venv/bin/mypy
+
+tests: .venv/installed
 	$(PYTEST) < /dev/null
 
 # The tests of one room, as in `make test-proxy`.

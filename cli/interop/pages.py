@@ -192,15 +192,19 @@ class _Pages:
         assert attempt.database is not None
         database = os.path.join(self._folder, attempt.database)
         page = attempt.database.removesuffix(".db") + "-game.html"
+        written = os.path.join(self._folder, page)
         if not os.path.exists(database):
-            return page if os.path.exists(os.path.join(self._folder, page)) else None
+            return page if os.path.exists(written) else None
+        if os.path.exists(written) and os.path.getmtime(written) >= os.path.getmtime(database):
+            # Of a cell that was not run again.
+            return page
         with open_session(database) as session:
             timeline = session.timeline
             served = ServedSession(1, database, timeline.session.id, os.path.basename(database))
             reader = Reader(served, timeline)
             if not reader.tables(None):
                 return None
-            with opened(os.path.join(self._folder, page), database) as file:
+            with opened(written, database) as file:
                 write_html(reader, None, file, lambda done, of: None)
         return page
 

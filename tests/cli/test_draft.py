@@ -12,6 +12,7 @@ GAME = str(CAPTURES / "maexchen-fork-pybots.pcap.gz")
 CGML = str(CAPTURES / "cgml-hands.pcap.gz")
 
 
+@pytest.mark.full
 def test_a_draft_is_used_as_written(tmp_path: Path) -> None:
     file = tmp_path / "Würfel-Spiel.toml"
     done = kiebitz("draft", GAME, "-o", str(file))

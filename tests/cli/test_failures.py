@@ -96,6 +96,7 @@ def test_both_are_killed(tmp_path: Path) -> None:
     assert list(tmp_path.glob(".*spool*")) == []
 
 
+@pytest.mark.full
 def test_another_program_locks_the_database_for_a_while(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

@@ -168,6 +168,7 @@ def test_steps_by_key_on_a_terminal() -> None:
     assert "under the cup" in terminal.seen.split("\x1b[?1049l")[1]
 
 
+@pytest.mark.full
 def test_ctrl_c_while_waiting_for_a_key() -> None:
     terminal = Terminal("--step")
     terminal.until("q quit")

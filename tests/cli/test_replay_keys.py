@@ -121,6 +121,7 @@ def shell() -> Iterator[Shell]:
     made.end()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
     shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")

@@ -225,6 +225,7 @@ def test_the_database_is_gone(tmp_path: Path) -> None:
         assert echo.stop() == 1
 
 
+@pytest.mark.full
 def test_another_kiebitz_has_taken_the_database(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

@@ -49,6 +49,7 @@ def assert_recorded(paths: list[Path], players: list[Player]) -> None:
             assert [data for path in paths for (data,) in rows(path, query)] == datagrams
 
 
+@pytest.mark.full
 def test_a_round_continues_in_the_next_database_after_a_time(tmp_path: Path) -> None:
     server = Server(expected=3, rounds=15)
     with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:

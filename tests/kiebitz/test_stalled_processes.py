@@ -7,6 +7,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
 from mitmproxy_live import listening
 from processes_and_rows import KIEBITZ, child_of, free_port, receive, rows, running
 from recording_relays import connected, recorded, relaying
@@ -36,6 +37,7 @@ def test_the_recorder_is_stopped(tmp_path: Path) -> None:
     assert recorded(database) == [data for data in said for _ in range(2)]
 
 
+@pytest.mark.full
 def test_the_relay_is_stopped(tmp_path: Path) -> None:
     """Over TCP nothing is lost, over UDP nothing that the kernel keeps meanwhile."""
     database = tmp_path / "game.db"

@@ -137,6 +137,7 @@ def test_nothing_else_goes_into_the_database_before(left: Left) -> None:
     assert left.spool.exists()
 
 
+@pytest.mark.full
 def test_the_next_relay_recovers_it_first(left: Left) -> None:
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     with running(*KIEBITZ, "relay", "-m", mode, "-w", str(left.database), "-q", ready="listening on"):

@@ -338,6 +338,7 @@ def test_why_it_cannot_start(tmp_path: Path, call: tuple[str, ...], status: int,
         assert rows(tmp_path / "game.db", "SELECT ended_ns IS NULL FROM sessions") in ([], [(0,)])
 
 
+@pytest.mark.full
 @MITMPROXYS_LIBRARIES
 def test_where_there_is_no_local_mode(tmp_path: Path) -> None:
     if sys.platform != "linux" or hasattr(LocalRedirector, "unavailable_reason"):

@@ -120,6 +120,7 @@ def test_reading_ends(table: str, command: list[str], sound: Path, tmp_path: Pat
     assert len(done.stdout) < 10_000_000
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_a_statement(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "bomb.db"
     bomb(sound, path, "messages")

@@ -68,6 +68,7 @@ def test_the_server_is_listed_where_there_are_several(command: str, five: str) -
     assert {row["server"] for row in kiebitz(command, TINY, "--json").json} == {"127.0.0.1:9000"}
 
 
+@pytest.mark.full
 def test_a_replay_into_a_pipe_says_which_table_where_there_are_several(five: str) -> None:
     lines = kiebitz("replay", five, "--speed", "0", "--to", "#2").out.splitlines()
     assert lines[0].split(maxsplit=2)[1:] == [":8080", "player 0 joins"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command import CAPTURES, kiebitz
 from secret_values import PLAYERS, SECRET, with_secrets
-from strength import a_few
+from strength import a_few, times
 from watch_driver import Sight, watch
 
 
@@ -31,7 +31,7 @@ def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
         for pane in sight.app.panes:
             if pane != "message":
                 assert not any(SECRET in row for row in sight.rows(pane)), pane
-        for place in sorted({*range(1, count, max(count // 3, 1)), count}):
+        for place in sorted({*range(1, count, max(count // times(3, 1), 1)), count}):
             await sight.at(place)
             for _ in sight.app.panes:
                 assert SECRET not in sight.text, sight.text
@@ -39,7 +39,7 @@ def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
                     assert not any(SECRET in row for row in sight.rows("message"))
                 await sight.press("tab")
         await sight.press("home")
-        for _ in range(5):
+        for _ in range(times(5, 2)):
             await sight.press("n")
             assert SECRET not in sight.text
 

@@ -294,7 +294,7 @@ def test_no_address_shows_hidden_values(protocol: str, tmp_path: Path) -> None:
     filters = [None, f'named == "{SECRET}"', f'kind contains "{SECRET[:3]}"', "diag", "game"] + [
         f"{name} == {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
     ]
-    filters = filters[:: times(1, 3)]
+    filters = filters[:: times(1, 6)]
     with serving(str(first), str(second), "--player-links", "--host", own_address()) as server:
         until(lambda: player in server.links(), "there are links", QUICK_S)
         # It exists, and is shown to all players.
