@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from strength import a_few
 from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from make_file_schema import PATH, schema_text
+from strength import a_few
 
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
