@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.encapsulation import Encapsulation
 from kiebitz.dissectors.grammar.framing import Framer
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar
 from kiebitz.dissectors.identity import Identity
@@ -42,6 +43,7 @@ class Dissector:
         default_ports: Default ports of its servers; a server is recognised at any port.
         presentation: Sentences, names, scores and statistics.
         identity: Players and visibility of events.
+        encapsulation: What carries its messages, if their frames are not in the stream as they are.
         conformance: Factory for expected reactions, bots and timeouts for `kiebitz probe`.
     """
 
@@ -56,6 +58,7 @@ class Dissector:
         default_ports: Collection[int] = (),
         presentation: Presentation | None = None,
         identity: Identity | None = None,
+        encapsulation: Encapsulation | None = None,
         conformance: Callable[[], Conformance] | None = None,
     ) -> None:
         self.grammar = grammar
@@ -67,6 +70,7 @@ class Dissector:
         self.default_ports = frozenset(default_ports)
         self.presentation = presentation or Presentation(grammar)
         self.identity = identity or Identity(grammar)
+        self.encapsulation = encapsulation
         self._make_conformance = conformance
 
     @cached_property
@@ -84,6 +88,9 @@ class Dissector:
         look alike.
         """
         frames = [frame.data for frame in self.framer(direction).feed(0, data) if frame.cut is None]
+        if self.encapsulation is not None:
+            # The others say nothing about the protocol that is carried.
+            frames = [*filter(self.encapsulation.has_message, frames)]
         if any(self.codec.decode(frame, direction).valid for frame in frames):
             return "certain"
         return "similar" if any(self.codec.resembles(frame, direction) for frame in frames) else None

@@ -186,6 +186,9 @@ def payloads(frames: Sequence[bytes]) -> st.SearchStrategy[bytes]:
 def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, frames: Sequence[bytes]) -> list[Item]:
     """Draw items of a few streams to one or two servers, in order."""
     transport = dissector.transport
+    carried = dissector.encapsulation
+    if carried is not None:
+        frames = [*frames, *(carried.wrap(frame, way) for way in DIRECTIONS for frame in frames)]
     ports = [draw(st.sampled_from(_ports(dissector))) for _ in range(3)]
     streams = [
         Stream(number, transport, f"127.0.0.1:{number}", f"127.0.0.1:{port}", 0)
@@ -208,6 +211,8 @@ def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, frames: Seque
                 items.append(Fault(stream, direction, now, offset, "port-unreachable", "nobody there"))
             case _:
                 data = draw(payloads(frames))
+                if carried is not None and offset == 0 and draw(st.integers(0, 7)):
+                    data = carried.opening(direction)
                 # A snap length truncates datagrams; in a byte stream it makes a gap.
                 missing = draw(st.sampled_from([0, 0, 0, 0, 7])) if transport == "udp" else 0
                 items.append(Chunk(stream, direction, now, offset, data, missing))
@@ -384,11 +389,16 @@ def check_consistent(dissector: Dissector, found: Findings) -> None:
 def _runs(pieces: Iterable[tuple[int, Direction, int, int]]) -> dict[tuple[int, Direction], list[list[int]]]:
     """Return the extents of each direction's bytes as [begin, end], with adjacent ones joined.
 
-    Overlapping ones are not joined, so that duplicates are detected.
+    Overlapping ones are not joined, so that duplicates are detected. But one may lie within another one: what
+    carries a message in fragments may send its own between them.
     """
     runs: dict[tuple[int, Direction], list[list[int]]] = {}
+    around = (0, 0)
     for stream, direction, offset, length in sorted(piece for piece in pieces if piece[3]):
         known = runs.setdefault((stream, direction), [])
+        if known and around[0] < offset and offset + length <= around[1]:
+            continue
+        around = offset, offset + length
         if known and known[-1][1] == offset:
             known[-1][1] += length
         else:

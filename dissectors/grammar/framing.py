@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.model import Direction
 
 FRAME_LIMIT = 1 << 20
@@ -27,9 +28,15 @@ it, or it exceeds `FRAME_LIMIT`.
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """The bytes of one message, from `offset` of its direction; of a `cut` message, only some of them.
 
-    `size` is its length in the stream, in bytes: `data` is shorter if the frame exceeds the limit, and
-    `place` is
-    then the offset in it of the line or value without an end.
+    Attributes:
+        offset: Offset in the direction of the stream.
+        data: Its bytes; those in the stream differ if the message is encapsulated.
+        size: Length in the stream in bytes; `data` is shorter if the frame exceeds the limit.
+        cut: Reason why it is not a whole message.
+        place: If it is too long: offset in it of the line or value without an end.
+        spans: Where bytes of `data` are in the stream, if that has other bytes, too: position in `data`,
+            distance from `offset`, and length. Of all other bytes the place is unknown.
+        violations: Errors of what carries the message; their places count from `offset`.
     """
 
     offset: int
@@ -37,6 +44,32 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     size: int
     cut: Cut | None = None
     place: int = 0
+    spans: tuple[tuple[int, int, int], ...] = ()
+    violations: tuple[Violation, ...] = ()
+
+    def in_stream(self, position: int, length: int) -> tuple[int, int]:
+        """Return the place in the stream, from `offset`, of bytes of `data`; if unknown, the whole frame."""
+        return _moved(self.spans, position, length, self.size)
+
+    def in_data(self, position: int, length: int) -> tuple[int, int]:
+        """Return the place in `data` of bytes of the stream, from `offset`; if unknown, all of it."""
+        return _moved([(b, a, size) for a, b, size in self.spans], position, length, len(self.data))
+
+
+def _moved(spans: Sequence[tuple[int, int, int]], position: int, length: int, whole: int) -> tuple[int, int]:
+    if not spans:
+        return position, length
+    start = _at(spans, position, is_end=False)
+    end = _at(spans, position + length, is_end=length > 0)
+    return (0, whole) if start is None or end is None else (start, max(0, end - start))
+
+
+def _at(spans: Sequence[tuple[int, int, int]], position: int, is_end: bool) -> int | None:
+    """Return the place of a position, of an end that of the byte before; None if it is in no span."""
+    for begin, moved, size in spans:
+        if begin + is_end <= position < begin + size + is_end or position == begin + size == begin:
+            return moved + position - begin
+    return None
 
 
 class Framer(ABC):
@@ -60,6 +93,9 @@ class Framer(ABC):
     def settle(self) -> Sequence[Frame]:
         """Return a complete frame that waits for an optional end, because the other side has sent data."""
         return ()
+
+    def meet(self, other: Framer) -> None:  # noqa: B027 (most protocols need nothing of the other direction)
+        """Share what both directions have to know with the framer of the other one."""
 
     @property
     @abstractmethod

@@ -255,6 +255,7 @@ class Grammar:
         variable_shape: Paths of values in fields or data that are a list or an object in some messages only,
             such as `Spieler.Rohstoffe`; lists on the path are omitted.
         more_words: Words of the protocol that no row contains: markup, other spellings.
+        transport_rows: Message types of what carries the protocol's messages, which are none of its own.
     """
 
     def __init__(
@@ -271,6 +272,7 @@ class Grammar:
         aliases: Mapping[str, str] = MappingProxyType({}),
         variable_shape: Collection[str] = (),
         more_words: Iterable[str] = (),
+        transport_rows: Iterable[MessageType] = (),
     ) -> None:
         self.foreign = foreign
         self.variable_shape = frozenset(variable_shape)
@@ -284,7 +286,8 @@ class Grammar:
         self.events: Mapping[str, EventKind] = {event.kind: event for event in events}
         self.rules: Mapping[str, Rule] = {rule.key: rule for rule in rules}
         self._by_name: dict[tuple[Direction, str], tuple[MessageType, ...]] = {}
-        for row in self.rows:
+        self.transport_rows = tuple(transport_rows)
+        for row in (*self.rows, *self.transport_rows):
             key = (row.direction, row.name)
             self._by_name[key] = (*self._by_name.get(key, ()), row)
 
@@ -310,9 +313,10 @@ class Grammar:
     @cached_property
     def words(self) -> frozenset[str]:
         """The words of the protocol: names of messages and fields, and fixed words of values."""
-        fields = [field for row in self.rows for field in row.fields]
+        rows = (*self.rows, *self.transport_rows)
+        fields = [field for row in rows for field in row.fields]
         return frozenset(
-            [row.name for row in self.rows]
+            [row.name for row in rows]
             + [field.name for field in fields]
             + [word for field in fields for word in field.type.all_words()]
             + [*self._more_words]

@@ -427,7 +427,11 @@ class Inspector:
 
     def _framer(self, conversation: _Conversation, direction: Direction) -> Framer:
         assert conversation.server.dissector is not None
-        framer = conversation.framers[direction] = conversation.server.dissector.framer(direction)
+        framer = conversation.server.dissector.framer(direction)
+        other = conversation.framers.get(OPPOSITE[direction])
+        if other is not None:
+            framer.meet(other)
+        conversation.framers[direction] = framer
         return framer
 
     def _is_unfinished(self, stream: Stream, direction: Direction) -> bool:
@@ -552,13 +556,15 @@ class Inspector:
         if self._has_altered:
             message.altered = self._alteration_impact.action(conversation.stream, direction, frame.offset)
         findings.messages.append(message)
+        for violation in frame.violations:
+            self._report(message, violation, (violation.offset, violation.length))
         for violation in decoded.violations:
             if violation.habit:
                 habit = (direction, violation.code, message.altered in REWRITING_ACTIONS)
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
-            self._report(message, violation, data)
+            self._report(message, violation, frame.in_stream(*violation.place(data)))
         if row is not None:
             table.message(message, row, decoded.valid, data)
         elif not decoded.violations or any(violation.severity != "note" for violation in decoded.violations):
@@ -591,8 +597,9 @@ class Inspector:
         # The capture, not the sender, omitted the rest; a gap has its own diagnostic.
         return unreadable()
 
-    def _report(self, message: Message, violation: Violation, frame: bytes) -> None:
-        offset, length = violation.place(frame)
+    def _report(self, message: Message, violation: Violation, place: tuple[int, int]) -> None:
+        """Report a violation; its place counts from the start of the message."""
+        offset, length = place
         self._findings.diagnostics.append(
             Diagnostic(
                 message.stream,

@@ -13,6 +13,7 @@ from kiebitz.dissectors.protocol_file.game.presentation import FilePresentation
 from kiebitz.dissectors.protocol_file.game.table import FileTable
 from kiebitz.dissectors.protocol_file.grammar import grammar_of
 from kiebitz.dissectors.protocol_file.specification import Specification
+from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
 
 class FileDissector(Dissector):
@@ -31,6 +32,7 @@ class FileDissector(Dissector):
             table=partial(FileTable, plan, grammar),
             default_ports=specification.ports,
             presentation=FilePresentation(specification, plan, grammar),
+            encapsulation=WebSocketEncapsulation() if specification.framing.kind == "websocket" else None,
             identity=Identity(grammar, login_messages=identity.login if identity is not None else ()),
         )
 

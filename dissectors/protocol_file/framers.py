@@ -22,6 +22,7 @@ from kiebitz.dissectors.protocol_file.element_framer import ElementFramer
 from kiebitz.dissectors.protocol_file.envelope import prefix_of
 from kiebitz.dissectors.protocol_file.object_framer import ObjectFramer
 from kiebitz.dissectors.protocol_file.specification import Framing
+from kiebitz.dissectors.websocket.framer import WebSocketFramer
 
 _PLAUSIBLE = 1 << 16
 """Maximum length, in bytes, of a frame from which a framer may resume after missing bytes."""
@@ -44,6 +45,8 @@ def framer_of(framing: Framing, transport: Transport) -> Callable[[Direction], F
             return ElementFramer
         case "datagrams":
             return DatagramFramer
+        case "websocket":
+            return WebSocketFramer
     return LineFramer
 
 

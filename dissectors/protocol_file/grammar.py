@@ -28,6 +28,7 @@ from kiebitz.dissectors.protocol_file.specification import (
 )
 from kiebitz.dissectors.protocol_file.templates import word_of
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
+from kiebitz.dissectors.websocket.control import ROWS as WEBSOCKET_ROWS
 
 _PLAYER = identifier_kind(PLAYER)
 
@@ -46,6 +47,7 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         state_identifiers=dict(_state_kinds(specification, kinds))
         | dict.fromkeys(("players", "private", "turn"), _PLAYER),
         more_words=filter(None, _more_words(specification)),
+        transport_rows=WEBSOCKET_ROWS if specification.framing.kind == "websocket" else (),
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.dissectors.model import Direction, Severity, Transport
 
-FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml"]
+FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml", "websocket"]
 FormatKind = Literal["words", "delimited", "pairs", "json", "xml", "struct"]
 ByteOrder = Literal["big", "little"]
 IntegerKind = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint"]
@@ -20,7 +20,8 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: `lines` end with LF or CR LF; a `delimiter` ends in `end`; a `block` is lines up to a line that
-            is `end`; `length` has a prefix; `json` is concatenated values; `xml` is concatenated elements.
+            is `end`; `length` has a prefix; `json` is concatenated values; `xml` is concatenated elements;
+            `websocket` has a message in each message of RFC 6455.
         end: The bytes after a frame, or the text of a block's last line.
         prefix: Type of the length prefix.
         order: Byte order of the prefix.

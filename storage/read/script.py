@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import (
     RecordedLine,
     Script,
@@ -14,6 +15,7 @@ from kiebitz.dissectors.replay.script import (
     StreamRole,
 )
 from kiebitz.storage.read.recorded_bytes import RecordedBytes
+from kiebitz.storage.read.recorded_frames import RecordedFrames
 from kiebitz.storage.read.timeline import Timeline
 
 
@@ -51,13 +53,14 @@ def _is_before(mark: StreamOpening | StreamClosing, line: RecordedLine, last: di
 
 def _lines(timeline: Timeline, roles: dict[int, StreamRole]) -> Iterator[RecordedLine]:
     """Yield the messages in the order in which they were complete."""
-    recorded = RecordedBytes(timeline.connection)
+    recorded = RecordedFrames(RecordedBytes(timeline.connection).between)
     rows = timeline.connection.execute(
         "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.offset, m.length, m.event_id"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id WHERE s.session_id = ? ORDER BY m.id",
         (timeline.session.id,),
     )
     for number, stream, direction, ts_ns, name, offset, length, event in rows:
-        stretches = recorded.between(stream, direction, offset, offset + length)
-        data = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
-        yield RecordedLine(roles[stream], ts_ns, direction, number, name, data, len(data) == length, event)
+        role = roles[stream]
+        frame = recorded.frame(dissector_of(role.protocol), stream, direction, offset, length)
+        is_whole = bool(frame.spans) or len(frame.data) == length
+        yield RecordedLine(role, ts_ns, direction, number, name, frame.data, is_whole, event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import MessageType, unreadable
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity
 from kiebitz.dissectors.model import Event as StoredEvent
@@ -20,12 +22,16 @@ from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import diagnostics, messages, placeholders, visible_groups
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import bytes_between
+from kiebitz.storage.read.recorded_frames import RecordedFrames
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Event, Message, event_record, message_record, project
 
 MAX_BYTES = 1 << 16
 """Maximum bytes of a message to read."""
+
+_MAX_CARRIED = 4 * FRAME_LIMIT
+"""Maximum bytes to read of what carries a message."""
 
 MAX_COPIES = 50
 """Maximum number of a message's copies to list."""
@@ -146,7 +152,8 @@ class MessageDetails:
         seen = record if record is None or as_player is None else self._visibility.seen(record, as_player)
         if seen is None:
             row = msgspec.structs.replace(row, event_id=None)
-        data = self._data(row)
+        frame = self._frame(row, dissector)
+        data = frame.data[:MAX_BYTES]
         # A player knows the received bytes, not the alterations.
         altered = AlteredMessages(self.timeline).of(row.id) if as_player is None else None
         done = None if altered is None else altered.action
@@ -156,9 +163,9 @@ class MessageDetails:
             protocol,
             _about(dissector, row, data),
             data,
-            max(row.length - len(data), 0),
+            max((len(frame.data) if frame.spans else row.length) - len(data), 0),
             _pieces(dissector, row.direction, data),
-            tuple(self._diagnostics(row, as_player)),
+            tuple(self._diagnostics(row, frame, as_player)),
             None if seen is None else self._event_record(seen, as_player),
             () if record is None or seen is None else tuple(self._changes(record, as_player)),
             copies,
@@ -188,19 +195,26 @@ class MessageDetails:
             max(len(original or b"") - MAX_BYTES, 0),
         )
 
-    def _data(self, row: StoredMessage) -> bytes:
-        """Return the message's first bytes, up to a gap."""
-        end = row.offset + min(row.length, MAX_BYTES)
-        connection = self.timeline.connection
-        for stretch in bytes_between(connection, row.stream.id, row.direction, row.offset, end):
-            if stretch.offset == row.offset and stretch.data is not None:
-                return stretch.data
-        return b""
+    def _frame(self, row: StoredMessage, dissector: Dissector | None) -> Frame:
+        """Return the message's frame; of its own bytes the first ones, up to a gap."""
+        is_carried = dissector is not None and dissector.encapsulation is not None
+        length = min(row.length, _MAX_CARRIED if is_carried else MAX_BYTES)
+        if is_carried:
+            frames = RecordedFrames(partial(bytes_between, self.timeline.connection))
+            return frames.frame(dissector, row.stream.id, row.direction, row.offset, length)
+        end = row.offset + length
+        for piece in bytes_between(self.timeline.connection, row.stream.id, row.direction, row.offset, end):
+            if piece.offset == row.offset and piece.data is not None:
+                return Frame(row.offset, piece.data, row.length)
+        return Frame(row.offset, b"", row.length)
 
-    def _diagnostics(self, row: StoredMessage, as_player: str | None) -> Iterator[DiagnosticDetail]:
+    def _diagnostics(
+        self, row: StoredMessage, frame: Frame, as_player: str | None
+    ) -> Iterator[DiagnosticDetail]:
         for diagnostic in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
             if diagnostic.group in visible_groups(as_player):
-                yield project(DiagnosticDetail, diagnostic, offset=diagnostic.offset - row.offset)
+                offset, length = frame.in_data(diagnostic.offset - row.offset, diagnostic.length)
+                yield project(DiagnosticDetail, diagnostic, offset=offset, length=length)
 
     def _event(self, event_id: int | None) -> StoredEvent | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None

@@ -32,6 +32,7 @@ FRAMINGS = {
     "varint-inclusive": 'framing = "length"\nprefix = "varint"\ninclusive = true',
     "json": 'framing = "json"',
     "xml": 'framing = "xml"',
+    "websocket": 'framing = "websocket"',
 }
 
 FORMATS = {
@@ -71,6 +72,7 @@ PAIRS = [
     ("xml", "xml-attribute"),
     *((framing, "struct") for framing in ("datagrams", "u8", "u16-little", "u64", "varint-inclusive")),
     ("u32-inclusive", "struct-little"),
+    *(("websocket", each) for each in ("json", "words", "pairs", "xml", "struct")),
 ]
 """The tested combinations of framing and format."""
 
@@ -84,6 +86,7 @@ USUAL = [
     ("lines", "json-body"),
     ("xml", "xml"),
     ("u16-little", "struct"),
+    ("websocket", "json"),
 ]
 """Those of an ordinary run of the tests."""
 

@@ -45,8 +45,11 @@ class FileTable(GameTable):
         connections = self._players.connections
         stream_id = message.stream.id
         connection = connections.get(stream_id) or self._players.connection(stream_id)
-        plan = self._rows[id(row)]
-        if not valid or (plan.is_quiet and (plan.broadcast or not self._plan.ties_connections)):
+        plan = self._rows.get(id(row))
+        if plan is None or not valid:
+            # Without a plan it is a message of what carries the protocol's own.
+            return
+        if plan.is_quiet and (plan.broadcast or not self._plan.ties_connections):
             return
         if not plan.broadcast:
             self._handle(message, plan, connection)

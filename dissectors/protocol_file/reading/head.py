@@ -20,10 +20,12 @@ class HeadSection:
         self._head = head
 
     def kind(self) -> FormatKind:
-        """Return the format; JSON and XML need not be named twice."""
+        """Return the format; JSON and XML need not be named twice, and WebSocket usually carries JSON."""
         head = self._head
         if head.format is not None:
             return head.format
+        if head.framing == "websocket":
+            return "json"
         return head.framing if head.framing in ("json", "xml") else "words"
 
     def framing(self) -> Framing:
@@ -88,7 +90,9 @@ class HeadSection:
                 "assign and delimiter are the same",
             )
         self._check_encoding()
-        is_text = head.framing not in ("datagrams", "delimiter", "length") and head.transport != "udp"
+        is_text = (
+            head.framing not in ("datagrams", "delimiter", "length", "websocket") and head.transport != "udp"
+        )
         return Format(
             kind=kind,
             name=head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),

@@ -41,6 +41,11 @@ def force_values(
         start, end = _value_span(frame[piece.offset : piece.offset + piece.length])
         places[piece.offset + start, end - start] = text.encode("utf-8", "surrogateescape")
     data = replaced(frame, places)
+    carried = dissector.encapsulation
+    if carried is not None:
+        # It ends any message; only its length has to be right.
+        again = carried.unwrap(carried.wrap(data, direction), direction)
+        return data if again is None else again.data
     if dissector.transport == "tcp":
         # The end of a message may only be found with the beginning of the next.
         first = next(iter(dissector.framer(direction).feed(0, data + frame)), None)

@@ -217,7 +217,7 @@ MISTAKES = {
     "unknown section": ("[event]\n", "1:2", "event", "unknown key event: did you mean events?"),
     "wrong type": ("title = 3", "1:9", "3", "title must be a text"),
     "port": ("port = [4711, 70000]", "1:15", "70000", "port must be a number from 1 to 65535, or a list"),
-    "framing": ('framing = "line"', "1:11", '"line"', '"xml": did you mean lines?'),
+    "framing": ('framing = "line"', "1:11", '"line"', '"websocket": did you mean lines?'),
     "transport": ('transport = "sctp"', "1:13", '"sctp"', 'transport must be "tcp" or "udp"'),
     "no datagrams": ('transport = "tcp"\nframing = "datagrams"\n', "2:11", '"datagrams"', "over TCP"),
     "no lines": ('transport = "udp"\nframing = "lines"\n', "2:11", '"lines"', "each datagram is a message"),

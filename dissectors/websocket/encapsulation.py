@@ -1,0 +1,39 @@
+"""Encapsulation in WebSocket: from the recorded bytes of a message to its plain frame, and back."""
+
+from __future__ import annotations
+
+import zlib
+
+from kiebitz.dissectors.grammar.encapsulation import Encapsulation
+from kiebitz.dissectors.grammar.framing import Frame
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.websocket.codec import is_message
+from kiebitz.dissectors.websocket.framer import WebSocketFramer
+from kiebitz.dissectors.websocket.frames import BINARY, RSV1, TEXT, is_plain, plain_payload, write_frame
+from kiebitz.dissectors.websocket.handshake import KEY, REQUEST, may_begin, response_to
+
+
+class WebSocketEncapsulation(Encapsulation):
+    """Messages in WebSocket: clients mask them, and both sides may fragment and compress them."""
+
+    def needs_history(self, recorded: bytes) -> bool:
+        return bool(recorded) and bool(recorded[0] & RSV1) and recorded[0] & 0x0F in (TEXT, BINARY)
+
+    def unwrap(self, recorded: bytes, direction: Direction) -> Frame | None:
+        framer = WebSocketFramer(direction, begins=may_begin(recorded, direction))
+        # Control frames between the fragments of a message are messages of their own.
+        return next((frame for frame in framer.feed(0, recorded) if frame.offset == 0), None)
+
+    def has_message(self, frame: bytes) -> bool:
+        return is_message(frame)
+
+    def opening(self, direction: Direction) -> bytes:
+        return REQUEST if direction == "c2s" else response_to(KEY)
+
+    def wrap(self, frame: bytes, direction: Direction) -> bytes:
+        if not is_plain(frame):
+            return frame
+        _, payload = plain_payload(frame)
+        # The same message has the same mask, so that what is sent can be reproduced.
+        mask = zlib.crc32(payload).to_bytes(4, "big") if direction == "c2s" else b""
+        return write_frame(frame[0] & 0x0F, payload, mask)

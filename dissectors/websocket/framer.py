@@ -1,0 +1,424 @@
+"""The framer of WebSocket: from the bytes of one direction to plain frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Cut, Frame, Framer
+from kiebitz.dissectors.grammar.grammar import Violation
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.websocket import violations as errors
+from kiebitz.dissectors.websocket.frames import (
+    CLOSE,
+    CONTINUATION,
+    FIN,
+    MAX_CONTROL,
+    OPCODES,
+    RESERVED,
+    RSV1,
+    Header,
+    masked,
+    read_header,
+    write_frame,
+)
+from kiebitz.dissectors.websocket.handshake import MAX_HEAD, Head, head_end, may_begin, read_head, violations
+from kiebitz.dissectors.websocket.inflater import Inflater
+
+_PLAUSIBLE = 1 << 16
+"""Maximum length, in bytes, of a frame from which the framer may resume after missing bytes."""
+
+_MAX_SPANS = 64
+"""Maximum number of fragments whose places are kept."""
+
+State = Literal["head", "body", "frames", "foreign", "lost"]
+"""What comes next: a head of HTTP, the body after it, frames, bytes that are no WebSocket, or anything."""
+
+
+class _Connection(msgspec.Struct):
+    """What both directions have to know: the client's key, and whether messages may be compressed."""
+
+    key: str | None = None
+    deflates: bool | None = None
+
+
+class _Parts(msgspec.Struct):
+    """The fragments of a message that have arrived; `size` counts those that are not kept, too."""
+
+    start: int
+    opcode: int
+    is_compressed: bool
+    payloads: list[bytes] = msgspec.field(default_factory=list)
+    size: int = 0
+    spans: list[tuple[int, int, int]] = msgspec.field(default_factory=list)
+    violations: list[Violation] = msgspec.field(default_factory=list)
+
+
+class WebSocketFramer(Framer):
+    """A framer of plain frames: see the package's description.
+
+    After missing bytes within a frame, the next one begins where that one ends. Otherwise it begins at the
+    first plausible header that leads to another one.
+    """
+
+    def __init__(self, direction: Direction, begins: bool = True) -> None:
+        """Create a framer.
+
+        Args:
+            direction: The direction of the stream.
+            begins: True if the stream begins with a handshake, False if with a frame.
+        """
+        super().__init__(direction)
+        self._held = bytearray()
+        self._start = 0
+        """Offset of the held bytes."""
+        self._state: State = "head" if begins else "frames"
+        self._searched = 0
+        self._skipped = 0
+        """Number of bytes to come of a frame or body that is too long to be kept."""
+        self._skipped_from = 0
+        self._skipped_header: Header | None = None
+        self._seen = 0 if begins else 1
+        """Number of frames since the handshake."""
+        self._foreign = errors.no_upgrade
+        """What is wrong with bytes that are no WebSocket."""
+        self._is_closed = False
+        self._is_broken = False
+        """True if fragments may follow whose beginning is missing."""
+        self._parts: _Parts | None = None
+        self._inflater = Inflater()
+        self._connection = _Connection()
+
+    # The stream.
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        if not self._held and not self._skipped:
+            self._start = offset
+        self._held += data
+        frames: list[Frame] = []
+        self._read(frames, is_end=False)
+        return frames
+
+    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        header = self._skipped_header or (read_header(self._held) if self._state == "frames" else None)
+        rest = 0
+        if header is not None and length is not None:
+            here = self._skipped or header.end - len(self._held)
+            rest = here - length
+        self._release_rest(frames, "gap")
+        if rest == 0 and header is not None and length is not None:
+            self._state = "frames"
+        elif rest > 0 and length is not None:
+            self._state, self._skipped, self._skipped_from = "frames", rest, offset + length
+        elif self._state != "foreign":
+            self._state = "lost"
+        self._inflater.forget()
+        self._is_broken = True
+        self._start = offset + (length or 0)
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._read(frames, is_end=True)
+        self._release_rest(frames, "end")
+        return frames
+
+    def meet(self, other: Framer) -> None:
+        if isinstance(other, WebSocketFramer):
+            self._connection = other._connection
+
+    @property
+    def is_unfinished(self) -> bool:
+        return bool(self._held or self._parts is not None or (self._skipped and self._state != "body"))
+
+    def _release_rest(self, frames: list[Frame], cut: Cut) -> None:
+        """Emit what has arrived of an incomplete message, as cut."""
+        if self._state == "lost":
+            cut = "gap"
+        held, self._held = bytes(self._held), bytearray()
+        end = self._start + len(held)
+        parts, self._parts = self._parts, None
+        start = self._start
+        if parts is not None:
+            start = parts.start
+        elif self._skipped_header is not None:
+            start = self._skipped_from
+        if self._state == "foreign":
+            if held:
+                frames.append(Frame(start, held, len(held), violations=(self._foreign((0, len(held))),)))
+        elif end > start:
+            data = held if cut == "end" and parts is None else b""
+            found = (errors.after_gap((0, end - start)),) if self._state == "lost" else ()
+            frames.append(Frame(start, data, end - start, cut, violations=found))
+        self._skipped, self._skipped_header, self._searched = 0, None, 0
+        self._start = end
+
+    def _read(self, frames: list[Frame], is_end: bool) -> None:
+        """Read held bytes as far as they are complete."""
+        while self._held:
+            if self._skipped and not self._skip(frames):
+                return
+            match self._state:
+                case "head":
+                    is_read = self._read_head(frames)
+                case "lost":
+                    is_read = self._seek(frames, is_end)
+                case "foreign":
+                    is_read = self._drop_foreign(frames)
+                case _:
+                    is_read = self._read_frame(frames)
+            if not is_read:
+                return
+
+    def _skip(self, frames: list[Frame]) -> bool:
+        """Drop bytes of a frame or body that is not kept; return True if it has ended."""
+        count = min(self._skipped, len(self._held))
+        self._advance(count)
+        self._skipped -= count
+        if self._skipped:
+            return False
+        if self._state == "body":
+            self._state = "head"
+        header, self._skipped_header = self._skipped_header, None
+        if header is not None:
+            self._take(header, None, self._skipped_from, frames)
+        elif self._state == "frames":
+            frames.append(Frame(self._skipped_from, b"", self._start - self._skipped_from, "gap"))
+        return True
+
+    def _advance(self, count: int) -> None:
+        del self._held[:count]
+        self._start += count
+
+    # The handshake.
+
+    def _read_head(self, frames: list[Frame]) -> bool:
+        held = self._held
+        if not may_begin(held, self._direction):
+            begun = self._plausible(0)
+            if begun is None:
+                return False
+            # Either the handshake was before the capture, or these are no frames at all.
+            self._state, self._foreign = ("lost" if begun else "foreign"), errors.bad_head
+            return True
+        end = head_end(held, self._searched)
+        if end is None:
+            self._searched = len(held)
+            if len(held) <= MAX_HEAD:
+                return False
+            self._state, self._searched = "foreign", 0
+            return True
+        self._searched = 0
+        data = bytes(held[:end])
+        head = read_head(data)
+        if head is None:
+            self._state = "foreign"
+            return True
+        offset = self._start
+        self._advance(end)
+        self._follow(head)
+        found = [*violations(head, data, self._connection.key)]
+        if not head.is_upgrade:
+            found.append(errors.no_upgrade((0, end)))
+        frames.append(Frame(offset, data, end, violations=tuple(found)))
+        return True
+
+    def _follow(self, head: Head) -> None:
+        """Decide what follows a head."""
+        if head.is_upgrade:
+            self._state, self._seen, self._is_closed = "frames", 0, False
+            if head.status is None:
+                self._connection.key = head.fields.get("sec-websocket-key")
+                self._connection.deflates = None if head.deflates else False
+            else:
+                self._connection.deflates = head.deflates
+        elif head.body_length is None:
+            self._state = "foreign"
+        else:
+            self._state, self._skipped = ("body", head.body_length) if head.body_length else ("head", 0)
+
+    def _drop_foreign(self, frames: list[Frame]) -> bool:
+        """Emit bytes that are no WebSocket in pieces, each as long as a frame may be."""
+        if len(self._held) < FRAME_LIMIT:
+            return False
+        offset, data = self._start, bytes(self._held[:FRAME_LIMIT])
+        self._advance(FRAME_LIMIT)
+        frames.append(Frame(offset, data, FRAME_LIMIT, violations=(self._foreign((0, FRAME_LIMIT)),)))
+        return True
+
+    # Frames.
+
+    def _read_frame(self, frames: list[Frame]) -> bool:
+        held = self._held
+        if not self._seen and self._direction == "c2s" and held[:4] == b"GET "[: len(held[:4])]:
+            # The server has not accepted the first upgrade.
+            self._state = "head"
+            return True
+        header = read_header(held)
+        if header is None:
+            return False
+        if header.length > FRAME_LIMIT:
+            self._skipped, self._skipped_from, self._skipped_header = header.end, self._start, header
+            return True
+        if len(held) < header.end:
+            return False
+        payload = masked(bytes(held[header.start : header.end]), header.mask)
+        offset = self._start
+        self._advance(header.end)
+        self._take(header, payload, offset, frames)
+        return True
+
+    def _take(self, header: Header, payload: bytes | None, offset: int, frames: list[Frame]) -> None:
+        """Process a complete frame; `payload` is None if it is too long to be kept."""
+        self._seen += 1
+        found = [*self._violations(header)]
+        if header.opcode == CLOSE:
+            self._is_closed = True
+        if header.is_control:
+            data = write_frame(header.opcode, payload or b"")
+            spans = ((len(data) - len(payload or b""), header.start, header.length),)
+            cut: Cut | None = "limit" if payload is None else None
+            frames.append(Frame(offset, data, header.end, cut, spans=spans, violations=tuple(found)))
+            return
+        parts = self._parts
+        if header.opcode != CONTINUATION:
+            self._is_broken = False
+            if parts is not None:
+                at = parts.start
+                broken = errors.interrupted((0, offset - at))
+                frames.append(Frame(at, b"", offset - at, "gap", violations=(*parts.violations, broken)))
+                parts = None
+        elif self._is_broken and parts is None:
+            found.append(errors.after_gap((0, header.end)))
+            frames.append(Frame(offset, b"", header.end, "gap", violations=tuple(found)))
+            return
+        if parts is None:
+            is_compressed = bool(header.first & RSV1) and self._connection.deflates is not False
+            parts = _Parts(offset, header.opcode, is_compressed)
+        distance = offset - parts.start
+        parts.violations += [_moved(each, distance) for each in found]
+        if payload is None or parts.size + len(payload) > FRAME_LIMIT:
+            parts.payloads = []
+            parts.size = FRAME_LIMIT + 1
+        else:
+            if len(parts.spans) < _MAX_SPANS:
+                parts.spans.append((parts.size, distance + header.start, header.length))
+            parts.payloads.append(payload)
+            parts.size += len(payload)
+        self._parts = parts
+        if header.first & FIN:
+            self._parts = None
+            frames.append(self._message(parts, offset + header.end))
+
+    def _message(self, parts: _Parts, end: int) -> Frame:
+        """Return the plain frame of a message whose fragments are complete."""
+        size = end - parts.start
+        found = tuple(parts.violations)
+        payload: bytes | None = b"".join(parts.payloads)
+        if parts.size > FRAME_LIMIT:
+            self._inflater.forget()
+            return Frame(parts.start, b"", size, "limit", violations=found)
+        spans = parts.spans
+        if parts.is_compressed:
+            was_lost = self._inflater.is_lost
+            payload = self._inflater.inflate(payload or b"", FRAME_LIMIT)
+            spans = []
+            if payload is None:
+                why = errors.after_gap if was_lost else errors.not_inflatable
+                return Frame(parts.start, b"", size, "gap", violations=(*found, why((0, size))))
+            if len(payload) > FRAME_LIMIT:
+                return Frame(parts.start, b"", size, "limit", violations=found)
+        data = write_frame(parts.opcode, payload or b"")
+        shift = len(data) - len(payload or b"")
+        moved = tuple((shift + position, distance, length) for position, distance, length in spans)
+        # Of a compressed message only the whole has a place.
+        return Frame(parts.start, data, size, spans=moved or ((0, 0, 0),), violations=found)
+
+    def _violations(self, header: Header) -> Iterator[Violation]:
+        """Yield the errors of a frame; their places count from its start."""
+        start, first = (0, 1), header.first
+        if self._is_closed:
+            yield errors.after_close((0, header.end))
+        if bool(header.mask) != (self._direction == "c2s"):
+            yield errors.is_masked((1, 1)) if header.mask else errors.not_masked((1, 1))
+        bits = first & RESERVED
+        if bits & RSV1 and self._connection.deflates is not False:
+            bits &= ~RSV1
+            if header.is_control or header.opcode == CONTINUATION:
+                yield errors.compressed_fragment(start)
+        if bits:
+            yield errors.reserved_bits(bits, start)
+        if header.opcode not in OPCODES:
+            yield errors.reserved_opcode(header.opcode, start)
+        elif header.is_control:
+            if not first & FIN:
+                yield errors.fragmented_control(start)
+            if header.length > MAX_CONTROL:
+                yield errors.long_control(header.length, (1, header.start - 1))
+        elif header.opcode == CONTINUATION and self._parts is None and not self._is_broken:
+            yield errors.lone_continuation(start)
+        if header.length >> 63:
+            yield errors.negative_length((1, 9))
+        elif not header.is_shortest:
+            yield errors.longer_length((1, header.start - 1 - len(header.mask)))
+
+    # After missing bytes.
+
+    def _seek(self, frames: list[Frame], is_end: bool) -> bool:
+        """Resume at the first plausible frame; return False if there may be one later."""
+        held = self._held
+        at = self._searched
+        while at < len(held):
+            verdict = self._is_frame(at, is_end)
+            if verdict is None:
+                break
+            if verdict:
+                self._searched = 0
+                if at:
+                    frames.append(Frame(self._start, b"", at, "gap", violations=(errors.after_gap((0, at)),)))
+                    self._advance(at)
+                self._state, self._seen, self._is_broken = "frames", 1, True
+                return True
+            at += 1
+        self._searched = at
+        if at >= FRAME_LIMIT:
+            frames.append(Frame(self._start, b"", at, "gap", violations=(errors.after_gap((0, at)),)))
+            self._advance(at)
+            self._searched = 0
+        return False
+
+    def _is_frame(self, at: int, is_end: bool) -> bool | None:
+        """Return True if a plausible frame here leads to another one; None if too few bytes are known."""
+        header = self._plausible(at)
+        if not isinstance(header, Header):
+            return header
+        end = at + header.end
+        if end >= len(self._held):
+            return (end == len(self._held)) if is_end else None
+        following = self._plausible(end)
+        if following is None:
+            return True if is_end else None
+        return isinstance(following, Header)
+
+    def _plausible(self, at: int) -> Header | Literal[False] | None:
+        """Return the header at an offset of the held bytes; False if it is none, None if it is incomplete."""
+        first = self._held[at]
+        if first & (RESERVED & ~RSV1) or first & 0x0F not in OPCODES:
+            return False
+        header = read_header(self._held, at)
+        if header is None:
+            return None
+        is_right = (
+            bool(header.mask) == (self._direction == "c2s")
+            and header.is_shortest
+            and header.length <= _PLAUSIBLE
+            and (not header.is_control or (bool(first & FIN) and header.length <= MAX_CONTROL))
+        )
+        return header if is_right else False
+
+
+def _moved(violation: Violation, distance: int) -> Violation:
+    return msgspec.structs.replace(violation, offset=violation.offset + distance)
