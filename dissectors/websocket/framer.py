@@ -340,7 +340,7 @@ class WebSocketFramer(Framer):
     def _violations(self, header: Header) -> Iterator[Violation]:
         """Yield the errors of a frame; their places count from its start."""
         start, first = (0, 1), header.first
-        if self._is_closed:
+        if self._is_closed and not header.is_control:
             yield errors.after_close((0, header.end))
         if bool(header.mask) != (self._direction == "c2s"):
             yield errors.is_masked((1, 1)) if header.mask else errors.not_masked((1, 1))

@@ -80,8 +80,8 @@ def interrupted(place: tuple[int, int]) -> Violation:
 
 
 def after_close(place: tuple[int, int]) -> Violation:
-    """Return the error of a frame after a close frame."""
-    return frame_error("after-close", "a frame follows the close frame", place, "5.5.1", "no frame")
+    """Return the error of a data frame after a close frame."""
+    return frame_error("after-close", "a data frame follows the close frame", place, "5.5.1", "no data")
 
 
 def not_inflatable(place: tuple[int, int]) -> Violation:

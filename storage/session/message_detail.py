@@ -170,7 +170,7 @@ class MessageDetails:
             () if record is None or seen is None else tuple(self._changes(record, as_player)),
             copies,
             in_all,
-            None if altered is None else self._as_sent(altered),
+            None if altered is None else self._as_sent(altered, dissector, row.direction),
         )
 
     def neighbours(self, message: Message, count: int) -> tuple[list[StoredMessage], list[StoredMessage]]:
@@ -184,8 +184,14 @@ class MessageDetails:
         after = messages(self.timeline, same, [stream], message.id)
         return [*islice(before, count)][::-1], [*islice(after, count)]
 
-    def _as_sent(self, row: StoredAlteration) -> OriginalMessage:
+    def _as_sent(
+        self, row: StoredAlteration, dissector: Dissector | None, direction: Direction
+    ) -> OriginalMessage:
         original = row.original
+        carried = dissector.encapsulation if dissector is not None else None
+        if original is not None and carried is not None:
+            frame = carried.unwrap(original, direction)
+            original = original if frame is None else frame.data
         return OriginalMessage(
             row.rule,
             None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),

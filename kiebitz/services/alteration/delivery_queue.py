@@ -30,6 +30,10 @@ class Copy(msgspec.Struct, eq=False):
     due_ns: int
     rule: int = 0
     takes_ns: int = 0
+    received: tuple[bytes, bytes] | None = None
+    """The frame that was received, and the bytes that carried it."""
+    is_wire: bool = False
+    """True if `data` is sent as it is, False if it is a frame, which something may have to carry."""
     is_original: bool = False
     is_dropped: bool = False
     resets: bool = False
@@ -101,6 +105,8 @@ class DirectionQueue(msgspec.Struct, eq=False):
     unfinished_bytes: int = 0
     passed: int = 0
     """Number of bytes forwarded."""
+    is_rewritten: bool = False
+    """True if the receiver lacks a message to which later ones may refer."""
     counts: dict[int, int] = msgspec.field(default_factory=dict)
 
 
@@ -129,3 +135,23 @@ class RelayedStream(msgspec.Struct, eq=False):
     queues: dict[Direction, DirectionQueue]
     is_reset: bool = False
     """True if a rule has reset the connection."""
+
+    def to_send(self, copy: Copy) -> bytes:
+        """Return the bytes to send for a copy: those received if it is unaltered and can still be read."""
+        carried = self.server.dissector.encapsulation if self.server.dissector is not None else None
+        if copy.is_wire or carried is None:
+            return copy.data
+        queue = self.queues[copy.direction]
+        if copy.received is not None:
+            frame, data = copy.received
+            refers = carried.needs_history(data)
+            if frame == copy.data and not (refers and queue.is_rewritten) and not copy.may_be_overtaken:
+                return data
+            queue.is_rewritten |= refers
+        return carried.wrap(copy.data, copy.direction)
+
+    def not_sent(self, copy: Copy) -> None:
+        """Note that a copy is dropped."""
+        carried = self.server.dissector.encapsulation if self.server.dissector is not None else None
+        if carried is not None and copy.received is not None:
+            self.queues[copy.direction].is_rewritten |= carried.needs_history(copy.received[1])

@@ -127,11 +127,11 @@ class Engine:
             self._on_notice(
                 "too-much", f"udp {' to '.join(_endpoints(queue))}: {text}. Further data is dropped."
             )
-            self._put(relayed, queue, data, queue.framing is not None, lost=text)
+            self._put(relayed, queue, data, data if queue.framing is not None else None, lost=text)
         elif self._applier.reads:
             self._reading.read(relayed, queue, now_ns, data)
         else:
-            self._put(relayed, queue, data, is_message=False)
+            self._put(relayed, queue, data, None)
         return self._given(relayed)
 
     def eof_received(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
@@ -218,16 +218,26 @@ class Engine:
         relayed: RelayedStream,
         queue: DirectionQueue,
         data: bytes,
-        is_message: bool,
+        frame: bytes | None,
         lost: str | None = None,
     ) -> None:
-        """Queue data and apply the rules to it, or drop it if it is `lost`."""
-        message = decode_message(relayed, queue.direction, data, self._now_ns) if is_message else None
-        if message is not None:
-            self._learn(relayed, queue, message, data)
+        """Queue data, a message if it has a frame, and apply the rules to it; drop it if it is `lost`."""
+        message = None
+        if frame is not None:
+            message = decode_message(relayed, queue.direction, frame, self._now_ns)
+        if message is not None and frame is not None:
+            self._learn(relayed, queue, message, frame)
         slot = Slot(self._now_ns, data, message)
-        slot.is_cut = not is_message and queue.framing is not None and queue.framing.is_mid_message
-        copy = Copy(queue.direction, data, message, self._now_ns, is_original=True)
+        slot.is_cut = frame is None and queue.framing is not None and queue.framing.is_mid_message
+        copy = Copy(
+            queue.direction,
+            data if frame is None else frame,
+            message,
+            self._now_ns,
+            received=None if frame is None else (frame, data),
+            is_wire=frame is None,
+            is_original=True,
+        )
         if lost is not None:
             copy.alterations.append(("drop", lost))
             self._out.append(Delivery(self._number(relayed), queue.direction, None, slot.mark(copy)))
@@ -349,6 +359,7 @@ class Engine:
         """Forward a copy, or record that it was dropped."""
         number, queue, mark = self._number(relayed), relayed.queues[copy.direction], slot.mark(copy)
         if copy.is_dropped or copy.resets:
+            relayed.not_sent(copy)
             self._out.append(Delivery(number, copy.direction, None, mark, resets=copy.resets))
             # The rest of the queue is not forwarded; its marks are emitted when the stream is closed.
             relayed.is_reset |= copy.resets
@@ -364,6 +375,7 @@ class Engine:
                 "inside", "a message was not inserted: another one had only been forwarded in part"
             )
             return
+        copy.data, copy.is_wire = relayed.to_send(copy), True
         is_stream = relayed.stream.transport == "tcp"
         last = self._out[-1] if self._out else None
         if (

@@ -20,8 +20,8 @@ INCOMPLETE_TIMEOUT_NS = 1_000_000_000
 MAX_INCOMPLETE_BYTES = 16 << 20
 """Maximum number of bytes held as incomplete messages, of all streams."""
 
-Put = Callable[[RelayedStream, DirectionQueue, bytes, bool], None]
-"""Accepts bytes of a direction, in order; the flag is True for a complete message."""
+Put = Callable[[RelayedStream, DirectionQueue, bytes, bytes | None], None]
+"""Accepts bytes of a direction, in order, and the frame in them if they are a complete message."""
 
 Schedule = Callable[[RelayedStream, DirectionQueue, int], None]
 """Schedules a call of `look` for a direction."""
@@ -69,7 +69,7 @@ class FrameReader:
         if server.dissector is None or len(queue.head) > MAX_UNDECIDED_HEAD:
             if is_stream and len(queue.head) <= MAX_UNDECIDED_HEAD:
                 queue.head += data
-            self._put(relayed, queue, data, False)
+            self._put(relayed, queue, data, None)
             return
         if queue.framing is None:
             queue.framing = Framing(server.dissector.framer(queue.direction), bytes(queue.head))
@@ -96,7 +96,7 @@ class FrameReader:
         """Forward an incomplete message unchanged."""
         data = queue.framing.give_up() if queue.framing is not None else b""
         if data:
-            self._put(relayed, queue, data, False)
+            self._put(relayed, queue, data, None)
         queue.unfinished = None
         self._count(queue, 0)
 

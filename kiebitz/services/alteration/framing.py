@@ -9,10 +9,10 @@ from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 
 
 class Piece(NamedTuple):
-    """Consecutive bytes; `is_message` if they are exactly one message."""
+    """Consecutive bytes; if they are exactly one message, with its frame, else None."""
 
     data: bytes
-    is_message: bool
+    frame: bytes | None
 
 
 class Framing:
@@ -50,7 +50,7 @@ class Framing:
         self._held += data
         yield from self._pieces(self._framer.feed(offset, data))
         if len(self._held) > FRAME_LIMIT or (self.is_mid_message and self._held):
-            yield Piece(self.give_up(), False)
+            yield Piece(self.give_up(), None)
 
     def settle(self) -> Iterator[Piece]:
         """Yield messages that only lack an optional end, after no more bytes have arrived for a while."""
@@ -74,4 +74,4 @@ class Framing:
             self._start = max(self._start, end)
             self.is_mid_message &= end < self._given_up
             if data or is_whole:
-                yield Piece(data, is_whole)
+                yield Piece(data, frame.data if is_whole else None)

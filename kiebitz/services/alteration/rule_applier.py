@@ -268,10 +268,11 @@ class RuleApplier:
             copy.resets = True
             copy.alterations.append(("reset", rule))
         elif happens(how.cut, "cut") and len(copy.data) > 1:
-            self._cut(rule, slot, copy)
+            self._cut(rule, relayed, slot, copy)
 
-    def _cut(self, rule: str, slot: Slot, copy: Copy) -> None:
+    def _cut(self, rule: str, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
         """Split a copy into pieces with pauses between them; later rules do not see pieces."""
+        copy.data, copy.is_wire = relayed.to_send(copy), True
         size = -(-len(copy.data) // _CUT_PIECES)
         pieces = [copy.data[start : start + size] for start in range(0, len(copy.data), size)]
         copy.data, copy.message, copy.rule = pieces[0], None, len(self._rules)
@@ -284,6 +285,7 @@ class RuleApplier:
                 None,
                 copy.due_ns,
                 len(self._rules),
+                is_wire=True,
                 takes_ns=_PAUSE_NS,
                 alterations=[("cut", rule)],
             )

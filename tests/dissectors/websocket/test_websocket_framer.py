@@ -149,6 +149,10 @@ def test_violations_have_their_clause(sent: bytes, code: str, section: str) -> N
     assert frames[-1].data == write_frame(TEXT, b'{"after": 1}')
 
 
+def test_a_pong_may_follow_a_close_frame() -> None:
+    assert codes(client_sends(CLOSE_1000, write_frame(10, b"", MASK))) == []
+
+
 def test_a_server_may_not_mask() -> None:
     frames = feed(WebSocketFramer("s2c"), response_to(KEY) + text())
     assert codes(frames) == [("masked", "RFC 6455, 5.1")]
