@@ -28,5 +28,9 @@ class Encapsulation(ABC):
         """Return the bytes with which a direction begins, before its first message."""
 
     @abstractmethod
+    def fitting(self, frame: bytes, received: bytes) -> bytes:
+        """Return a recorded frame as the answer to the last frame that was received."""
+
+    @abstractmethod
     def wrap(self, frame: bytes, direction: Direction) -> bytes:
         """Return the bytes to send for a frame."""

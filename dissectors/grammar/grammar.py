@@ -330,7 +330,7 @@ class Grammar:
         """Return the names of the heartbeats of a direction that answer the message `asked`."""
         return [
             row.name
-            for row in self.rows
+            for row in (*self.rows, *self.transport_rows)
             if row.direction == direction and row.heartbeat and asked in row.answers
         ]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -42,7 +42,8 @@ class SendBytes(msgspec.Struct, frozen=True):
     """Send bytes on a connection, `since_ns` nanoseconds after the previous step at the recorded pace.
 
     An action that is `apart` follows one on another stream at once; a short delay must separate them, so that
-    both arrive in order. `line` is the recorded line, None for a reply to a heartbeat.
+    both arrive in order. `line` is the recorded line, None for a reply to a heartbeat. `wire` are the bytes
+    that carry the frame `data`, None if those are the same.
     """
 
     connection: int
@@ -50,6 +51,12 @@ class SendBytes(msgspec.Struct, frozen=True):
     since_ns: int = 0
     apart: bool = False
     line: RecordedLine | None = None
+    wire: bytes | None = None
+
+    @property
+    def to_send(self) -> bytes:
+        """The bytes to send."""
+        return self.data if self.wire is None else self.wire
 
 
 class OpenConnection(msgspec.Struct, frozen=True):
@@ -115,6 +122,8 @@ class _LiveConnection(msgspec.Struct, eq=False):
     server_key: str
     framer: Framer
     received_bytes: int = 0
+    latest: bytes = b""
+    """The last frame that was received."""
     progress: _RoleProgress | None = None
 
 
@@ -218,9 +227,13 @@ class ReplayPeer:
             return
         yield from self._await_client(progress)
         if progress.connection is not None and not self.stopped:
-            yield SendBytes(
-                progress.connection, self.with_live_names(line), since_ns, self._note_action(line), line
-            )
+            talk = self._connections[progress.connection]
+            data, wire = self.with_live_names(line), None
+            carried = talk.dissector.encapsulation
+            if carried is not None:
+                data = carried.fitting(data, talk.latest)
+                wire = carried.wrap(data, self._plays)
+            yield SendBytes(progress.connection, data, since_ns, self._note_action(line), line, wire)
 
     def with_live_names(self, line: RecordedLine) -> bytes:
         """Return a line with the live identifiers; an identifier that is not bound yet is bound to itself."""
@@ -338,11 +351,9 @@ class ReplayPeer:
                 break
             decoded = self._decode(talk, frame)
             message = LiveMessage(decoded, frame.data, frame.offset, frame.size)
+            talk.latest = frame.data
             if decoded.row is not None and decoded.row.heartbeat:
-                for answer in talk.dissector.grammar.heartbeats_to(decoded.row.name, self._plays):
-                    replies.append(
-                        SendBytes(connection, talk.dissector.codec.encode(answer, self._plays, {}))
-                    )
+                replies += self._heartbeats(connection, talk.dissector, decoded.row.name, decoded.fields)
                 continue
             progress = talk.progress or self._choose(connection, message)
             # A client beyond those of the record is ignored.
@@ -351,6 +362,19 @@ class ReplayPeer:
             ):
                 divergences.append(self._surprised(progress, message))
         return InputResult(tuple(divergences), tuple(replies))
+
+    def _heartbeats(
+        self, connection: int, dissector: Dissector, asked: str, fields: Mapping[str, Any]
+    ) -> Iterator[SendBytes]:
+        """Yield the answers to a heartbeat, with its fields as far as they have them."""
+        for answer in dissector.grammar.heartbeats_to(asked, self._plays):
+            (row, *_) = dissector.grammar.rows_named(self._plays, answer)
+            echoed = {field.name: fields[field.name] for field in row.fields if field.name in fields}
+            data = dissector.codec.encode(answer, self._plays, echoed)
+            carried = dissector.encapsulation
+            yield SendBytes(
+                connection, data, wire=None if carried is None else carried.wrap(data, self._plays)
+            )
 
     def _decode(self, talk: _LiveConnection, frame: Frame) -> Decoded:
         if frame.cut is None:

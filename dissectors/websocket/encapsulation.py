@@ -10,7 +10,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.websocket.codec import is_message
 from kiebitz.dissectors.websocket.framer import WebSocketFramer
 from kiebitz.dissectors.websocket.frames import BINARY, RSV1, TEXT, is_plain, plain_payload, write_frame
-from kiebitz.dissectors.websocket.handshake import KEY, REQUEST, may_begin, response_to
+from kiebitz.dissectors.websocket.handshake import KEY, REQUEST, fitted, may_begin, read_head, response_to
 
 
 class WebSocketEncapsulation(Encapsulation):
@@ -29,6 +29,14 @@ class WebSocketEncapsulation(Encapsulation):
 
     def opening(self, direction: Direction) -> bytes:
         return REQUEST if direction == "c2s" else response_to(KEY)
+
+    def fitting(self, frame: bytes, received: bytes) -> bytes:
+        if is_plain(frame) or is_plain(received):
+            return frame
+        response, request = read_head(frame), read_head(received)
+        if response is None or request is None or response.status != 101:
+            return frame
+        return fitted(frame, request)
 
     def wrap(self, frame: bytes, direction: Direction) -> bytes:
         if not is_plain(frame):

@@ -139,6 +139,15 @@ def response_to(key: str) -> bytes:
     ).encode("latin-1")
 
 
+def fitted(response: bytes, request: Head) -> bytes:
+    """Return a response as that to another request: with its key, without what it does not offer."""
+    accepted = accept_of(request.fields.get("sec-websocket-key", "")).encode()
+    response = re.sub(rb"(?i)(sec-websocket-accept:[ \t]*)[^\r\n]*", rb"\g<1>" + accepted, response)
+    if not request.deflates:
+        response = re.sub(rb"(?i)sec-websocket-extensions:[^\r\n]*\r?\n", b"", response)
+    return response
+
+
 def violations(head: Head, data: bytes, key: str | None) -> Iterator[Violation]:
     """Yield the errors of a handshake that upgrades; `key` is the client's, None if it is unknown."""
     if not head.is_upgrade:

@@ -180,7 +180,7 @@ class CaseRun(TargetSession):
             await self._carry_out(action, point)
             if not left and not self._case.is_cut:
                 for reply in self._monitor.release_replies():
-                    self._peers.send(reply.connection, reply.data)
+                    self._peers.send(reply.connection, reply.to_send)
         await self._watch(point)
         return await self._observe(point)
 

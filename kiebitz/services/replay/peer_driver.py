@@ -131,7 +131,7 @@ class PeerDriver:
             await self._meanwhile(self._peers.hang_up(action.connection))
 
     async def _send(self, action: SendBytes) -> None:
-        if not self._peers.send(action.connection, action.data):
+        if not self._peers.send(action.connection, action.to_send):
             await self._meanwhile(self._peers.drain(action.connection, self._timeout_s))
 
     async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
