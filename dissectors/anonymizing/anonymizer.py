@@ -89,6 +89,9 @@ class Anonymizer:
     def _take(self, item: Item, dissector: Dissector | None, found: list[Item]) -> None:
         conversation = self._conversations.get(item.stream.id)
         if conversation is None:
+            if dissector is not None and dissector.encapsulation is not None:
+                # Masked or compressed text cannot be replaced in its place.
+                dissector = None
             conversation = _Conversation(item.stream, dissector, self._pseudonyms, self._memo)
             self._conversations[item.stream.id] = conversation
         if isinstance(item, Chunk):

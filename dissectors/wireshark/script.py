@@ -50,6 +50,10 @@ class _Generator:
         codec = self._dissector.codec
         described = codec.wire_format()
         protocol = self._grammar.protocol
+        if self._dissector.encapsulation is not None:
+            raise NotExpressible(
+                f"{protocol} is carried by WebSocket, for which no dissector can be written yet"
+            )
         if described is None:
             raise NotExpressible(
                 f"the codec of {protocol} has no declarative description: give it wire_format and wire_row"

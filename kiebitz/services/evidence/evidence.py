@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.evidence.excerpt import (
     MAX_CELLS,
     Line,
@@ -15,6 +16,7 @@ from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import ResumptionFinder, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes
+from kiebitz.storage.read.recorded_frames import RecordedFrames
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.listing_records import ListedDiagnostic
 from kiebitz.storage.session.session import diagnostic_numbers, project
@@ -29,6 +31,7 @@ class Evidence:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self._bytes = RecordedBytes(timeline.connection)
+        self._frames = RecordedFrames(self._bytes.between)
         self._reading_on = ResumptionFinder(timeline)
         self._name_of = name_of_stream(timeline)
         self._altered = AlteredMessages(timeline)
@@ -74,13 +77,34 @@ class Evidence:
             )
         stretches: list[ByteRange] = []
         for start, end in ranges_to_read(diagnostic.offset, diagnostic.length):
-            near = self._bytes.between(diagnostic.stream.id, diagnostic.direction, start, end)
+            near = self._readable(
+                diagnostic, self._bytes.between(diagnostic.stream.id, diagnostic.direction, start, end)
+            )
             stretches += [stretch for stretch in near if stretch not in stretches]
         if not stretches:
             return []
         return stream_excerpt(
             stretches, diagnostic.offset, diagnostic.length, diagnostic.message_offset, room
         )
+
+    def _readable(self, diagnostic: StoredDiagnostic, ranges: list[ByteRange]) -> list[ByteRange]:
+        """Return bytes with those of the diagnostic's message as they are in its frame: without a mask."""
+        dissector = dissector_of(diagnostic.stream.protocol)
+        begin, length = diagnostic.message_offset, diagnostic.message_length
+        if dissector is None or dissector.encapsulation is None or begin is None or length is None:
+            return ranges
+        frame = self._frames.frame(dissector, diagnostic.stream.id, diagnostic.direction, begin, length)
+        found = []
+        for each in ranges:
+            data = each.data
+            for position, distance, size in frame.spans if data is not None else ():
+                start = begin + distance - each.offset
+                shown = frame.data[position : position + size][max(0, -start) :]
+                at = max(0, start)
+                shown = shown[: max(0, len(data or b"") - at)]
+                data = (data or b"")[:at] + shown + (data or b"")[at + len(shown) :]
+            found.append(ByteRange(each.offset, each.length, data))
+        return found
 
     def lines(self, diagnostic: StoredDiagnostic) -> list[dict[str, Any]]:
         """Return the lines of the excerpt for programs."""

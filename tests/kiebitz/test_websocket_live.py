@@ -1,0 +1,110 @@
+"""Games over WebSocket between real programs: relayed, altered, replayed, and read from a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command import kiebitz
+from live_replays import ended, playing
+from processes_and_rows import KIEBITZ, free_port, rows, running, until
+from websocket_dice import dice_server, play, write_file
+
+
+@contextmanager
+def relaying(database: Path, server: int, *options: str) -> Iterator[int]:
+    """Relay to a server; yield the relay's port."""
+    port = free_port("tcp")
+    mode = f"reverse:tcp://127.0.0.1:{server}@{port}"
+    file = write_file(database.parent)
+    command = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", "-P", file, *options]
+    with running(*command, ready="listening on"):
+        yield port
+
+
+def names(database: Path) -> list[tuple[str, str]]:
+    """Return direction and name of all messages."""
+    return rows(database, "SELECT direction, name FROM messages ORDER BY id")
+
+
+WHOLE = [
+    ("c2s", "websocket-request"),
+    ("s2c", "websocket-response"),
+    ("c2s", "join"),
+    ("s2c", "welcome"),
+    *[("c2s", "roll"), ("s2c", "rolled")] * 3,
+    ("c2s", "websocket-ping"),
+    ("s2c", "websocket-pong"),
+    ("c2s", "websocket-close"),
+    ("s2c", "websocket-close"),
+]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    database = tmp_path_factory.mktemp("websocket") / "game.db"
+    with dice_server() as server, relaying(database, server) as port:
+        assert play(port, "alice", 3) == [1, 2, 3]
+        until(lambda: len(rows(database, "SELECT id FROM messages")) == len(WHOLE), "all is recorded")
+    return database
+
+
+def test_a_game_is_recorded(recorded: Path) -> None:
+    assert names(recorded) == WHOLE
+    assert kiebitz("check", str(recorded)).status == 0
+    joined = kiebitz("show", str(recorded), "3")
+    assert "frame header: text, 33 bytes" in joined.out
+    assert "name = alice" in joined.out
+    opened = kiebitz("show", str(recorded), "1")
+    assert "clause: RFC 6455, 4.1" in opened.out
+
+
+def test_an_export_is_the_same_game(recorded: Path, tmp_path: Path) -> None:
+    capture, again = tmp_path / "game.pcapng", tmp_path / "again.db"
+    assert kiebitz("export", str(recorded), "-T", "pcapng", "-o", str(capture)).status == 0
+    done = kiebitz("import", str(capture), "-w", str(again), "-P", write_file(tmp_path))
+    assert done.status == 0, done.err
+    question = "SELECT direction, offset, length, name, fields FROM messages ORDER BY direction, offset"
+    assert rows(again, question) == rows(recorded, question)
+
+
+def test_messages_are_altered_with_mask_and_compression(tmp_path: Path) -> None:
+    database = tmp_path / "altered.db"
+    options = (
+        *("--change", "msg == 'rolled' [2nd]", "dice=6"),
+        *("--drop", "msg == 'roll' [3rd]"),
+        *("--insert", "msg == 'roll' [first 1]", "roll"),
+        *("--impair", "cut 50%, seed 1"),
+    )
+    with dice_server() as server, relaying(database, server, *options) as port:
+        # The server has seen an additional roll, and one less.
+        assert play(port, "alice", 3) == [1, 6, 3]
+    assert "bad-deflate" not in kiebitz("check", str(database)).out
+    altered = rows(database, "SELECT DISTINCT action FROM alterations")
+    assert {action for (action,) in altered} >= {"change", "drop", "insert", "cut"}
+
+
+def test_it_is_replayed_to_a_live_server_and_to_a_live_client(recorded: Path, tmp_path: Path) -> None:
+    file = write_file(tmp_path)
+    with dice_server() as server:
+        address = f"127.0.0.1:{server}"
+        done = kiebitz("replay", str(recorded), "--connect", address, "-P", file, "-q")
+        assert (done.status, done.err) == (0, "all 14 messages went as recorded\n")
+    port = free_port("tcp")
+    with playing(str(recorded), "--serve", f"127.0.0.1:{port}", "-P", file, "-q") as server_side:
+        assert play(port, "alice", 3) == [1, 2, 3]
+        status, _, said = ended(server_side)
+        assert (status, said) == (0, "all 14 messages went as recorded\n")
+
+
+def test_an_anonymous_copy_has_no_text(recorded: Path, tmp_path: Path) -> None:
+    capture, copy = tmp_path / "anonymous.pcapng", tmp_path / "anonymous.db"
+    done = kiebitz("export", str(recorded), "-T", "pcapng", "--anonymize", "-o", str(capture))
+    assert done.status == 0, done.err
+    kiebitz("import", str(capture), "-w", str(copy))
+    # Masked and compressed text cannot be replaced in its place.
+    sent = b"".join(data for (data,) in rows(copy, "SELECT data FROM chunks WHERE data IS NOT NULL"))
+    assert len(sent) > 500
+    assert set(sent) <= set(b"?\r\n")
