@@ -103,8 +103,8 @@ def _held_signals() -> Iterator[None]:
     shell_complete=complete_mode,
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (default "
     "ADDR: 127.0.0.1) and forward to HOST:PORT. transparent@[ADDR:]PORT: forward what the "
-    "firewall redirects there, TCP and UDP (Linux). socks5, wireguard, local[:NAME|PID], "
-    "reverse:tls://…: use mitmproxy. May be repeated.",
+    "firewall redirects there, TCP and UDP (Linux). reverse:ws://… is reverse:tcp. socks5, "
+    "wireguard, local[:NAME|PID], reverse:tls://…, reverse:wss://…: use mitmproxy. May be repeated.",
 )
 @database_option
 @rotation_option

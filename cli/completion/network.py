@@ -14,6 +14,8 @@ _RELAYS = ("reverse:udp://", "reverse:tcp://")
 
 _MODES = {
     **dict.fromkeys(_RELAYS, "to one server: HOST:PORT@[ADDR:]PORT"),
+    "reverse:ws://": "to one server of WebSocket: HOST[:PORT]@[ADDR:]PORT",
+    "reverse:wss://": "the same with TLS, using mitmproxy",
     "reverse:tls://": "to one server with TLS, using mitmproxy",
     "transparent@": "to the servers that the firewall redirects from, Linux",
     "socks5": "using mitmproxy",

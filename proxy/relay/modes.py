@@ -3,7 +3,9 @@
     reverse:udp://HOST:PORT@[ADDR:]PORT     to one game server
     reverse:tcp://HOST:PORT@[ADDR:]PORT
     transparent@[ADDR:]PORT                 to the original destination of redirected clients; Linux
+    reverse:ws://HOST[:PORT]@[ADDR:]PORT    the same as reverse:tcp, by default to port 80
     reverse:tls://HOST:PORT@[ADDR:]PORT     the remaining modes use mitmproxy
+    reverse:wss://HOST[:PORT]@[ADDR:]PORT   the same as reverse:tls, by default to port 443
     socks5[@[ADDR:]PORT]
     wireguard[:KEYFILE][@[ADDR:]PORT]
     local[:NAME|PID]
@@ -25,7 +27,15 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 
 _EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
-_REVERSE_TRANSPORTS: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")
+_SCHEMES: dict[str, tuple[Transport | Literal["tls"], int | None]] = {
+    "udp": ("udp", None),
+    "tcp": ("tcp", None),
+    "tls": ("tls", None),
+    "ws": ("tcp", 80),
+    "wss": ("tls", 443),
+}
+"""What carries each scheme, and the usual port of its servers."""
+
 _ENDPOINT = re.compile(
     r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<name>[^\[\]:@/\s]+)):)?(?P<port>[0-9]+)", re.A
 )
@@ -115,13 +125,16 @@ def parse_mode(spec: str) -> Mode:
 
 def _reverse(spec: str) -> Mode:
     rest = spec.removeprefix("reverse:")
-    transport = next((name for name in _REVERSE_TRANSPORTS if rest.startswith(f"{name}://")), None)
-    if transport is None:
-        understood = ", ".join(f"{name}://" for name in _REVERSE_TRANSPORTS)
+    scheme = next((name for name in _SCHEMES if rest.startswith(f"{name}://")), None)
+    if scheme is None:
+        understood = ", ".join(f"{name}://" for name in _SCHEMES)
         raise ValueError(f"'{spec}': 'reverse:' must be followed by {understood}, {_EXAMPLE}.")
-    server, at, listening = rest.removeprefix(f"{transport}://").rpartition("@")
+    transport, usual = _SCHEMES[scheme]
+    server, at, listening = rest.removeprefix(f"{scheme}://").rpartition("@")
     if not at:
         raise ValueError(f"'{spec}' has no listening address: add '@PORT' or '@ADDR:PORT', {_EXAMPLE}.")
+    if usual is not None and re.search(r":[0-9]+\Z", server) is None:
+        server = f"{server}:{usual}"
     host, port = _endpoint(spec, "server", server)
     if host is None or port == 0:
         raise ValueError(f"'{spec}': the server must be HOST:PORT, {_EXAMPLE}.")

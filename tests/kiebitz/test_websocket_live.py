@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from command import kiebitz
 from live_replays import ended, playing
+from mitmproxy_live import mitmproxys
 from processes_and_rows import KIEBITZ, free_port, rows, running, until
 from websocket_dice import dice_server, play, write_file
 
@@ -97,6 +100,31 @@ def test_it_is_replayed_to_a_live_server_and_to_a_live_client(recorded: Path, tm
         assert play(port, "alice", 3) == [1, 2, 3]
         status, _, said = ended(server_side)
         assert (status, said) == (0, "all 14 messages went as recorded\n")
+
+
+@pytest.mark.parametrize("has_tls", [True, False], ids=["TLS on both sides", "TLS to the server"])
+def test_a_server_with_tls(has_tls: bool, tmp_path: Path) -> None:
+    database, port = tmp_path / "game.db", free_port("tcp")
+    authority = Authority(tmp_path)
+    encrypted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    encrypted.load_cert_chain(authority.server())
+    with dice_server(encrypted) as server:
+        command = [
+            *KIEBITZ,
+            "relay",
+            "-m",
+            f"reverse:wss://127.0.0.1:{server}@{port}",
+            "-w",
+            str(database),
+            "-q",
+        ]
+        command += ["-P", write_file(tmp_path), "--set", f"ssl_verify_upstream_trusted_ca={authority.path}"]
+        command += ["--set", f"confdir={tmp_path / 'keys'}"]
+        with running(*command, ready="listening on"):
+            trusted = ssl.create_default_context(cafile=mitmproxys(tmp_path)) if has_tls else None
+            assert play(port, "alice", 3, trusted) == [1, 2, 3]
+            until(lambda: len(rows(database, "SELECT id FROM messages")) == len(WHOLE), "all is recorded")
+    assert names(database) == WHOLE
 
 
 def test_an_anonymous_copy_has_no_text(recorded: Path, tmp_path: Path) -> None:

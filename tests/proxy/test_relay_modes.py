@@ -29,6 +29,13 @@ from kiebitz.proxy.relay.modes import Mitmproxy, Mode, Reverse, Transparent, par
             Mitmproxy("reverse:tls://game.example:443", "127.0.0.1", 9001),
         ),
         ("reverse:tls://[::1]:443@[::1]:9001", Mitmproxy("reverse:tls://[::1]:443", "::1", 9001)),
+        ("reverse:wss://game.example@9001", Mitmproxy("reverse:tls://game.example:443", "127.0.0.1", 9001)),
+        ("reverse:wss://[::1]@9001", Mitmproxy("reverse:tls://[::1]:443", "127.0.0.1", 9001)),
+        (
+            "reverse:wss://game.example:8443@9001",
+            Mitmproxy("reverse:tls://game.example:8443", "127.0.0.1", 9001),
+        ),
+        ("reverse:ws://game.example@9001", Reverse("tcp", "game.example", 80, "127.0.0.1", 9001)),
         ("socks5", Mitmproxy("socks5", "127.0.0.1", 1080)),
         ("socks5@9050", Mitmproxy("socks5", "127.0.0.1", 9050)),
         ("wireguard@0.0.0.0:51820", Mitmproxy("wireguard", "0.0.0.0", 51820)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,8 +39,8 @@ def write_file(folder: Path) -> str:
 
 
 @contextmanager
-def dice_server() -> Iterator[int]:
-    """Run a server; yield its port."""
+def dice_server(encrypted: ssl.SSLContext | None = None) -> Iterator[int]:
+    """Run a server, with TLS if it is given; yield its port."""
     numbers = itertools.count(1)
 
     def play(connection: ServerConnection) -> None:
@@ -51,7 +52,7 @@ def dice_server() -> Iterator[int]:
             else:
                 connection.send(json.dumps({"type": "rolled", "id": number, "dice": next(dice)}))
 
-    with serve(play, "127.0.0.1", 0) as server:
+    with serve(play, "127.0.0.1", 0, ssl=encrypted) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -61,9 +62,10 @@ def dice_server() -> Iterator[int]:
             thread.join(PATIENCE_S)
 
 
-def play(port: int, name: str, rolls: int, address: str = "ws://127.0.0.1") -> list[int]:
+def play(port: int, name: str, rolls: int, encrypted: ssl.SSLContext | None = None) -> list[int]:
     """Play as a client; return what the dice showed. The first message is sent in fragments."""
-    with connect(f"{address}:{port}/game", open_timeout=PATIENCE_S, compression="deflate") as connection:
+    scheme = "ws" if encrypted is None else "wss"
+    with connect(f"{scheme}://127.0.0.1:{port}/game", ssl=encrypted, open_timeout=PATIENCE_S) as connection:
         text = json.dumps({"type": "join", "name": name})
         connection.send([text[:9], text[9:20], text[20:]])
         connection.recv(PATIENCE_S)
