@@ -14,6 +14,7 @@ from file_formats import PAIRS, USUAL, messages, protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import a_few, times
+from websocket_dice import write_file
 from wireshark_comparison import compare, script_of, tshark, write_capture
 
 from kiebitz.dissectors.model import Direction
@@ -58,7 +59,16 @@ def test_a_protocol_file_is_a_dissector(tmp_path: Path) -> None:
     assert (found.messages, found.differences) == (210, [])
 
 
-@pytest.mark.parametrize(("framing", "of"), a_few(PAIRS, USUAL))
+def test_websocket_is_refused(tmp_path: Path) -> None:
+    done = kiebitz("protocols", "wsdice", "-P", write_file(tmp_path), "-T", "lua")
+    assert done.status != 0
+    assert "wsdice is carried by WebSocket, for which no dissector can be written yet" in done.err
+
+
+FRAMED = [(framing, of) for framing, of in PAIRS if framing != "websocket"]
+
+
+@pytest.mark.parametrize(("framing", "of"), a_few(FRAMED, USUAL))
 def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Path) -> None:
     dissector = protocol(framing, of)
     assert isinstance(dissector, FileDissector)
