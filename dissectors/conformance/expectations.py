@@ -51,7 +51,8 @@ class Situation(msgspec.Struct, frozen=True):
 
     `following` is the next message on the same connection, or None; it `waits` if the target sends something
     before it. `state` is the table's current state, and `player` our player's name in it. `others` has the
-    identifiers in other players' conversations, by kind: their tokens, seats, names.
+    identifiers in other players' conversations, by kind: their tokens, seats, names. `wrap` returns the bytes
+    that carry a frame.
     """
 
     frame: bytes
@@ -60,6 +61,12 @@ class Situation(msgspec.Struct, frozen=True):
     state: State = msgspec.field(default_factory=dict)
     player: str | None = None
     others: Mapping[IdentifierKind, Sequence[Any]] = msgspec.field(default_factory=dict)
+    wrap: Callable[[bytes], bytes] = bytes
+
+    @property
+    def wire(self) -> bytes:
+        """The bytes that carry the frame."""
+        return self.wrap(self.frame)
 
 
 class Refusal(NamedTuple):

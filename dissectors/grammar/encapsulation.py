@@ -24,6 +24,10 @@ class Encapsulation(ABC):
         """Return True if a frame has a message of the protocol, and is none of the encapsulation itself."""
 
     @abstractmethod
+    def content_start(self, frame: bytes) -> int:
+        """Return where the protocol's own message begins in a frame."""
+
+    @abstractmethod
     def opening(self, direction: Direction) -> bytes:
         """Return the bytes with which a direction begins, before its first message."""
 

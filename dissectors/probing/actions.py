@@ -35,10 +35,11 @@ _BYTE_DELAY_S = 0.002
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send bytes: a piece of a stream, or a datagram."""
+    """Send a frame, which something may have to carry, or if `is_wire`, bytes as they are."""
 
     data: bytes
     sender: Sender = "self"
+    is_wire: bool = False
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -77,10 +78,10 @@ def send_whole(at: Situation) -> CaseActions:
 def send_bytewise(at: Situation) -> CaseActions:
     """Send the message byte by byte."""
     actions: list[CaseAction] = []
-    for start in range(min(len(at.frame), _MAX_SINGLE_BYTES)):
-        actions += Send(at.frame[start : start + 1]), Pause(_BYTE_DELAY_S)
-    rest = at.frame[_MAX_SINGLE_BYTES:]
-    return (*actions, Send(rest)) if rest else tuple(actions)
+    for start in range(min(len(at.wire), _MAX_SINGLE_BYTES)):
+        actions += _piece(at.wire[start : start + 1]), Pause(_BYTE_DELAY_S)
+    rest = at.wire[_MAX_SINGLE_BYTES:]
+    return (*actions, _piece(rest)) if rest else tuple(actions)
 
 
 def send_joined(at: Situation) -> CaseActions:
@@ -88,20 +89,20 @@ def send_joined(at: Situation) -> CaseActions:
 
     Raises NotApplicable if the next one waits for the target.
     """
-    return (Send(at.frame + _following(at, waits=False)),)
+    return (_piece(at.wire + at.wrap(_following(at, waits=False))),)
 
 
 def send_slowly(at: Situation) -> CaseActions:
     """Send the first few bytes one second apart, then the rest."""
     actions: list[CaseAction] = []
-    for start in range(min(len(at.frame) - 1, _SLOW_BYTES)):
-        actions += Send(at.frame[start : start + 1]), Pause(1)
-    return (*actions, Send(at.frame[min(len(at.frame) - 1, _SLOW_BYTES) :]))
+    for start in range(min(len(at.wire) - 1, _SLOW_BYTES)):
+        actions += _piece(at.wire[start : start + 1]), Pause(1)
+    return (*actions, _piece(at.wire[min(len(at.wire) - 1, _SLOW_BYTES) :]))
 
 
 def send_in_two(at: Situation) -> CaseActions:
     """Send the message in two pieces, one second apart."""
-    return (Send(first_half(at)), Pause(1), Send(at.frame[len(first_half(at)) :]))
+    return (_piece(first_half(at)), Pause(1), _piece(at.wire[len(first_half(at)) :]))
 
 
 def send_twice(at: Situation) -> CaseActions:
@@ -144,18 +145,19 @@ def pad_to(size: int) -> Callable[[bytes], bytes]:
 
 def send_half_then(*end: CaseAction) -> Callable[[Situation], CaseActions]:
     """Return the actions of sending half of the message, and then these."""
-    return lambda at: (Send(first_half(at)), *end)
+    return lambda at: (_piece(first_half(at)), *end)
 
 
 def send_during_half(at: Situation) -> CaseActions:
     """Send the message unchanged while a newcomer's own message is unfinished."""
-    return (Send(first_half(at), "stranger"), Pause(_HALF_DELAY_S), Send(at.frame))
+    return (_piece(first_half(at), "stranger"), Pause(_HALF_DELAY_S), Send(at.frame))
 
 
 def send_endless(at: Situation) -> CaseActions:
     """Send a message that begins and does not end."""
-    data = at.frame[:2] + b"x" * (ENDLESS_SIZE - 2)
-    return tuple(Send(data[start : start + _PIECE_SIZE]) for start in range(0, ENDLESS_SIZE, _PIECE_SIZE))
+    # What carries it would need more bytes than these.
+    data = at.wrap(at.frame[:2] + b"x" * (ENDLESS_SIZE - 2))[:ENDLESS_SIZE]
+    return tuple(_piece(data[start : start + _PIECE_SIZE]) for start in range(0, ENDLESS_SIZE, _PIECE_SIZE))
 
 
 def replace_with(rewrite: Callable[[bytes], bytes]) -> Callable[[Situation], CaseActions]:
@@ -175,9 +177,13 @@ def fixed_actions(*done: CaseAction) -> Callable[[Situation], CaseActions]:
 
 def first_half(at: Situation) -> bytes:
     """Return the first half of a message, which is never all of it."""
-    if len(at.frame) < 2:
+    if len(at.wire) < 2:
         raise NotApplicable("the message is too short to halve")
-    return at.frame[: len(at.frame) // 2]
+    return at.wire[: len(at.wire) // 2]
+
+
+def _piece(data: bytes, sender: Sender = "self") -> Send:
+    return Send(data, sender, is_wire=True)
 
 
 def line_end_of(frame: bytes) -> bytes:

@@ -6,7 +6,7 @@ and `NotApplicable` is raised. So a case never claims what its bytes do not show
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -146,17 +146,21 @@ class Mutator:
     def to_utf_16(self, frame: bytes) -> bytes:
         """Encode the frame as UTF-16 without a byte order mark. Raises NotApplicable."""
         self._read(frame)
-        return self._checked(
-            frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_malformed=False
-        )
+        return self._with_content(frame, lambda content: content.decode(errors="replace").encode("utf-16-le"))
 
     def add_byte_order_mark(self, frame: bytes) -> bytes:
         """Prepend a byte order mark. Raises NotApplicable."""
-        return self._checked(frame, b"\xef\xbb\xbf" + frame, must_be_malformed=False)
+        return self._with_content(frame, lambda content: b"\xef\xbb\xbf" + content)
 
     def halve(self, frame: bytes) -> bytes:
         """Return the first half as the whole datagram. Raises NotApplicable."""
-        return self._checked(frame, frame[: len(frame) // 2], must_be_malformed=False)
+        return self._with_content(frame, lambda content: content[: len(content) // 2])
+
+    def _with_content(self, frame: bytes, change: Callable[[bytes], bytes]) -> bytes:
+        """Change a frame without what belongs to its encapsulation. Raises NotApplicable."""
+        carried = self._dissector.encapsulation
+        start = 0 if carried is None else carried.content_start(frame)
+        return self._checked(frame, frame[:start] + change(frame[start:]), must_be_malformed=False)
 
     def renamed(self, frame: bytes) -> bytes:
         """Replace the message's name by one that no message has. Raises NotApplicable."""

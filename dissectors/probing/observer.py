@@ -6,8 +6,9 @@ The observer receives all traffic as items. So at an injection point it can supp
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from kiebitz.dissectors.conformance.expectations import Situation
@@ -16,7 +17,7 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.framing import Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded
-from kiebitz.dissectors.model import Chunk, Direction, Findings, Item, Stream
+from kiebitz.dissectors.model import OPPOSITE, Chunk, Direction, Findings, Item, Stream
 from kiebitz.dissectors.probing.routes import InjectionPoint
 from kiebitz.dissectors.probing.verdict import ProgramMessage
 
@@ -105,6 +106,7 @@ class Observer:
         if (
             self._since
             and direction == self._target_direction
+            and (row is None or row not in self._dissector.grammar.transport_rows)
             and len(self._collected.get(stream, ())) < MAX_MESSAGES
         ):
             self._keep(stream, decoded)
@@ -130,7 +132,11 @@ class Observer:
         known = self._streams.get(point.connection) or next(iter(self._streams.values()), None)
         state = {} if known is None else self._states.get(known.server, {})
         player = self._names.get(point.connection)
-        return Situation(point.frame, point.following, point.waits, deepcopy(state), player, others)
+        carried = self._dissector.encapsulation
+        wrap: Callable[[bytes], bytes] = bytes
+        if carried is not None:
+            wrap = partial(carried.wrap, direction=OPPOSITE[self._target_direction])
+        return Situation(point.frame, point.following, point.waits, deepcopy(state), player, others, wrap)
 
     def received(self, *streams: int) -> tuple[ProgramMessage, ...]:
         """Return the target's messages since the actions began, on these streams or, without any, on all."""

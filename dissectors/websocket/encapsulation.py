@@ -27,6 +27,9 @@ class WebSocketEncapsulation(Encapsulation):
     def has_message(self, frame: bytes) -> bool:
         return is_message(frame)
 
+    def content_start(self, frame: bytes) -> int:
+        return plain_payload(frame)[0] if is_plain(frame) else 0
+
     def opening(self, direction: Direction) -> bytes:
         return REQUEST if direction == "c2s" else response_to(KEY)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import ssl
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from certificates import Authority
-from command import kiebitz
+from command import ROOT, kiebitz
 from live_replays import ended, playing
 from mitmproxy_live import mitmproxys
 from processes_and_rows import KIEBITZ, free_port, rows, running, until
@@ -125,6 +127,57 @@ def test_a_server_with_tls(has_tls: bool, tmp_path: Path) -> None:
             assert play(port, "alice", 3, trusted) == [1, 2, 3]
             until(lambda: len(rows(database, "SELECT id FROM messages")) == len(WHOLE), "all is recorded")
     assert names(database) == WHOLE
+
+
+EVENTS = """
+[events]
+begins = { on = "welcome", opens = true, say = "a game begins" }
+ends = { on = "rolled", when = "dice == 3", ends = true, say = "the dice shows {dice}" }
+"""
+PROGRAM = [sys.executable, str(ROOT / "tests" / "support" / "websocket_program.py")]
+
+
+@pytest.mark.parametrize("fault", ["", "--fault"])
+def test_a_server_is_probed(fault: str, recorded: Path, tmp_path: Path) -> None:
+    port = free_port("tcp")
+    cases = ("unknown-message", "join/bytewise", "join/name/latin-1", "roll/cut/silence", "*/said")
+    done = kiebitz(
+        *(
+            "probe",
+            "server",
+            str(port),
+            "-d",
+            "wsdice",
+            "-P",
+            write_file(tmp_path),
+            "--timeout",
+            "0.4",
+            "--json",
+        ),
+        *("--via-session", str(recorded)),
+        *("--restart", shlex.join([*PROGRAM, "server", str(port), *fault.split()])),
+        *(word for case in cases for word in ("--only", f"wsdice/{case}")),
+    )
+    verdicts = {each["case"]: each["verdict"] for each in done.json["results"]}
+    failed = {case for case, verdict in verdicts.items() if verdict == "FAILED"}
+    assert failed == ({"wsdice/unknown-message"} if fault else set())
+    assert verdicts["wsdice/join/bytewise"] == verdicts["wsdice/rolled/said"] == "OK"
+
+
+def test_programs_play_with_each_other(tmp_path: Path) -> None:
+    file = Path(write_file(tmp_path))
+    file.write_text(file.read_text() + EVENTS)
+    program = shlex.join(PROGRAM)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f'protocol = "{file.name}"\ngames = 1\nplayers = 1\ntimeout = "15s"\n'
+        f'[[server]]\nname = "a"\ncommand = "{program} server {{port}}"\n'
+        f'[[client]]\nname = "b"\ncommand = "{program} player {{port}} {{name}}"\n'
+    )
+    report = tmp_path / "report"
+    done = kiebitz("interop", str(plan), "-o", str(report), "--json")
+    (cell,) = done.json["cells"]
+    assert cell["attempts"][0]["outcome"] == "completed", (done.out, done.err)
 
 
 def test_an_anonymous_copy_has_no_text(recorded: Path, tmp_path: Path) -> None:

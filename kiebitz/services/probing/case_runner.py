@@ -19,6 +19,7 @@ from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pau
 from kiebitz.dissectors.probing.case import Case, to_case_name
 from kiebitz.dissectors.probing.routes import InjectionPoint, Route
 from kiebitz.dissectors.probing.verdict import ObservedBehaviour, ProgramMessage, Verdict, judge
+from kiebitz.dissectors.replay.script import StreamRole
 from kiebitz.proxy.peers.connections import RESET, UNREACHABLE, PeerError
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.probing.connection_setup import ProbeSetup, TargetSession
@@ -35,6 +36,9 @@ _DELAY_FACTOR = 4.0
 
 _DYING_S = 1.0
 """Maximum number of seconds for a program to exit after it stopped serving."""
+
+_GREETING_S = 0.3
+"""Number of seconds in which a server answers the opening of what carries the messages."""
 
 _UNREAD_S = 2.0
 """Maximum number of seconds for which a target may leave sent data unread."""
@@ -213,7 +217,11 @@ class CaseRun(TargetSession):
             # The target cannot answer an unfinished message of a new connection.
             self._route.discard_answers()
         self._senders.add(action.sender)
-        if not self._peers.send(connection, action.data) and not self._is_unread:
+        carried = self._setup.dissector.encapsulation
+        data = action.data
+        if carried is not None and not action.is_wire:
+            data = carried.wrap(data, self._peers.sent_direction)
+        if not self._peers.send(connection, data) and not self._is_unread:
             try:
                 await self._peers.drain(connection, _UNREAD_S)
             except PeerError:
@@ -222,8 +230,17 @@ class CaseRun(TargetSession):
 
     async def _connection(self, sender: Sender, point: InjectionPoint) -> int:
         if sender not in self._used:
-            self._used[sender] = point.others[0] if sender == "other" else await self._connect_to(point.role)
+            self._used[sender] = point.others[0] if sender == "other" else await self._greeted(point.role)
         return self._used[sender]
+
+    async def _greeted(self, role: StreamRole) -> int:
+        """Return a new connection on which a first message may be sent."""
+        connection = await self._connect_to(role)
+        carried = self._setup.dissector.encapsulation
+        if carried is not None:
+            self._peers.send(connection, carried.opening(self._peers.sent_direction))
+            await self._driver.receive_until(self._clock() + _GREETING_S)
+        return connection
 
     async def _watch(self, point: InjectionPoint) -> None:
         """Continue the route and receive messages until the target's reaction is clear."""
