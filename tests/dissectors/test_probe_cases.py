@@ -28,7 +28,7 @@ from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing import actions as actions
-from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send
+from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender
 from kiebitz.dissectors.probing.case import Case, select_cases
 from kiebitz.dissectors.probing.case_generator import cases_by_rule, generate_cases
 from kiebitz.dissectors.probing.mutations import Mutator
@@ -293,18 +293,23 @@ def test_fields_that_name_another_player_come_from_others() -> None:
     assert case.actions(Situation(b"LOGI robin\r\n", others={NAME: ["boran"]})) == (Send(b"LOGI boran\r\n"),)
 
 
+def piece(data: bytes, sender: Sender = "self") -> Send:
+    """Return the action that sends bytes as they are, whatever carries messages."""
+    return Send(data, sender, is_wire=True)
+
+
 @pytest.mark.parametrize(
     ("name", "at", "expected"),
     [
         ("PUT/whole", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"),)),
         ("PUT/twice", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"), Send(b"PUT 5\r\n"))),
-        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n"), (Send(b"PUT 5\r\nBYE\r\n"),)),
+        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n"), (piece(b"PUT 5\r\nBYE\r\n"),)),
         ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n", True), (Send(b"BYE\r\n"), Send(b"PUT 5\r\n"))),
-        ("PUT/in-two", Situation(b"PUT 5\r\n"), (Send(b"PUT"), Pause(1), Send(b" 5\r\n"))),
-        ("PUT/cut/silence", Situation(b"PUT 5\r\n"), (Send(b"PUT"),)),
-        ("PUT/cut/half-close", Situation(b"PUT 5\r\n"), (Send(b"PUT"), HalfClose())),
-        ("PUT/cut/close", Situation(b"PUT 5\r\n"), (Send(b"PUT"), Close())),
-        ("PUT/cut/reset", Situation(b"PUT 5\r\n"), (Send(b"PUT"), Reset())),
+        ("PUT/in-two", Situation(b"PUT 5\r\n"), (piece(b"PUT"), Pause(1), piece(b" 5\r\n"))),
+        ("PUT/cut/silence", Situation(b"PUT 5\r\n"), (piece(b"PUT"),)),
+        ("PUT/cut/half-close", Situation(b"PUT 5\r\n"), (piece(b"PUT"), HalfClose())),
+        ("PUT/cut/close", Situation(b"PUT 5\r\n"), (piece(b"PUT"), Close())),
+        ("PUT/cut/reset", Situation(b"PUT 5\r\n"), (piece(b"PUT"), Reset())),
         ("PUT/from-other", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n", "other"),)),
         ("PUT/from-stranger", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n", "stranger"),)),
         ("PUT/square/unknown", Situation(b"PUT 5\r\n"), (Send(b"PUT Kiebitz\r\n"),)),
@@ -318,7 +323,7 @@ def test_fields_that_name_another_player_come_from_others() -> None:
         (
             "come-and-stay",
             Situation(b"PUT 5\r\n"),
-            (Send(b"PUT", "stranger"), Pause(0.3), Send(b"PUT 5\r\n")),
+            (piece(b"PUT", "stranger"), Pause(0.3), Send(b"PUT 5\r\n")),
         ),
     ],
 )
