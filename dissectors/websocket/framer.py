@@ -144,7 +144,7 @@ class WebSocketFramer(Framer):
         start = self._start
         if parts is not None:
             start = parts.start
-        elif self._skipped_header is not None:
+        elif self._skipped:
             start = self._skipped_from
         if self._state == "foreign":
             if held:
@@ -159,8 +159,10 @@ class WebSocketFramer(Framer):
     def _read(self, frames: list[Frame], is_end: bool) -> None:
         """Read held bytes as far as they are complete."""
         while self._held:
-            if self._skipped and not self._skip(frames):
-                return
+            if self._skipped:
+                if not self._skip(frames):
+                    return
+                continue
             match self._state:
                 case "head":
                     is_read = self._read_head(frames)
@@ -180,13 +182,15 @@ class WebSocketFramer(Framer):
         self._skipped -= count
         if self._skipped:
             return False
-        if self._state == "body":
-            self._state = "head"
         header, self._skipped_header = self._skipped_header, None
+        size = self._start - self._skipped_from
         if header is not None:
             self._take(header, None, self._skipped_from, frames)
-        elif self._state == "frames":
-            frames.append(Frame(self._skipped_from, b"", self._start - self._skipped_from, "gap"))
+        elif self._state == "body":
+            self._state = "head"
+            frames.append(Frame(self._skipped_from, b"", size, violations=(errors.no_upgrade((0, size)),)))
+        else:
+            frames.append(Frame(self._skipped_from, b"", size, "gap"))
         return True
 
     def _advance(self, count: int) -> None:
@@ -239,6 +243,7 @@ class WebSocketFramer(Framer):
             self._state = "foreign"
         else:
             self._state, self._skipped = ("body", head.body_length) if head.body_length else ("head", 0)
+            self._skipped_from = self._start
 
     def _drop_foreign(self, frames: list[Frame]) -> bool:
         """Emit bytes that are no WebSocket in pieces, each as long as a frame may be."""

@@ -277,7 +277,9 @@ def test_pages_on_the_same_connection_are_no_violation() -> None:
     requests = feed(WebSocketFramer("c2s"), page + REQUEST + text())
     answers = feed(WebSocketFramer("s2c"), answer + response_to(KEY) + text(mask=b""))
     assert [codes([each]) for each in requests] == [[("no-upgrade", None)], [], []]
-    assert [codes([each]) for each in answers] == [[("no-upgrade", None)], [], []]
+    # The body is bytes of its own.
+    assert [codes([each]) for each in answers] == [[("no-upgrade", None)], [("no-upgrade", None)], [], []]
+    assert [(each.offset, each.size) for each in answers[:2]] == [(0, len(answer) - 5), (len(answer) - 5, 5)]
     assert requests[-1].data == answers[-1].data == write_frame(TEXT, b"{}")
 
 
@@ -288,3 +290,24 @@ def test_a_stream_that_is_no_websocket(data: bytes) -> None:
     frames = feed(WebSocketFramer("c2s"), data, [7])
     assert sum(frame.size for frame in frames) == len(data)
     assert codes(frames)[0] in [("bad-handshake", "RFC 6455, 1.3"), ("no-upgrade", None)]
+
+
+@pytest.mark.parametrize("cut", range(0, 40, 3))
+@pytest.mark.parametrize("length", [None, 0, 2, 9])
+def test_each_byte_is_in_one_frame(cut: int, length: int | None) -> None:
+    page = b"GET /x HTTP/1.1\r\nContent-Length: 9\r\n\r\nabcdefghi"
+    for begin in (REQUEST, page, page + REQUEST):
+        data = begin + text(b"number one") + text(b"two") + text(b"x" * 70_000)
+        framer = WebSocketFramer("c2s")
+        at = place = len(begin) - 5 + cut
+        found = [*framer.feed(0, data[:place])]
+        # A second gap may begin in the rest of a frame that the first one interrupted.
+        for piece in (data[place + 3 : place + 5], data[place + 5 :]):
+            found += framer.gap(at, length)
+            at += length or 0
+            found += framer.feed(at, piece)
+            at += len(piece)
+        found += framer.eof()
+        covered = sorted((frame.offset, frame.offset + frame.size) for frame in found)
+        assert all(before[1] <= after[0] for before, after in pairwise(covered))
+        assert sum(frame.size for frame in found) == place + 2 + len(data[place + 5 :])
