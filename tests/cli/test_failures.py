@@ -50,7 +50,7 @@ def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
     time.sleep(after_s)
     relay.send_signal(signal.SIGINT)
     _, said = relay.communicate(timeout=20)
-    if "init_import_site" in said or "Could not import runpy module" in said:
+    if relay.returncode == 1 and "kiebitz: " not in said and "kiebitz/cli" not in said:
         # On a busy machine Python itself is still being loaded, and ends in its own way.
         return
     assert relay.returncode in (0, 130, -signal.SIGINT)
