@@ -81,6 +81,10 @@ class Dissector:
 
         return (self._make_conformance or Conformance)()
 
+    def to_wire(self, frame: bytes, direction: Direction) -> bytes:
+        """Return the bytes to send for a frame."""
+        return frame if self.encapsulation is None else self.encapsulation.wrap(frame, direction)
+
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         """Return how likely the first bytes of a direction belong to this protocol.
 

@@ -6,7 +6,7 @@ The observer receives all traffic as items. So at an injection point it can supp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -132,10 +132,7 @@ class Observer:
         known = self._streams.get(point.connection) or next(iter(self._streams.values()), None)
         state = {} if known is None else self._states.get(known.server, {})
         player = self._names.get(point.connection)
-        carried = self._dissector.encapsulation
-        wrap: Callable[[bytes], bytes] = bytes
-        if carried is not None:
-            wrap = partial(carried.wrap, direction=OPPOSITE[self._target_direction])
+        wrap = partial(self._dissector.to_wire, direction=OPPOSITE[self._target_direction])
         return Situation(point.frame, point.following, point.waits, deepcopy(state), player, others, wrap)
 
     def received(self, *streams: int) -> tuple[ProgramMessage, ...]:

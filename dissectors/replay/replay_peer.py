@@ -228,11 +228,10 @@ class ReplayPeer:
         yield from self._await_client(progress)
         if progress.connection is not None and not self.stopped:
             talk = self._connections[progress.connection]
-            data, wire = self.with_live_names(line), None
-            carried = talk.dissector.encapsulation
-            if carried is not None:
-                data = carried.fitting(data, talk.latest)
-                wire = carried.wrap(data, self._plays)
+            data = self.with_live_names(line)
+            if talk.dissector.encapsulation is not None:
+                data = talk.dissector.encapsulation.fitting(data, talk.latest)
+            wire = talk.dissector.to_wire(data, self._plays)
             yield SendBytes(progress.connection, data, since_ns, self._note_action(line), line, wire)
 
     def with_live_names(self, line: RecordedLine) -> bytes:
@@ -371,10 +370,7 @@ class ReplayPeer:
             (row, *_) = dissector.grammar.rows_named(self._plays, answer)
             echoed = {field.name: fields[field.name] for field in row.fields if field.name in fields}
             data = dissector.codec.encode(answer, self._plays, echoed)
-            carried = dissector.encapsulation
-            yield SendBytes(
-                connection, data, wire=None if carried is None else carried.wrap(data, self._plays)
-            )
+            yield SendBytes(connection, data, wire=dissector.to_wire(data, self._plays))
 
     def _decode(self, talk: _LiveConnection, frame: Frame) -> Decoded:
         if frame.cut is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from kiebitz.dissectors.websocket.control import (
 )
 from kiebitz.dissectors.websocket.frames import BINARY, TEXT, is_plain, plain_payload, write_frame
 from kiebitz.dissectors.websocket.handshake import read_head
+from kiebitz.dissectors.websocket.violations import moved
 
 _CONTROL_NAMES = frozenset(row.name for row in ROWS)
 _NAMES = {TEXT: "text", BINARY: "binary"}
@@ -61,13 +62,13 @@ class WebSocketCodec(Codec):
         return write_frame(self._opcode, self.inner.encode(name, direction, fields))
 
     def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        if not is_plain(frame) or frame[0] & 0x0F not in _NAMES:
+        if not is_message(frame):
             return super().rewrite(frame, direction, fields)
         return write_frame(frame[0] & 0x0F, self.inner.rewrite(plain_payload(frame)[1], direction, fields))
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
-        if not is_plain(frame) or not is_message(frame):
+        if not is_message(frame):
             return anatomy_of_control(frame, decoded)
         start, payload = plain_payload(frame)
         title = f"frame header: {_NAMES[frame[0] & 0x0F]}, {len(payload):,} bytes"
@@ -76,13 +77,23 @@ class WebSocketCodec(Codec):
         return (Piece(0, start, 0, "markup", title), *moved)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        start, payload = plain_payload(frame)
-        place = self.inner.text_place(payload, row, name) if row.name not in _CONTROL_NAMES else None
-        return None if place is None else (place[0] + start, place[1])
+        return self._place(self.inner.text_place, frame, row, name)
 
     def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        return self._place(self.inner.whole_place, frame, row, name)
+
+    def _place(
+        self,
+        find: Callable[[bytes, MessageType, str], Place | None],
+        frame: bytes,
+        row: MessageType,
+        name: str,
+    ) -> Place | None:
+        """Return a place that the inner codec finds in the payload, in the frame."""
+        if row.name in _CONTROL_NAMES:
+            return None
         start, payload = plain_payload(frame)
-        place = self.inner.whole_place(payload, row, name) if row.name not in _CONTROL_NAMES else None
+        place = find(payload, row, name)
         return None if place is None else (place[0] + start, place[1])
 
     def twice(self, whole: bytes) -> bytes:
@@ -111,7 +122,7 @@ def _shifted(violation: Violation, start: int) -> Violation:
     """Return a violation whose place counts from the frame instead of its payload."""
     locate = violation.locate
     if locate is None:
-        return msgspec.structs.replace(violation, offset=violation.offset + start)
+        return moved(violation, start)
 
     def located(frame: bytes) -> Place:
         at, payload = plain_payload(frame)

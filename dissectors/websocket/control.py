@@ -93,14 +93,14 @@ def decode_control(frame: bytes, opcode: int, direction: Direction) -> Decoded:
         return Decoded(row, fields, to_json(fields), True)
     fields = {}
     if len(payload) == 1:
-        found = frame_error("bad-close", "a close frame has half a code", (start, 1), "5.5.1", "2 bytes")
+        found = frame_error("bad-close", "a close frame has half a code", "5.5.1", "2 bytes", (start, 1))
         return Decoded(row, fields, "{}", False, (found,))
     violations: list[Violation] = []
     if payload:
         code = fields["code"] = int.from_bytes(payload[:2], "big")
         if code not in _CLOSE_CODES:
             text = f"{code} is no close code that may be sent"
-            violations.append(frame_error("bad-close", text, (start, 2), "7.4", "a code such as 1000"))
+            violations.append(frame_error("bad-close", text, "7.4", "a code such as 1000", (start, 2)))
     if payload[2:]:
         fields["reason"] = payload[2:].decode("utf-8", "replace")
         wrong = not_utf_8(payload[2:], start + 2)
@@ -115,10 +115,8 @@ def not_utf_8(payload: bytes, start: int) -> Violation | None:
         payload.decode()
     except UnicodeDecodeError as error:
         wrong = payload[error.start : error.end]
-        place = start + error.start, len(wrong)
-        return frame_error(
-            "not-utf-8", f"the bytes {wrong.hex(' ')} are not UTF-8", place, "8.1", "UTF-8 text"
-        )
+        text = f"the bytes {wrong.hex(' ')} are not UTF-8"
+        return frame_error("not-utf-8", text, "8.1", "UTF-8 text", (start + error.start, len(wrong)))
     return None
 
 

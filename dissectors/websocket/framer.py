@@ -26,6 +26,7 @@ from kiebitz.dissectors.websocket.frames import (
 )
 from kiebitz.dissectors.websocket.handshake import MAX_HEAD, Head, head_end, may_begin, read_head, violations
 from kiebitz.dissectors.websocket.inflater import Inflater
+from kiebitz.dissectors.websocket.violations import moved, placed
 
 _PLAUSIBLE = 1 << 16
 """Maximum length, in bytes, of a frame from which the framer may resume after missing bytes."""
@@ -34,24 +35,27 @@ _MAX_SPANS = 64
 """Maximum number of fragments whose places are kept."""
 
 State = Literal["head", "body", "frames", "foreign", "lost"]
-"""What comes next: a head of HTTP, the body after it, frames, bytes that are no WebSocket, or anything."""
+"""Kind of the next bytes: a head of HTTP, its body, frames, another protocol, or an unknown one of these."""
+
+_MAX_VIOLATIONS = 100
+"""Maximum number of violations of one message."""
 
 
 class _Connection(msgspec.Struct):
-    """What both directions have to know: the client's key, and whether messages may be compressed."""
+    """State shared by both directions: the client's key, and whether messages may be compressed."""
 
     key: str | None = None
     deflates: bool | None = None
 
 
 class _Parts(msgspec.Struct):
-    """The fragments of a message that have arrived; `size` counts those that are not kept, too."""
+    """The fragments of a message that have arrived; of one that `is_too_long` the payload is not kept."""
 
     start: int
     opcode: int
     is_compressed: bool
-    payloads: list[bytes] = msgspec.field(default_factory=list)
-    size: int = 0
+    payload: bytearray = msgspec.field(default_factory=bytearray)
+    is_too_long: bool = False
     spans: list[tuple[int, int, int]] = msgspec.field(default_factory=list)
     violations: list[Violation] = msgspec.field(default_factory=list)
 
@@ -82,8 +86,8 @@ class WebSocketFramer(Framer):
         self._skipped_header: Header | None = None
         self._seen = 0 if begins else 1
         """Number of frames since the handshake."""
-        self._foreign = errors.no_upgrade
-        """What is wrong with bytes that are no WebSocket."""
+        self._foreign = errors.NO_UPGRADE
+        """Violation of bytes that are no WebSocket."""
         self._is_closed = False
         self._is_broken = False
         """True if fragments may follow whose beginning is missing."""
@@ -148,10 +152,10 @@ class WebSocketFramer(Framer):
             start = self._skipped_from
         if self._state == "foreign":
             if held:
-                frames.append(Frame(start, held, len(held), violations=(self._foreign((0, len(held))),)))
+                frames.append(self._foreign_frame(start, held, len(held)))
         elif end > start:
             data = held if cut == "end" and parts is None else b""
-            found = (errors.after_gap((0, end - start)),) if self._state == "lost" else ()
+            found = (placed(errors.AFTER_GAP, (0, end - start)),) if self._state == "lost" else ()
             frames.append(Frame(start, data, end - start, cut, violations=found))
         self._skipped, self._skipped_header, self._searched = 0, None, 0
         self._start = end
@@ -188,7 +192,7 @@ class WebSocketFramer(Framer):
             self._take(header, None, self._skipped_from, frames)
         elif self._state == "body":
             self._state = "head"
-            frames.append(Frame(self._skipped_from, b"", size, violations=(errors.no_upgrade((0, size)),)))
+            frames.append(self._foreign_frame(self._skipped_from, b"", size))
         else:
             frames.append(Frame(self._skipped_from, b"", size, "gap"))
         return True
@@ -206,7 +210,7 @@ class WebSocketFramer(Framer):
             if begun is None:
                 return False
             # Either the handshake was before the capture, or these are no frames at all.
-            self._state, self._foreign = ("lost" if begun else "foreign"), errors.bad_head
+            self._state, self._foreign = ("lost" if begun else "foreign"), errors.NO_HANDSHAKE
             return True
         end = head_end(held, self._searched)
         if end is None:
@@ -226,7 +230,7 @@ class WebSocketFramer(Framer):
         self._follow(head)
         found = [*violations(head, data, self._connection.key)]
         if not head.is_upgrade:
-            found.append(errors.no_upgrade((0, end)))
+            found.append(placed(errors.NO_UPGRADE, (0, end)))
         frames.append(Frame(offset, data, end, violations=tuple(found)))
         return True
 
@@ -249,10 +253,12 @@ class WebSocketFramer(Framer):
         """Emit bytes that are no WebSocket in pieces, each as long as a frame may be."""
         if len(self._held) < FRAME_LIMIT:
             return False
-        offset, data = self._start, bytes(self._held[:FRAME_LIMIT])
+        frames.append(self._foreign_frame(self._start, bytes(self._held[:FRAME_LIMIT]), FRAME_LIMIT))
         self._advance(FRAME_LIMIT)
-        frames.append(Frame(offset, data, FRAME_LIMIT, violations=(self._foreign((0, FRAME_LIMIT)),)))
         return True
+
+    def _foreign_frame(self, offset: int, data: bytes, size: int) -> Frame:
+        return Frame(offset, data, size, violations=(placed(self._foreign, (0, size)),))
 
     # Frames.
 
@@ -283,92 +289,90 @@ class WebSocketFramer(Framer):
         if header.opcode == CLOSE:
             self._is_closed = True
         if header.is_control:
-            data = write_frame(header.opcode, payload or b"")
-            spans = ((len(data) - len(payload or b""), header.start, header.length),)
-            cut: Cut | None = "limit" if payload is None else None
-            frames.append(Frame(offset, data, header.end, cut, spans=spans, violations=tuple(found)))
+            if payload is None:
+                frames.append(Frame(offset, b"", header.end, "limit", violations=tuple(found)))
+                return
+            spans = ((0, header.start, header.length),)
+            frames.append(_plain_frame(header.opcode, payload, offset, header.end, spans, found))
             return
-        parts = self._parts
         if header.opcode != CONTINUATION:
             self._is_broken = False
-            if parts is not None:
-                at = parts.start
-                broken = errors.interrupted((0, offset - at))
-                frames.append(Frame(at, b"", offset - at, "gap", violations=(*parts.violations, broken)))
-                parts = None
-        elif self._is_broken and parts is None:
-            found.append(errors.after_gap((0, header.end)))
+            if self._parts is not None:
+                frames.append(self._interrupted(self._parts, offset))
+                self._parts = None
+        elif self._is_broken and self._parts is None:
+            found.append(placed(errors.AFTER_GAP, (0, header.end)))
             frames.append(Frame(offset, b"", header.end, "gap", violations=tuple(found)))
             return
+        parts = self._parts
         if parts is None:
             is_compressed = bool(header.first & RSV1) and self._connection.deflates is not False
-            parts = _Parts(offset, header.opcode, is_compressed)
+            parts = self._parts = _Parts(offset, header.opcode, is_compressed)
         distance = offset - parts.start
-        parts.violations += [_moved(each, distance) for each in found]
-        if payload is None or parts.size + len(payload) > FRAME_LIMIT:
-            parts.payloads = []
-            parts.size = FRAME_LIMIT + 1
+        room = _MAX_VIOLATIONS - len(parts.violations)
+        parts.violations += [moved(each, distance) for each in found[:room]]
+        if payload is None or parts.is_too_long or len(parts.payload) + len(payload) > FRAME_LIMIT:
+            parts.is_too_long = True
+            parts.payload.clear()
         else:
             if len(parts.spans) < _MAX_SPANS:
-                parts.spans.append((parts.size, distance + header.start, header.length))
-            parts.payloads.append(payload)
-            parts.size += len(payload)
-        self._parts = parts
+                parts.spans.append((len(parts.payload), distance + header.start, header.length))
+            parts.payload += payload
         if header.first & FIN:
             self._parts = None
-            frames.append(self._message(parts, offset + header.end))
+            frames.append(self._message(parts, offset + header.end - parts.start))
 
-    def _message(self, parts: _Parts, end: int) -> Frame:
+    def _interrupted(self, parts: _Parts, offset: int) -> Frame:
+        """Return the frame of a message that another one interrupts at an offset."""
+        size = offset - parts.start
+        violation = placed(errors.INTERRUPTED, (0, size))
+        return Frame(parts.start, b"", size, "gap", violations=(*parts.violations, violation))
+
+    def _message(self, parts: _Parts, size: int) -> Frame:
         """Return the plain frame of a message whose fragments are complete."""
-        size = end - parts.start
-        found = tuple(parts.violations)
-        payload: bytes | None = b"".join(parts.payloads)
-        if parts.size > FRAME_LIMIT:
-            self._inflater.forget()
-            return Frame(parts.start, b"", size, "limit", violations=found)
-        spans = parts.spans
-        if parts.is_compressed:
-            was_lost = self._inflater.is_lost
-            payload = self._inflater.inflate(payload or b"", FRAME_LIMIT)
-            spans = []
-            if payload is None:
-                why = errors.after_gap if was_lost else errors.not_inflatable
-                return Frame(parts.start, b"", size, "gap", violations=(*found, why((0, size))))
-            if len(payload) > FRAME_LIMIT:
-                return Frame(parts.start, b"", size, "limit", violations=found)
-        data = write_frame(parts.opcode, payload or b"")
-        shift = len(data) - len(payload or b"")
-        moved = tuple((shift + position, distance, length) for position, distance, length in spans)
-        # Of a compressed message only the whole has a place.
-        return Frame(parts.start, data, size, spans=moved or ((0, 0, 0),), violations=found)
+        found = parts.violations
+        if parts.is_too_long:
+            if parts.is_compressed:
+                self._inflater.forget()
+            return Frame(parts.start, b"", size, "limit", violations=tuple(found))
+        if not parts.is_compressed:
+            return _plain_frame(parts.opcode, bytes(parts.payload), parts.start, size, parts.spans, found)
+        was_lost = self._inflater.is_lost
+        payload = self._inflater.inflate(bytes(parts.payload), FRAME_LIMIT)
+        if payload is None:
+            why = placed(errors.AFTER_GAP if was_lost else errors.NOT_INFLATABLE, (0, size))
+            return Frame(parts.start, b"", size, "gap", violations=(*found, why))
+        if len(payload) > FRAME_LIMIT:
+            return Frame(parts.start, b"", size, "limit", violations=tuple(found))
+        return _plain_frame(parts.opcode, payload, parts.start, size, (), found)
 
     def _violations(self, header: Header) -> Iterator[Violation]:
         """Yield the errors of a frame; their places count from its start."""
         start, first = (0, 1), header.first
         if self._is_closed and not header.is_control:
-            yield errors.after_close((0, header.end))
+            yield placed(errors.AFTER_CLOSE, (0, header.end))
         if bool(header.mask) != (self._direction == "c2s"):
-            yield errors.is_masked((1, 1)) if header.mask else errors.not_masked((1, 1))
+            yield placed(errors.MASKED if header.mask else errors.NOT_MASKED, (1, 1))
         bits = first & RESERVED
         if bits & RSV1 and self._connection.deflates is not False:
             bits &= ~RSV1
             if header.is_control or header.opcode == CONTINUATION:
-                yield errors.compressed_fragment(start)
+                yield placed(errors.COMPRESSED_FRAGMENT, start)
         if bits:
-            yield errors.reserved_bits(bits, start)
+            yield placed(errors.reserved_bits(bits), start)
         if header.opcode not in OPCODES:
-            yield errors.reserved_opcode(header.opcode, start)
+            yield placed(errors.reserved_opcode(header.opcode), start)
         elif header.is_control:
             if not first & FIN:
-                yield errors.fragmented_control(start)
+                yield placed(errors.FRAGMENTED_CONTROL, start)
             if header.length > MAX_CONTROL:
-                yield errors.long_control(header.length, (1, header.start - 1))
+                yield placed(errors.long_control(header.length), (1, header.start - 1))
         elif header.opcode == CONTINUATION and self._parts is None and not self._is_broken:
-            yield errors.lone_continuation(start)
+            yield placed(errors.LONE_CONTINUATION, start)
         if header.length >> 63:
-            yield errors.negative_length((1, 9))
+            yield placed(errors.NEGATIVE_LENGTH, (1, 9))
         elif not header.is_shortest:
-            yield errors.longer_length((1, header.start - 1 - len(header.mask)))
+            yield placed(errors.LONGER_LENGTH, (1, header.start - 1 - len(header.mask)))
 
     # After missing bytes.
 
@@ -383,17 +387,20 @@ class WebSocketFramer(Framer):
             if verdict:
                 self._searched = 0
                 if at:
-                    frames.append(Frame(self._start, b"", at, "gap", violations=(errors.after_gap((0, at)),)))
+                    frames.append(self._lost_frame(at))
                     self._advance(at)
                 self._state, self._seen, self._is_broken = "frames", 1, True
                 return True
             at += 1
         self._searched = at
         if at >= FRAME_LIMIT:
-            frames.append(Frame(self._start, b"", at, "gap", violations=(errors.after_gap((0, at)),)))
+            frames.append(self._lost_frame(at))
             self._advance(at)
             self._searched = 0
         return False
+
+    def _lost_frame(self, size: int) -> Frame:
+        return Frame(self._start, b"", size, "gap", violations=(placed(errors.AFTER_GAP, (0, size)),))
 
     def _is_frame(self, at: int, is_end: bool) -> bool | None:
         """Return True if a plausible frame here leads to another one; None if too few bytes are known."""
@@ -425,5 +432,23 @@ class WebSocketFramer(Framer):
         return header if is_right else False
 
 
-def _moved(violation: Violation, distance: int) -> Violation:
-    return msgspec.structs.replace(violation, offset=violation.offset + distance)
+_NO_SPANS = ((0, 0, 0),)
+"""Spans of a frame whose bytes are nowhere in the stream as they are."""
+
+
+def _plain_frame(
+    opcode: int,
+    payload: bytes,
+    offset: int,
+    size: int,
+    spans: Sequence[tuple[int, int, int]],
+    violations: Sequence[Violation],
+) -> Frame:
+    """Return the plain frame of a payload.
+
+    The positions of `spans` count from the start of the payload; without any, only the whole has a place.
+    """
+    data = write_frame(opcode, payload)
+    shift = len(data) - len(payload)
+    from_frame = tuple((shift + position, distance, length) for position, distance, length in spans)
+    return Frame(offset, data, size, spans=from_frame or _NO_SPANS, violations=tuple(violations))

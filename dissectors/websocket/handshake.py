@@ -24,7 +24,7 @@ _BEGINNINGS = {"c2s": re.compile(rb"[A-Z]{3,10} [/*h]"), "s2c": re.compile(rb"HT
 _LONGEST_BEGINNING = 12
 
 _SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-"""What a server appends to the key: RFC 6455, section 1.3."""
+"""Suffix that a server appends to the key: RFC 6455, section 1.3."""
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 """The example of a key in RFC 6455, section 1.3."""

@@ -8,7 +8,7 @@ MAX_INFLATED = 16 << 20
 """Maximum size in bytes to which a message is decompressed; of more, the rest of the stream is unreadable."""
 
 _TAIL = b"\x00\x00\xff\xff"
-"""What a sender removes from the end of a message: RFC 7692, section 7.2.1."""
+"""Bytes that a sender removes from the end of a message: RFC 7692, section 7.2.1."""
 
 _WINDOW = 32 << 10
 

@@ -34,7 +34,7 @@ _SCHEMES: dict[str, tuple[Transport | Literal["tls"], int | None]] = {
     "ws": ("tcp", 80),
     "wss": ("tls", 443),
 }
-"""What carries each scheme, and the usual port of its servers."""
+"""Transport of each scheme, and the usual port of its servers."""
 
 _ENDPOINT = re.compile(
     r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<name>[^\[\]:@/\s]+)):)?(?P<port>[0-9]+)", re.A

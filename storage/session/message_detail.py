@@ -203,13 +203,11 @@ class MessageDetails:
 
     def _frame(self, row: StoredMessage, dissector: Dissector | None) -> Frame:
         """Return the message's frame; of its own bytes the first ones, up to a gap."""
-        is_carried = dissector is not None and dissector.encapsulation is not None
-        length = min(row.length, _MAX_CARRIED if is_carried else MAX_BYTES)
-        if is_carried:
-            frames = RecordedFrames(partial(bytes_between, self.timeline.connection))
-            return frames.frame(dissector, row.stream.id, row.direction, row.offset, length)
-        end = row.offset + length
-        for piece in bytes_between(self.timeline.connection, row.stream.id, row.direction, row.offset, end):
+        between = partial(bytes_between, self.timeline.connection)
+        place = row.stream.id, row.direction, row.offset
+        if dissector is not None and dissector.encapsulation is not None:
+            return RecordedFrames(between).frame(dissector, *place, min(row.length, _MAX_CARRIED))
+        for piece in between(*place, row.offset + min(row.length, MAX_BYTES)):
             if piece.offset == row.offset and piece.data is not None:
                 return Frame(row.offset, piece.data, row.length)
         return Frame(row.offset, b"", row.length)

@@ -225,8 +225,8 @@ class Engine:
         message = None
         if frame is not None:
             message = decode_message(relayed, queue.direction, frame, self._now_ns)
-        if message is not None and frame is not None:
-            self._learn(relayed, queue, message, frame)
+            if message is not None:
+                self._learn(relayed, queue, message, frame)
         slot = Slot(self._now_ns, data, message)
         slot.is_cut = frame is None and queue.framing is not None and queue.framing.is_mid_message
         copy = Copy(

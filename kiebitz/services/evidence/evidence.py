@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kiebitz.dissectors.grammar.framing import Frame
+from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.evidence.excerpt import (
     MAX_CELLS,
@@ -94,17 +96,10 @@ class Evidence:
         if dissector is None or dissector.encapsulation is None or begin is None or length is None:
             return ranges
         frame = self._frames.frame(dissector, diagnostic.stream.id, diagnostic.direction, begin, length)
-        found = []
-        for each in ranges:
-            data = each.data
-            for position, distance, size in frame.spans if data is not None else ():
-                start = begin + distance - each.offset
-                shown = frame.data[position : position + size][max(0, -start) :]
-                at = max(0, start)
-                shown = shown[: max(0, len(data or b"") - at)]
-                data = (data or b"")[:at] + shown + (data or b"")[at + len(shown) :]
-            found.append(ByteRange(each.offset, each.length, data))
-        return found
+        return [
+            each if each.data is None else ByteRange(each.offset, each.length, _overlaid(each, begin, frame))
+            for each in ranges
+        ]
 
     def lines(self, diagnostic: StoredDiagnostic) -> list[dict[str, Any]]:
         """Return the lines of the excerpt for programs."""
@@ -134,3 +129,17 @@ class Evidence:
     def resumption(self, diagnostic: StoredDiagnostic) -> tuple[int, str] | tuple[None, None]:
         """Return offset and name of the message at which parsing resumed."""
         return self._reading_on.after(diagnostic) or (None, None)
+
+
+def _overlaid(stretch: ByteRange, begin: int, frame: Frame) -> bytes:
+    """Return bytes of a stream with those of the frame of a message at offset `begin` in their places."""
+    assert stretch.data is not None
+    places: dict[Place, bytes] = {}
+    for position, distance, size in frame.spans:
+        start = begin + distance
+        first = max(start, stretch.offset)
+        last = min(start + size, stretch.offset + len(stretch.data))
+        if first < last:
+            at = position - start
+            places[first - stretch.offset, last - first] = frame.data[first + at : last + at]
+    return replaced(stretch.data, places)

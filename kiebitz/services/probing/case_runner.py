@@ -217,10 +217,9 @@ class CaseRun(TargetSession):
             # The target cannot answer an unfinished message of a new connection.
             self._route.discard_answers()
         self._senders.add(action.sender)
-        carried = self._setup.dissector.encapsulation
         data = action.data
-        if carried is not None and not action.is_wire:
-            data = carried.wrap(data, self._peers.sent_direction)
+        if not action.is_wire:
+            data = self._setup.dissector.to_wire(data, self._peers.sent_direction)
         if not self._peers.send(connection, data) and not self._is_unread:
             try:
                 await self._peers.drain(connection, _UNREAD_S)

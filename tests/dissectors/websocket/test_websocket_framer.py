@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -191,6 +192,32 @@ def test_a_message_that_is_too_long_is_not_kept(is_fragmented: bool) -> None:
         ("limit", 0, len(long)),
         (None, 4, len(text())),
     ]
+
+
+def test_a_long_message_that_is_not_compressed_leaves_compression_alone() -> None:
+    first, second = compressed(b"abcdefgh" * 40, b"abcdefgh" * 40)
+    frames = feed(WebSocketFramer("c2s"), DEFLATING + first + text(b"x" * (FRAME_LIMIT + 1)) + second)
+    assert frames[-1].data == write_frame(TEXT, b"abcdefgh" * 40)
+    assert codes(frames) == []
+
+
+def test_fragments_without_end_are_bounded() -> None:
+    framer = WebSocketFramer("c2s")
+    framer.feed(0, REQUEST + text(b"", 0))
+    # Neither empty fragments nor their violations are kept one by one.
+    piece = write_frame(CONTINUATION, b"", b"", 0) * 10_000
+    at = len(REQUEST) + len(text(b""))
+    sizes = []
+    tracemalloc.start()
+    for _ in range(6):
+        framer.feed(at, piece)
+        at += len(piece)
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[-1] - sizes[1] < 10_000
+    (frame,) = framer.feed(at, text(b"end", FIN, opcode=CONTINUATION))
+    assert frame.data == write_frame(TEXT, b"end")
+    assert 0 < len(frame.violations) <= 100
 
 
 @pytest.mark.parametrize(
