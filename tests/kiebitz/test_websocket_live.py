@@ -12,10 +12,17 @@ from pathlib import Path
 import pytest
 from certificates import Authority
 from command import ROOT, kiebitz
+from dice_file import forgetting_files
 from live_replays import ended, playing
 from mitmproxy_live import mitmproxys
 from processes_and_rows import KIEBITZ, free_port, rows, running, until
 from websocket_dice import dice_server, play, write_file
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    with forgetting_files():
+        yield
 
 
 @contextmanager
@@ -142,19 +149,8 @@ def test_a_server_is_probed(fault: str, recorded: Path, tmp_path: Path) -> None:
     port = free_port("tcp")
     cases = ("unknown-message", "join/bytewise", "join/name/latin-1", "roll/cut/silence", "*/said")
     done = kiebitz(
-        *(
-            "probe",
-            "server",
-            str(port),
-            "-d",
-            "wsdice",
-            "-P",
-            write_file(tmp_path),
-            "--timeout",
-            "0.4",
-            "--json",
-        ),
-        *("--via-session", str(recorded)),
+        *("probe", "server", str(port), "-d", "wsdice", "-P", write_file(tmp_path)),
+        *("--timeout", "0.4", "--json", "--via-session", str(recorded)),
         *("--restart", shlex.join([*PROGRAM, "server", str(port), *fault.split()])),
         *(word for case in cases for word in ("--only", f"wsdice/{case}")),
     )
