@@ -40,9 +40,17 @@ MODULES = {
 }
 
 
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the node and all statements in it, but no expressions, which are most of a module."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from _statements(child)
+
+
 def _imported(statement: ast.stmt) -> Iterator[str]:
     """Yield the modules of Kiebitz that a statement imports, also within functions."""
-    for node in ast.walk(statement):
+    for node in _statements(statement):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom):

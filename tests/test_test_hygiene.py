@@ -71,6 +71,7 @@ def run(folder: Path, program: str, *options: str, **more: object) -> tuple[int,
     return done.returncode, done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux alone")
 @pytest.mark.parametrize("kind", a_few(MISBEHAVING, ["a grandchild is left"]))
 def test_misbehaving_tests_fail_and_are_ended(kind: str, tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_misbehaving_tests_fail_and_are_ended(kind: str, tmp_path: Path) -> None
     assert children() <= before
 
 
+@pytest.mark.full
 def test_a_signal_that_is_ignored_here_is_not_by_what_a_test_starts(tmp_path: Path) -> None:
     program = (
         "def test_it():\n"

@@ -559,6 +559,7 @@ def _on_a_terminal(*arguments: str, **environment: str) -> str:
     return written.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.full
 def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path) -> None:
     database = record(tmp_path / "x.db", [ID, b"!MODUS\n" + b"SOLO" * 50 + b"\n!END\n", DRAN])
     plain = _on_a_terminal("check", database, NO_COLOR="1")

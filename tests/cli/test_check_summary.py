@@ -62,6 +62,7 @@ def test_a_player_is_one_culprit_however_many_connections_they_had() -> None:
     assert [(row["who"], row["blame"], row["count"]) for row in rows] == [("odd", "client", 5)]
 
 
+@pytest.mark.full
 def test_servers_and_clients_without_a_name_are_named_by_address() -> None:
     rows = kiebitz("check", database_of("cgml-malformed.pcap.gz"), "--summary", "--json").json
     assert "127.0.0.1:7002" in {row["who"] for row in rows if row["blame"] == "server"}

@@ -249,6 +249,7 @@ SENSELESS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shell", a_few(["bash", "zsh", "fish"], ["bash"]))
 def test_errors_are_silent(
     shell: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

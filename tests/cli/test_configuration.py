@@ -253,6 +253,7 @@ def test_the_database(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not [*stranger.iterdir()]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("colour", "environment", "on_terminal", "in_pipe"),
     a_few(

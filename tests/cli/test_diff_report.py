@@ -104,6 +104,7 @@ def test_the_rest_is_grouped_by_game_and_sort(tmp_path: Path) -> None:
     assert any(re.fullmatch(r"\d+ × announced: other dice", line) for line in rest) or len(rest) > 10
 
 
+@pytest.mark.full
 def test_many_groups_are_bounded_and_it_is_reported_how_many_more() -> None:
     done = kiebitz("diff", database_of(MAEXCHEN), database_of("maexchen-old-20111003.pcap"))
     assert done.status == 3

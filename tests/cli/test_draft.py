@@ -59,6 +59,7 @@ def test_several_servers_are_listed() -> None:
     assert "no traffic of a server at port 80; there is 7002" in kiebitz("draft", CGML, "--server", "80").err
 
 
+@pytest.mark.full
 def test_a_built_in_protocol_keeps_its_name(tmp_path: Path) -> None:
     file = tmp_path / "maexchen.toml"
     kiebitz("draft", GAME, "-o", str(file))

@@ -145,6 +145,7 @@ def test_diagnostics_without_bytes_follow_the_previous_packet(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.full
 @needs_tshark
 def test_comments_are_at_their_packet_if_bytes_fill_several(tmp_path: Path) -> None:
     stream = Stream(1, "tcp", "127.0.0.1:4000", "127.0.0.1:8090", START_NS)
@@ -281,6 +282,7 @@ def test_tcp_as_pcapng_imports_as_the_same_session(name: str, tmp_path: Path) ->
     assert again == first
 
 
+@pytest.mark.full
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(TCP_CAPTURES, TCP_CAPTURES[:1]))
 def test_tshark_does_not_complain_about_tcp(name: str, tmp_path: Path) -> None:
@@ -502,6 +504,7 @@ def test_checksum_is_that_of_the_rfc(data: bytes) -> None:
     assert _checksum(data) == _sum_of_words(data)
 
 
+@pytest.mark.full
 @needs_tshark
 @pytest.mark.parametrize(
     "name",

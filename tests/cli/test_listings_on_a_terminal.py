@@ -84,7 +84,7 @@ def test_search_columns_of_a_row_are_complete(
             assert whole(row, key, said), (key, row[key], said)
 
 
-@pytest.mark.parametrize("columns", every(3, WIDTHS))
+@pytest.mark.parametrize("columns", every(4, WIDTHS))
 def test_the_right_part_is_dropped_if_space_is_short(database: str, columns: int) -> None:
     session = f"{database}:3"
     titles, rows = shown(columns, "messages", session, "-Y", 'msg == "Bauen"')
@@ -112,6 +112,7 @@ def test_a_long_address_keeps_its_port(tmp_path: Path) -> None:
     assert rows[0][4].endswith(":51234")
 
 
+@pytest.mark.full
 def test_later_rows_may_need_more_room(tmp_path: Path) -> None:
     talk = Conversation()
     for number in range(1200):

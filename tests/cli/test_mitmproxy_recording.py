@@ -84,6 +84,7 @@ def mitmdump(
         process.stdout.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
 def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signals) -> None:
     said = game("Anna", "Bärbel", "Carl")

@@ -190,6 +190,7 @@ def test_each_message_is_read_once_however_often_it_is_drawn(monkeypatch: pytest
     assert len(taken) == len(of.messages) == 51
 
 
+@pytest.mark.full
 def test_the_last_flows_are_remembered_and_no_more() -> None:
     flows = [flow_of("udp", ROUND) for _ in range(300)]
     for of in flows:

@@ -102,6 +102,7 @@ def probed(folder: Path, *options: str, fault: str = "dies-on-an-unknown-word") 
     )
 
 
+@pytest.mark.full
 def test_known_failures_do_not_fail_a_run(tmp_path: Path) -> None:
     known = tmp_path / "known.json"
     done = probed(tmp_path)

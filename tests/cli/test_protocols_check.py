@@ -126,6 +126,7 @@ def test_coverage_of_a_capture(file: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_what_a_file_lacks_and_what_no_capture_has(file: Path) -> None:
     file.write_text(
         MIA.replace("\nROLL =", "\nREROLL =")
@@ -157,6 +158,7 @@ def test_what_a_file_lacks_and_what_no_capture_has(file: Path) -> None:
     assert "client → server: 15 of 17 messages (88.2%)" in done.out
 
 
+@pytest.mark.full
 def test_a_capture_of_another_protocol(file: Path) -> None:
     file.write_text(MIA.replace("9000", "9001").replace("REGISTER", "LOGIN").replace("JOIN", "ENTER"))
     text = file.read_text()
@@ -171,6 +173,7 @@ def test_a_capture_of_another_protocol(file: Path) -> None:
     )
 
 
+@pytest.mark.full
 def test_a_database(file: Path) -> None:
     kiebitz("import", CAPTURE, "-w", "game.db", "-d", "udp.port==9000,none")
     file.write_text(MIA)

@@ -34,6 +34,7 @@ def is_drawn(written: bytes) -> bool:
     return b"q quit" in written
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "keys", "status"),
     a_few(

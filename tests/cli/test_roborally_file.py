@@ -80,6 +80,7 @@ def test_statistics_count_events_by_player() -> None:
     assert "Time for a move" in done.out
 
 
+@pytest.mark.full
 def test_the_session_equals_itself_and_its_anonymous_copy_has_as_many_events(tmp_path: Path) -> None:
     assert kiebitz("diff", CAPTURE, CAPTURE, "-P", FILE).status == 0
     copy = str(tmp_path / "copy.pcapng")

@@ -70,6 +70,7 @@ def test_the_code_of_the_page_is_its_address(environment: dict[str, str], are_da
     assert (b"\x1b[38;5;16;48;5;231m" in serve.written) == are_dark
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("size", "environment", "why"),
     a_few(

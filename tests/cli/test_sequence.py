@@ -190,6 +190,7 @@ def test_a_file_is_written(tmp_path: Path) -> None:
         assert path.read_text() == kiebitz("sequence", TINY, "-T", form).out
 
 
+@pytest.mark.full
 def test_the_text_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")

@@ -189,6 +189,7 @@ def test_a_failure_that_cannot_be_told_has_its_status(
     assert (done.returncode, done.stdout, done.stderr) == (2 if command[0] == "nonsense" else 1, "", "")
 
 
+@pytest.mark.full
 def test_a_file_does_not_take_the_place_of_a_closed_stream(folder: Path) -> None:
     """Else sentences and listings would be written into it."""
     target = folder / "closed.db"
@@ -297,6 +298,7 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_picture_goes_to_standard_output(folder: Path) -> None:
     for command in ("state", "stats"):
         done = in_shell(folder, (command, "DB", "--svg", "-"), "")

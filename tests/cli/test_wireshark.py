@@ -108,6 +108,7 @@ TALKS: dict[str, tuple[str, list[tuple[Direction, bytes]]]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", TALKS)
 def test_a_plugin_is_a_dissector(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, talk = TALKS[name]
@@ -130,6 +131,7 @@ def test_malformed_messages_are_expert_information(tmp_path: Path) -> None:
     assert "REGISTER (malformed)" in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("expression", "packets"),
     [('maexchen.name == "alice" && maexchen.REGISTER', 1), ("maexchen.round >= 1", 5), ("maexchen.SCORE", 5)],

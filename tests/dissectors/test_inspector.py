@@ -113,6 +113,7 @@ def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(
     assert held < 3 * bound
 
 
+@pytest.mark.full
 def test_idle_servers_are_evicted() -> None:
     inspector = Inspector(BUILT_IN, Ids())
     numbers = count(1)

@@ -50,7 +50,7 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-@settings(max_examples=times(3000), deadline=None)
+@settings(max_examples=times(3000, quick=100), deadline=None)
 @given(_DAMAGED)
 def test_it_accepts_what_the_decoder_accepts(text: bytes) -> None:
     if _is_json(text):

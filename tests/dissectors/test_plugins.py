@@ -170,6 +170,7 @@ def test_completion_in_a_shell_prints_no_notices(broken: dict[str, str]) -> None
     assert (done.stdout, done.stderr) == ("plain,maexchen\n", "")
 
 
+@pytest.mark.full
 def test_of_the_two_processes_of_a_relay_one_tells(
     broken: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -261,6 +261,7 @@ PEERS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", a_few(PEERS, ["garbage"]))
 def test_a_peer_that_is_no_scheduler_is_reported(kind: str, tmp_path: Path) -> None:
     say, words = PEERS[kind]

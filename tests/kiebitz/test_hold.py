@@ -171,6 +171,7 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
         assert data == b"LOGI bob\nPING\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("at_end", "is_passed_on"), every(3, [("forward", True), ("let-go", True), ("drop", False)])
 )
@@ -190,6 +191,7 @@ def test_held_messages_when_the_relay_ends(at_end: str, is_passed_on: bool, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
+@pytest.mark.full
 def test_a_relay_without_it_has_no_socket(tmp_path: Path) -> None:
     with Talk(tmp_path / "game.db", "--drop", 'msg == "REGISTER"') as talk:
         assert not [*tmp_path.glob(".game.db-spool-*/hands")]

@@ -159,6 +159,7 @@ def test_programs_that_do_not_play(
     assert running(str(tmp_path)) == []
 
 
+@pytest.mark.full
 def test_an_interrupted_run_leaves_nothing_and_can_be_resumed(tmp_path: Path) -> None:
     client = f"sleep 60.{os.getpid()}"
     path = plan(tmp_path / "plan.toml", f"sh -c '{client}' {{port}}", head='timeout = "60s"')

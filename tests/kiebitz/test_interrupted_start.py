@@ -89,6 +89,7 @@ def spools(folder: Path) -> list[Path]:
     return list(folder.glob(".game.db-spool-*"))
 
 
+@pytest.mark.full
 @SIGNALS
 def test_while_the_recorder_is_loaded(tmp_path: Path, number: signal.Signals) -> None:
     with starting(tmp_path / "game.db") as process:

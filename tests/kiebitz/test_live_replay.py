@@ -221,6 +221,7 @@ def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Pat
     assert "zoë joins the round" in out
 
 
+@pytest.mark.full
 def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> None:
     port = free_port("udp")
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--timeout", "0.2", "-q") as server:

@@ -225,6 +225,7 @@ def living(group: int) -> list[str]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
 def test_an_interrupted_probe_reports_what_it_knows_and_ends_the_program(number: int, tmp_path: Path) -> None:
     port = free_port("udp")

@@ -178,6 +178,7 @@ def test_each_connection_of_a_client_started_by_hand_is_a_case() -> None:
     assert results["unknown-message"] != "FAILED"
 
 
+@pytest.mark.full
 def test_the_wait_for_a_client_can_be_interrupted(tmp_path: Path) -> None:
     port = free_port("udp")
     command = [*KIEBITZ, "probe", "client", str(port), "-d", "maexchen", "--only", "maexchen/game", "--json"]

@@ -202,6 +202,7 @@ def _busy(cpu: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="this system does not tell waiting times"
 )

@@ -94,6 +94,7 @@ def test_a_relay_knows_a_protocol_file(tmp_path: Path) -> None:
     assert rows(database, "SELECT name, text FROM protocol_files") == [("dice", DICE)]
 
 
+@pytest.mark.full
 def test_a_relay_changes_messages_of_a_protocol_file(tmp_path: Path) -> None:
     database = tmp_path / "altered.db"
     file = write_file(tmp_path)
@@ -167,6 +168,7 @@ def test_a_rotated_recording_has_the_file_in_each_database(tmp_path: Path) -> No
     assert "Dice" in kiebitz("state", str(parts[-1])).out
 
 
+@pytest.mark.full
 def test_a_sniff_knows_a_protocol_file(tmp_path: Path, capture: str) -> None:
     database = tmp_path / "sniffed.db"
     with open(capture, "rb") as packets:
@@ -182,6 +184,7 @@ def test_a_sniff_knows_a_protocol_file(tmp_path: Path, capture: str) -> None:
     assert sentences(database) == SENTENCES
 
 
+@pytest.mark.full
 def test_the_second_process_of_an_import_knows_a_protocol_file(
     tmp_path: Path, capture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +250,7 @@ def test_the_page_shows_a_saved_file(tmp_path: Path, capture: str) -> None:
         assert server.well("api/tables")["tables"][0]["protocol"] == "pips"
 
 
+@pytest.mark.full
 def test_a_database_is_served_as_a_given_file_dissects_it(tmp_path: Path, capture: str) -> None:
     database, file = str(tmp_path / "stored.db"), write_file(tmp_path)
     assert kiebitz("import", capture, "-w", database, "-P", file).status == 0

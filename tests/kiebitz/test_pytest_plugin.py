@@ -30,6 +30,7 @@ def outcome_of(folder: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.full
 def test_the_example_project_passes(project: Path) -> None:
     status, out = outcome_of(project)
     assert (status, "2 passed" in out) == (0, True), out

@@ -100,6 +100,7 @@ def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "log")
 
 
+@pytest.mark.full
 def test_a_recorder_that_is_behind_reports_it(stopped: Stopped) -> None:
     # What came last has to be so old.
     time.sleep(4)

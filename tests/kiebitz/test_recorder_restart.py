@@ -342,6 +342,7 @@ def test_connections_from_segments_that_are_deleted(tmp_path: Path) -> None:
 # Who reads along.
 
 
+@pytest.mark.full
 def test_the_view_shows_each_event_once(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     server = Server(expected=2, rounds=3)

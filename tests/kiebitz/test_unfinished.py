@@ -129,6 +129,7 @@ def _with(command: tuple[str, ...], database: str) -> tuple[str, ...]:
     return (*command[1:], database) if command[-1] == "-w" else (database, *command[1:])
 
 
+@pytest.mark.full
 def test_nothing_else_goes_into_the_database_before(left: Left) -> None:
     for command in REFUSED:
         done = kiebitz(command[0], *_with(command, str(left.database)))
@@ -326,6 +327,7 @@ def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
     assert forwarded - late <= len(found)
 
 
+@pytest.mark.full
 def test_a_recording_that_continues_is_left_alone(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
@@ -384,6 +386,7 @@ def note_of_nonsense(spool: Path) -> None:
     (spool / "note.json").write_bytes(b"\xff" * 100)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "value"),
     every(
@@ -420,6 +423,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("plant", every(6, PLANTED))
 def test_a_folder_that_is_not_ours_or_not_whole_is_not_followed(
     plant: Callable[[Path], None], left: Left

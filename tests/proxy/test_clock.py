@@ -80,6 +80,7 @@ def report_time(to: Connection) -> None:
     to.send(now_ns())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("start", a_few([start_child, start_fork], [start_child]))
 def test_a_child_goes_by_its_parents_clock(start: Callable[..., BaseProcess]) -> None:
     """The time of day was set between the two starts."""

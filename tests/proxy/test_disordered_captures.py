@@ -122,6 +122,7 @@ def test_the_same_bytes_however_far_apart(name: str) -> None:
         assert said(items_of(packets)) == as_it_was(name)[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     a_few([name for name in NAMES if not name.startswith("maexchen")], ["schafkopf-1.3-badcard.pcap"]),

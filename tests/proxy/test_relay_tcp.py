@@ -592,6 +592,7 @@ def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
     assert rows(database, "SELECT data FROM chunks WHERE stream_id = 2") == [(b"!BYE\n",)]
 
 
+@pytest.mark.full
 def test_the_command_rejects_surplus_clients(tmp_path: Path) -> None:
     with serving() as server:
         port = free_port("tcp")

@@ -388,7 +388,7 @@ def test_a_killed_forwarder_leaves_what_it_flushed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "ending"),
-    every(2, [(signal.SIGINT, b" stopped"), (signal.SIGTERM, b" stopped"), (signal.SIGKILL, b" killed")]),
+    every(3, [(signal.SIGINT, b" stopped"), (signal.SIGTERM, b" stopped"), (signal.SIGKILL, b" killed")]),
 )
 def test_the_recorder_reads_to_the_end_however_the_forwarder_ended(
     tmp_path: Path, number: signal.Signals, ending: bytes
@@ -408,6 +408,7 @@ def test_the_recorder_reads_to_the_end_however_the_forwarder_ended(
         assert process.returncode == 0
 
 
+@pytest.mark.full
 def test_a_dead_recorder_stops_nothing(tmp_path: Path) -> None:
     with (
         Echo() as server,

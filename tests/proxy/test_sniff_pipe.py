@@ -161,6 +161,7 @@ def test_packets_come_out_of_a_compressed_pipe_as_they_are_flushed(tmp_path: Pat
     assert (status, err.splitlines()[1].partition(",")[0]) == (0, "3 packets")
 
 
+@pytest.mark.full
 def test_it_stops_after_so_many_packets_while_more_come(tmp_path: Path) -> None:
     with sniffing(tmp_path / "game.db", "-q", "-c", "7") as process:
         written(process, b"".join(TINY_PARTS))
@@ -183,6 +184,7 @@ def test_it_stops_after_its_time_though_the_pipe_stays_open(tmp_path: Path) -> N
     assert rows(tmp_path / "game.db", "SELECT ended_ns IS NULL FROM sessions") == [(0,)]
 
 
+@pytest.mark.full
 def test_a_capture_that_breaks_off_is_kept_up_to_there(tmp_path: Path) -> None:
     with sniffing(tmp_path / "game.db", "-q") as process:
         written(process, b"".join(TINY_PARTS)[:-3])
@@ -213,6 +215,7 @@ def test_a_file_that_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", a_few([["-a", "duration:1"], []], [[]]))
 def test_a_pipe_through_which_nothing_comes(tmp_path: Path, options: list[str]) -> None:
     with sniffing(tmp_path / "game.db", *options) as process:
@@ -347,6 +350,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_session(tmp_path: Path) -> None:
     assert rows(database, "SELECT ended_ns IS NULL FROM sessions") == [(0,)]
 
 
+@pytest.mark.full
 def test_a_hole_is_given_up_while_nothing_comes(tmp_path: Path) -> None:
     # Long ago; bytes 0 to 5 are missing, and the server has acknowledged them.
     hole = [*handshake(), sent(1, "c", "PA", b"hello", at=5), sent(2, "s", "A", ack=10)]
@@ -443,6 +447,7 @@ def test_a_pipe_that_ends_without_a_capture_is_reported(data: bytes, complaint: 
         assert str(told.value).startswith(complaint)
 
 
+@pytest.mark.full
 def test_a_live_game_that_tcpdump_captures(tmp_path: Path) -> None:
     tcpdump = shutil.which("tcpdump")
     if os.geteuid() != 0:

@@ -434,6 +434,7 @@ def test_open_connections_are_bounded_and_those_silent_longest_end() -> None:
     check_order(items)
 
 
+@pytest.mark.full
 def test_connections_that_are_over_are_bounded() -> None:
     sorter, items = conversations(), list[Item]()
     for number in range(2 * tcp_conversations.MAX_ENDED):

@@ -117,6 +117,7 @@ def _snapped(segments: list[Sent], chance: random.Random) -> list[Sent]:
     return cut
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "trouble",
     a_few(

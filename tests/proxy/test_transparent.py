@@ -276,6 +276,7 @@ BY_USER = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("tool", "mark", "owner"), a_few(BY_USER, BY_USER[:1]))
 def test_a_relay_without_rights_is_known_by_its_user(
     tmp_path: Path, tool: str, mark: str, owner: str
@@ -366,6 +367,7 @@ KINDS = {socket.SOCK_STREAM: "tcp", socket.SOCK_DGRAM: "udp"}
 BOTH = pytest.mark.parametrize("kind", a_few(KINDS, [socket.SOCK_DGRAM], KINDS.__getitem__))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "flags"),
     a_few(
@@ -397,6 +399,7 @@ def test_one_port_may_speak_to_several_servers(
 LOOPING = ("meta mark != 0x4b ", "")
 
 
+@pytest.mark.full
 @BOTH
 def test_a_loop_is_noticed_and_goes_no_further(tmp_path: Path, kind: socket.SocketKind) -> None:
     skip_unless_possible("nft", "setpriv")
@@ -440,6 +443,7 @@ def test_a_loop_with_a_kept_source(
     assert sum(isinstance(item, Chunk) for item in relay.items) == (kind == socket.SOCK_DGRAM)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", a_few(KINDS, [socket.SOCK_STREAM], KINDS.__getitem__))
 def test_a_client_without_redirect_is_rejected(tmp_path: Path, kind: socket.SocketKind) -> None:
     skip_unless_possible("setpriv")
@@ -484,6 +488,7 @@ def test_a_server_that_is_not_there_is_reported_as_by_any_relay(tmp_path: Path) 
     assert codes == [("refused", "network"), ("port-unreachable", "network")]
 
 
+@pytest.mark.full
 def test_forbidden_actions_are_reported(tmp_path: Path) -> None:
     skip_unless_possible("setpriv")
     command = [*KIEBITZ, "relay", "-q", "-w", str(tmp_path / "relay.db"), "-m", f"transparent@{PORT}"]

@@ -67,6 +67,7 @@ def test_nothing_breaks_in_a_long_campaign(name: str) -> None:
         campaign(TARGETS[name], number, INPUTS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dissector", every(4, BUILT_IN), ids=lambda dissector: dissector.protocol)
 def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) -> None:
     """One inspector reads all inputs, each on new streams; little state of finished streams is left."""

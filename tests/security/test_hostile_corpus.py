@@ -278,6 +278,7 @@ def test_captures_are_found_without_leaving_their_folder(
     assert told.count("this link leads out of given and is left out: name it to add it") == 2
 
 
+@pytest.mark.full
 def test_query_spill_files_are_bounded_private_and_removed(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +301,7 @@ def test_query_spill_files_are_bounded_private_and_removed(
     assert tree(sound) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
 def test_a_query_that_is_ended_leaves_nothing(number: int, sound: Path, tmp_path: Path) -> None:
     query = "select count(*) from range(10000000) a(i), range(10000000) b(j) where i * j % 7 = 3"

@@ -186,6 +186,7 @@ def test_no_column_does_anything(
     runs(sound["maexchen"], tmp_path, [spot], columns, times(1, 4))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "columns"),
     a_few(

@@ -86,6 +86,7 @@ PLANTED: list[Callable[[Path], object]] = [
 IDS = ["pipe", "spool", "folder of links", "journal of links", "link", "link to itself", "file"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", a_few(PLANTED, PLANTED[:1], lambda make: IDS[PLANTED.index(make)]))
 def test_a_relay_starts_next_to_planted_files(tmp_path: Path, make: Callable[[Path], object]) -> None:
     shared = folder_for_all(tmp_path / "shared")

@@ -134,6 +134,7 @@ def test_a_replay_of_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> Non
         assert drives_nothing(terminal.text)
 
 
+@pytest.mark.full
 def test_a_replay_that_serves_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0
@@ -146,6 +147,7 @@ def test_a_replay_that_serves_a_spoilt_database_drives_no_terminal(tmp_path: Pat
         assert drives_nothing(terminal.text)
 
 
+@pytest.mark.full
 def test_a_bar_with_the_name_of_a_file_drives_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / f"a\n{FORGED}\x1b[2J[bold].pcap"
     path.write_bytes(Path(ODD).read_bytes())

@@ -122,6 +122,7 @@ def test_idle_clients_are_evicted_before_players(
     assert "not both sides had sent anything, was closed" in relay.notices[-1][1]
 
 
+@pytest.mark.full
 def test_a_machine_that_vanishes_is_noticed(tmp_path: Path) -> None:
     """Its last word is no FIN: only the system's own questions, which here come soon, find that out."""
     skip_unless_possible()

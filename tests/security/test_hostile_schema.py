@@ -129,6 +129,7 @@ def writing(path: str) -> list[list[str]]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", every(24, SPOILT))
 def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, SPOILT[kind])

@@ -69,6 +69,7 @@ def super_journal(game: Path, victim: Path) -> bytes:
     return head.ljust(sector, b"\0") + tail
 
 
+@pytest.mark.full
 def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("all my work")
@@ -201,6 +202,7 @@ def read_only(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.full
 @IS_ROOT
 @pytest.mark.parametrize("log", ["none", "empty", "some"])
 def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> None:
@@ -230,6 +232,7 @@ def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> N
         assert "in the log" in done.stdout
 
 
+@pytest.mark.full
 def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
     """Whatever is recorded, redissected or removed meanwhile: an answer, or an error."""
     rounds = " ".join(map(str, range(times(2, quick=1))))
@@ -258,6 +261,7 @@ def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
         kill_all(changing)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "new",
     [b"", b"SQLite format 3\0" + bytes(5000), os.urandom(100_000)],
@@ -288,6 +292,7 @@ def test_a_database_that_is_written_over_while_it_is_followed(new: bytes, game: 
         kill_all(following)
 
 
+@pytest.mark.full
 def test_the_recorder_leaves_one_file(tmp_path: Path) -> None:
     game = tmp_path / "game.db"
     mode = f"reverse:udp://127.0.0.1:{free_port('udp')}@0"

@@ -14,7 +14,7 @@ from command import ODD, ROOT, TINY, kiebitz, spawn
 from foreign_files import STRANGER, create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, until
 from recording_relays import full, small_disk
-from strength import a_few
+from strength import a_few, every
 
 from kiebitz.services.output_files import make_folder, opened
 from kiebitz.storage.database.schema import StorageError
@@ -164,6 +164,7 @@ def test_a_pipe_gets_it_only_if_it_is_ours(tmp_path: Path, whose: int) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+@pytest.mark.full
 def test_a_reader_may_come_a_little_later(tmp_path: Path) -> None:
     pipe = tmp_path / "x"
     os.mkfifo(pipe)
@@ -246,7 +247,7 @@ def test_the_folder_is_missing_or_vanishes(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "pcapng", "parquet"])
+@pytest.mark.parametrize("form", every(4, ["csv", "jsonl", "pcapng", "parquet"]))
 def test_the_disk_is_full(tmp_path: Path, form: str) -> None:
     with small_disk(tmp_path / "disk", "100k") as disk:
         target = disk / "x"

@@ -31,6 +31,7 @@ def assert_harmless(written: bytes) -> None:
     assert "31337" in text
 
 
+@pytest.mark.full
 def test_a_hostile_database_is_watched(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0
@@ -84,6 +85,7 @@ while True:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", a_few([[], ["--json"]], [[]]))
 def test_a_hostile_server_is_probed(options: list[str], tmp_path: Path) -> None:
     port, report = free_port("udp"), tmp_path / "probe.html"

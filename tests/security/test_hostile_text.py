@@ -66,6 +66,7 @@ def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPa
     return str(folder)
 
 
+@pytest.mark.full
 def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], str]) -> None:
     session = sessions["maexchen", "formula"]
     for command, column, delimiter in (

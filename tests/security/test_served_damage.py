@@ -116,6 +116,7 @@ def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path)
     served(path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protocol", a_few(CAPTURES_OF, ["catan"]))
 @pytest.mark.parametrize("kind", a_few(["names", "values"], ["values"]))
 def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
@@ -178,6 +179,7 @@ def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
         assert server.well("api/streams")["streams"]
 
 
+@pytest.mark.full
 def test_export_writes_a_page_or_says_why_not(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     path.write_bytes(sound.read_bytes())

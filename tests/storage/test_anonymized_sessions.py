@@ -234,6 +234,7 @@ def test_a_player_is_named_by_the_name_that_the_session_has(tmp_path: Path) -> N
     assert (done.status, b"dora" in path.read_bytes()) == (0, False)
 
 
+@pytest.mark.full
 def test_several_files_have_the_same_pseudonyms(tmp_path: Path) -> None:
     database = str(tmp_path / "two.db")
     first, second = (str(CAPTURES / f"maexchen-{name}.pcap") for name in ("head-tiny", "old-20111003"))

@@ -253,6 +253,7 @@ def test_an_import_leaves_some_of_the_disk(tmp_path: Path) -> None:
         assert_sound(database)
 
 
+@pytest.mark.full
 def test_a_relay_waits_while_the_disk_is_low_and_continues(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "40m") as disk:
         database = disk / "game.db"
@@ -296,6 +297,7 @@ def test_a_relay_that_ends_while_the_disk_is_low_keeps_the_rest(tmp_path: Path) 
         assert [path.name for path in disk.iterdir()] == ["game.db"]
 
 
+@pytest.mark.full
 def test_a_journal_leaves_some_of_the_disk(tmp_path: Path) -> None:
     """While another program keeps the database locked, all goes to the journal."""
     with small_disk(tmp_path / "disk", "60m") as disk:

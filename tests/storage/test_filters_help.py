@@ -84,6 +84,7 @@ def test_the_words_of_the_headings_are_understood() -> None:
     assert kiebitz("check", TINY, "-Y", 'who == "alice"').status == 0
 
 
+@pytest.mark.full
 def test_a_player_s_viewer_is_told_how_to_see_more() -> None:
     lost = kiebitz("events", TINY, "-Y", 'named == "alice" && kind == "lost"', "--json").json
     assert [row["data"]["names"] for row in lost] == [["alice"]]

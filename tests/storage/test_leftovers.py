@@ -148,6 +148,7 @@ def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
         yield states
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(KILLED, ["delete"]))
 def test_whatever_a_statement_leaves_is_recovered(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +171,7 @@ def test_whatever_a_statement_leaves_is_recovered(
         assert_recovered(again, case.is_new)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(KILLED, ["import into a new file"]))
 def test_a_process_is_killed_as_it_writes(name: str, tmp_path: Path) -> None:
     """At changes of its files that are drawn by lot."""
@@ -333,6 +335,7 @@ def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
     assert_recovered(database, is_new=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["to be rolled back", "only its head"])
 def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> None:
     """`collect`, which continues a session, and `probe --last-verdict`."""
@@ -483,6 +486,7 @@ def test_a_restored_journal_is_validated_before_writing(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (2,)
 
 
+@pytest.mark.full
 def test_a_database_of_another_user_is_recovered_by_its_owner(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     two_sessions(database)

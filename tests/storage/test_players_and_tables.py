@@ -195,6 +195,7 @@ def test_live_lines_say_which_table_where_there_are_several(tmp_path: Path) -> N
     assert len({line.split()[1] for line in lines if re.match(r" *\d+\.\d+  :\d+ ", line)}) >= 4
 
 
+@pytest.mark.full
 def test_live_errors_name_the_client_and_no_table_where_there_is_one(tmp_path: Path) -> None:
     out = sniffed(BADCARD, tmp_path / "game.db")
     assert re.search(r"^ *\d+\.\d+  ", out, re.MULTILINE)

@@ -139,7 +139,7 @@ class Meanwhile:
         self._recorder.commit()
 
 
-@pytest.mark.parametrize("reading", every(4, READINGS))
+@pytest.mark.parametrize("reading", every(8, READINGS))
 def test_a_table_begins_between_any_two_statements(reading: str, tmp_path: Path) -> None:
     found: list[int] = []
     for at in count():

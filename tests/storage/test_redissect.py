@@ -53,6 +53,7 @@ def test_all_derived_rows_come_back(database: Path) -> None:
     assert _dump(database) == before
 
 
+@pytest.mark.full
 def test_one_session_leaves_the_others_alone(database: Path) -> None:
     last = kiebitz("sessions", str(database), "--json").json[-1]["id"]
     before = _dump(database)

@@ -51,6 +51,7 @@ def test_all_databases_together_are_the_whole(
     assert_well_divided(divided(tmp_path, items_of(imported[name])))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", every(5, RECORDED[::-1], lambda name: name.split("-")[0]))
 def test_nothing_is_lost_where_no_message_ends(
     tmp_path: Path, imported: dict[str, Timeline], name: str
@@ -163,6 +164,7 @@ def test_a_database_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
         assert connection.execute("SELECT ended_ns > started_ns FROM sessions").fetchone() == (1,)
 
 
+@pytest.mark.full
 def test_a_recorder_that_follows_a_dead_one_knows_the_databases_before(
     tmp_path: Path, imported: dict[str, Timeline]
 ) -> None:

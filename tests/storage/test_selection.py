@@ -199,6 +199,7 @@ def test_a_page_has_the_part_and_the_way_in(tmp_path: Path) -> None:
     assert "has rolled" not in page
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "capture",
     a_few(
@@ -214,6 +215,7 @@ def test_a_continued_session_reports_no_violation(capture: str, tmp_path: Path) 
             assert not _diagnostics(part, "error") - _diagnostics(str(path), "error")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 @pytest.mark.parametrize(
     ("capture", "options"),

@@ -105,6 +105,7 @@ def library_json(records: Any) -> bytes:
     return msgspec.json.encode([*records])
 
 
+@pytest.mark.full
 def test_the_page_requests_by_numbers_and_receives_them(several: Path) -> None:
     with serving(str(database_of(GAMES["maexchen"])), f"{several}:2") as server:
         (tables,) = (

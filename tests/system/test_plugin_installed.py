@@ -123,6 +123,7 @@ def database(fresh: Environment) -> str:
     return "game.db"
 
 
+@pytest.mark.full
 def test_the_installed_copy_runs_and_is_complete(fresh: Environment) -> None:
     program = "import kiebitz; print(kiebitz.__file__)"
     # Isolated: the folder that it runs in does not count.
@@ -173,6 +174,7 @@ def _files(folder: Path) -> set[Path]:
     }
 
 
+@pytest.mark.full
 def test_it_is_listed_with_where_it_comes_from(fresh: Environment) -> None:
     done = fresh.run("kiebitz", "protocols")
     listed = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
@@ -181,6 +183,7 @@ def test_it_is_listed_with_where_it_comes_from(fresh: Environment) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.full
 def test_its_reference_is_printed(fresh: Environment) -> None:
     reference = fresh.run("kiebitz", "protocols", "knobeln").stdout
     for text in (

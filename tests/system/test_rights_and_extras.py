@@ -45,6 +45,7 @@ def _run(*arguments: str, cwd: Path, **environment: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.full
 @as_root
 @pytest.mark.parametrize(
     ("arguments", "made"),
@@ -98,6 +99,7 @@ def test_a_recording_under_sudo_continues_as_the_caller(command: str, tmp_path: 
     assert words[-1] == os.environ["HOME"] + " "
 
 
+@pytest.mark.full
 @as_root
 @needs_setpriv
 def test_a_capture_with_one_right_only(tmp_path: Path) -> None:
@@ -165,6 +167,7 @@ def test_the_caller_of_sudo(
     assert sudo.invoking_user() is None
 
 
+@pytest.mark.full
 def test_a_relay_works_under_e(tmp_path: Path) -> None:
     """The script of pipx has `python -E`; a planted module of the current folder must not run."""
     (tmp_path / "multiprocessing.py").write_text("open('planted', 'w')")

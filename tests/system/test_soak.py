@@ -143,6 +143,7 @@ def serving(transport: Transport) -> socket.socket:
     return server
 
 
+@pytest.mark.full
 @counts(10_000, 10_000_000)
 def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> None:
     database = tmp_path / "game.db"
@@ -161,6 +162,7 @@ def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
+@pytest.mark.full
 @counts(500, 100_000)
 @pytest.mark.parametrize("transport", a_few(["tcp", "udp"], ["udp"]))
 def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -> None:

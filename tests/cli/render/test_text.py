@@ -224,6 +224,7 @@ partner not known yet
 # Letters and colours.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("game", "states"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from queue import SimpleQueue
 
+import pytest
 from dice_file import DICE, OTHER, capture_game, forgetting_files, write_file
 from terminals import OnTerminal
 from watch_driver import Sight, watch
@@ -13,6 +14,7 @@ from kiebitz.services.protocol_files import add_protocol_files
 from kiebitz.services.reloading import Dissected, Reloader
 
 
+@pytest.mark.full
 def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
     capture, file = capture_game(tmp_path), write_file(tmp_path)
 

@@ -233,6 +233,7 @@ def test_it_plays_at_a_pace_and_begins_again_after_the_end() -> None:
     watch(TINY, script, pace=PlaybackSpeed(every_s=1.0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("keys", "how"),
     a_few(
@@ -322,6 +323,7 @@ def test_the_filter_line(text: str) -> None:
     watch(TINY, script)
 
 
+@pytest.mark.full
 def test_a_filter_filters_messages_and_diagnostics_too() -> None:
     async def script(sight: Sight) -> None:
         all_of_them = len(sight.rows("messages"))
@@ -390,6 +392,7 @@ def test_a_click_on_one_of_several_tables() -> None:
 # Sizes.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protocol", a_few(GAMES, ("catan",)))
 def test_it_is_resized(protocol: str) -> None:
     async def script(sight: Sight) -> None:
@@ -403,6 +406,7 @@ def test_it_is_resized(protocol: str) -> None:
     watch(GAMES[protocol], script)
 
 
+@pytest.mark.full
 def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
     async def script(sight: Sight) -> None:
         await sight.press("question_mark", *["down"] * 30)

@@ -164,6 +164,7 @@ def test_the_sender_is_answered(database: str) -> None:
     assert by_hand(database, script).engine.done == [("answer", 1, b"REJECTED")]
 
 
+@pytest.mark.full
 def test_a_decision_never_applies_to_another_message(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay)
@@ -220,6 +221,7 @@ def test_in_a_recorded_session_there_is_nothing_of_it() -> None:
     watch("maexchen-head-tiny.pcap", script)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "size",
     every(3, [pytest.param(size, id="{}x{}".format(*size)) for size in ((40, 12), (60, 20), (200, 50))]),

@@ -62,6 +62,7 @@ SURROUNDINGS: dict[str, tuple[tuple[int, int], dict[str, str]]] = {
 }
 
 
+@pytest.mark.full
 def test_it_ends_when_its_terminal_is_gone() -> None:
     watch = Filled("watch", TINY)
     try:
@@ -115,6 +116,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
             assert b"38;" not in watch.written
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("keys", "status"),
     a_few(
@@ -252,6 +254,7 @@ def test_a_recorder_that_is_killed_is_reported(lesson: Class, tmp_path: Path) ->
         relay.communicate()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("capture", a_few([TINY, "several"], [TINY]))
 def test_a_database_that_is_locked_is_reported_and_asked_again(capture: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"

@@ -90,6 +90,7 @@ def test_it_lists_all_sessions_of_a_folder_live_ones_first(folder: Path, live: L
         until(lambda: "broken.db is not served" in server.err, "it says why")
 
 
+@pytest.mark.full
 def test_an_unchanged_summary_is_not_sent_again(recorded: Path) -> None:
     with serving(str(recorded)) as server:
         first = server.get("api/home")
@@ -97,6 +98,7 @@ def test_an_unchanged_summary_is_not_sent_again(recorded: Path) -> None:
         assert (again.status, again.body) == (304, b"")
 
 
+@pytest.mark.full
 def test_sessions_that_appear_in_a_folder_are_served(tmp_path: Path, recorded: Path) -> None:
     with serving(str(tmp_path)) as server:
         assert server.well("api/home") == {
@@ -122,6 +124,7 @@ def test_sessions_that_appear_in_a_folder_are_served(tmp_path: Path, recorded: P
         until(lambda: not server.well("api/home")["sessions"][0]["session"]["live"], "it has ended", QUICK_S)
 
 
+@pytest.mark.full
 def test_all_sessions_of_a_database(recorded: Path, tmp_path: Path) -> None:
     database = tmp_path / "two.db"
     for name in ("maexchen", "schafkopf"):
@@ -131,12 +134,14 @@ def test_all_sessions_of_a_database(recorded: Path, tmp_path: Path) -> None:
         assert (sorted(names(home)), home["watching"]) == (["two.db:1", "two.db:2"], False)
 
 
+@pytest.mark.full
 def test_a_single_session_has_no_home_page(recorded: Path) -> None:
     with serving(str(recorded / "maexchen.db")) as server:
         assert not server.well("api/sessions")["home"]
         assert names(server.well("api/home")) == ["maexchen.db:1"]
 
 
+@pytest.mark.full
 def test_a_session_that_cannot_be_read_hides_no_other(folder: Path) -> None:
     with serving(*(str(folder / f"{name}.db") for name in GAMES)) as server:
         with closing(sqlite3.connect(folder / "maexchen.db")) as connection, connection:
@@ -156,6 +161,7 @@ def test_a_player_s_link_shows_no_other_sessions(folder: Path) -> None:
         assert not server.well("api/sessions", key=server.links()["alice"])["home"]
 
 
+@pytest.mark.full
 def test_alerts_of_live_tables(folder: Path, live: Live) -> None:
     def alerts() -> list[str]:
         (one,) = (one for one in server.well("api/home")["sessions"] if one["session"]["live"])
@@ -262,6 +268,7 @@ def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> No
         sight.leave()
 
 
+@pytest.mark.full
 def test_links_to_a_position_survive(folder: Path, look: Look) -> None:
     with served(str(folder)) as server:
         # By name it is the second database.
@@ -272,6 +279,7 @@ def test_links_to_a_position_survive(folder: Path, look: Look) -> None:
         sight.leave()
 
 
+@pytest.mark.full
 def test_a_new_session_and_a_new_alert_appear(tmp_path: Path, look: Look) -> None:
     with served(str(tmp_path)) as server:
         sight = look(server.address)

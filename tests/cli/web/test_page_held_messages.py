@@ -198,6 +198,7 @@ def test_it_can_be_read_and_fits(size: str, page: Served, relay: Relay, look: Lo
     assert sight.violations() == []
 
 
+@pytest.mark.full
 def test_peer_messages_are_only_text(page: Served, relay: Relay, look: Look) -> None:
     hostile = '<img src=x onerror="ran()">\x1b\u202e'
     relay.hold(held_message(1, f"REGISTER;{hostile}".encode(), who=hostile))

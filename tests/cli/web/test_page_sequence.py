@@ -37,6 +37,7 @@ def steps(sight: Sight, kind: str) -> list[str]:
     return sight.texts(f"#pane-sequence .step.is-{kind} .step-text")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("game", a_few(["maexchen", "schafkopf"], ["maexchen"]))
 @pytest.mark.parametrize("player", a_few([None, "first"], ["first"]))
 def test_it_is_that_of_the_command(game: str, player: str | None, tmp_path: Path, look: Look) -> None:
@@ -95,6 +96,7 @@ def test_a_player_gets_no_hidden_dice(tiny: Served, look: Look) -> None:
     assert not [text for text in [*steps(sight, "arrow"), *steps(sight, "note")] if "rolled 3,3" in text]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", a_few(["server", "file"], ["file"]))
 def test_a_dropped_message_is_drawn(kind: str, tmp_path: Path, look: Look) -> None:
     before = open_session(TINY)

@@ -565,6 +565,7 @@ def test_a_capture_is_served_and_its_database_does_not_stay(
     assert list(tmp_path.iterdir()) == [cut]
 
 
+@pytest.mark.full
 def test_several_sessions_empty_sessions_and_one_of_a_plug_in(tmp_path: Path, paths: dict[str, Path]) -> None:
     two = tmp_path / "two.db"
     for capture in ("maexchen-head-tiny.pcap", "okey-head-tiny.pcap.gz"):

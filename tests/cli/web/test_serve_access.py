@@ -241,6 +241,7 @@ def test_a_player_s_link_shows_nothing_of_a_session_without_them(path: str, far:
     assert "there is no player alice in this session" in answer.sentence
 
 
+@pytest.mark.full
 def test_players_with_strange_names_have_links_that_open(tmp_path: Path) -> None:
     names = ["ä" * 60, "a b&key=x#?/%", "<b>", "Größe\u202e", "'\"", "."]
     talk = [

@@ -234,6 +234,7 @@ def test_a_class_at_one_address_is_served(player: str | None, browsers: int, man
                 response.close()
 
 
+@pytest.mark.full
 def test_a_flood_from_one_address_evicts_its_own_connections(many_files: None) -> None:
     with serving(TINY) as server, ExitStack() as held:
         try:
@@ -268,6 +269,7 @@ def test_large_answers_that_are_not_read_take_limited_memory(path: Path) -> None
         assert server.memory() - before < 1.5 * ANSWERS_BYTES
 
 
+@pytest.mark.full
 def test_one_players_link_cannot_take_all_event_streams() -> None:
     with serving(TINY, "--host", "0.0.0.0", "--player-links") as server, ExitStack() as held:
         until(lambda: {"alice", "bob"} <= server.links().keys(), "there are players' links")
@@ -296,6 +298,7 @@ def test_one_players_link_cannot_take_all_event_streams() -> None:
 # The limit of open files.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("files", a_few([64, 256], [64]))
 def test_a_low_limit_of_open_files_is_reported_once(files: int) -> None:
     low = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
@@ -308,6 +311,7 @@ def test_a_low_limit_of_open_files_is_reported_once(files: int) -> None:
         assert f"the system allows this process {files} open files" in server.err
 
 
+@pytest.mark.full
 def test_running_out_of_files_is_reported_once_costs_no_cpu_and_ends() -> None:
     with serving(TINY) as server, ExitStack() as held:
         assert server.get("api/tables").status == 200

@@ -100,6 +100,7 @@ def test_spectators_see_everything_late(tmp_path: Path, live: Live) -> None:
         assert time.monotonic() - ended_s >= DELAY_S
 
 
+@pytest.mark.full
 def test_links_on_other_addresses_and_of_players(tmp_path: Path, live: Live) -> None:
     arguments = str(tmp_path), "--spectator-delay", "60", "--player-links", "--host", "0.0.0.0"
     with serving(*arguments) as server:
@@ -142,6 +143,7 @@ WITHOUT_BYTES = """
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("delay_s", [0.3, 60])
 def test_what_is_recorded_during_a_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay_s: float
@@ -175,6 +177,7 @@ def test_what_is_recorded_during_a_look(
             recorder.submit(live.close).result()
 
 
+@pytest.mark.full
 def test_a_recording_that_continues_in_another_database_stays_late(tmp_path: Path) -> None:
     first = Live(tmp_path / "game.db")
     first.hears(b"ROUND STARTING;b8a6", 100).hears(b"ROUND STARTED;1;alice", 99)

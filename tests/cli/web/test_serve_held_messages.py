@@ -246,6 +246,7 @@ def test_a_server_that_only_shows(database: str, relay: Relay) -> None:
     assert relay.engine.done == []
 
 
+@pytest.mark.full
 def test_in_a_recorded_session_there_is_nothing_of_it(server: Serving, relay: Relay) -> None:
     relay.hold(held_message(1))
     shows(server, [1])

@@ -69,6 +69,7 @@ def test_a_slow_filter_is_given_up_and_delays_no_other_request(server: Serving) 
             assert seconds < 7
 
 
+@pytest.mark.full
 def test_a_text_that_takes_long_is_reported_with_its_place(server: Serving) -> None:
     written = 'maexchen.name matches "(a|aa)+$"'
     answer = server.get("api/messages", filter=written)

@@ -429,6 +429,7 @@ def test_state_of_a_disconnected_client_is_freed(recording: Recording) -> None:
 # Its end.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
 def test_it_ends_at_once_with_its_streams(
     how: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -476,6 +477,7 @@ def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
         assert "kiebitz serve exited" not in relay.said
 
 
+@pytest.mark.full
 def test_a_relay_takes_the_options_of_serve(tmp_path: Path) -> None:
     path, port = tmp_path / "game.db", free_port("tcp")
     server = Server(2, 1)
@@ -545,6 +547,7 @@ def test_a_relay_continues_without_its_page(tmp_path: Path) -> None:
     assert rows(path, "SELECT count(*) FROM events")[0][0] > 5
 
 
+@pytest.mark.full
 def test_a_page_ends_with_a_relay_that_was_killed(tmp_path: Path) -> None:
     port = free_port("tcp")
     with relaying("udp", 9, tmp_path / "game.db", "--serve", f"127.0.0.1:{port}") as relay:

@@ -276,6 +276,7 @@ def test_the_longest_road_is_known_from_the_middle_of_a_game_on() -> None:
     assert seen.part["unknown"] == ["board", "buildings", "robber"]
 
 
+@pytest.mark.full
 def test_a_player_renamed_in_a_game_keeps_the_hand() -> None:
     items = items_of("catan-niedlichepixel-game2-3p.pcap.gz")
     renamed = [

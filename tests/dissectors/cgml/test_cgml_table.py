@@ -737,6 +737,7 @@ def test_login_server_messages_within_a_hand_are_no_cards() -> None:
     assert table.state() == before
 
 
+@pytest.mark.full
 def test_the_state_is_bounded_for_any_messages() -> None:
     table = seated()
     hand = Hand(table)

@@ -209,6 +209,7 @@ def test_it_is_the_same_however_the_bytes_are_cut(name: str) -> None:
         assert found[2] == violations
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(["cgml-wrapped", "cgml-styles"], ["cgml-wrapped"]))
 @pytest.mark.parametrize("part", a_few(range(8), [1]))
 def test_from_any_moment_on_the_hands_that_begin_later_are_seen(name: str, part: int) -> None:

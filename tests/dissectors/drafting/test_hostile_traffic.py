@@ -89,6 +89,7 @@ def test_words_from_the_network_stay_words(text: str) -> None:
     assert list(tomllib.loads(line)) == ["x"]
 
 
+@pytest.mark.full
 def test_many_names_make_no_large_file() -> None:
     lines = [f"N{number // 3:05d}{'x' * 40} {'y' * 2000}\n".encode() for number in range(9000)]
     drafted = draft([_conversation(lines)], [4711], "many")
@@ -96,6 +97,7 @@ def test_many_names_make_no_large_file() -> None:
     read_specification(drafted.text)
 
 
+@pytest.mark.full
 def test_deep_and_wide_objects() -> None:
     deep = b'{"type":"deep","x":' + b"[" * 400 + b"]" * 400 + b"}\n"
     wide = json.dumps({"type": "wide"} | {f"k{number}": number for number in range(5000)}).encode() + b"\n"

@@ -366,6 +366,7 @@ def test_a_tile_is_put_too_many_where_it_is_not_known_whose_turn_it_is() -> None
 # Bounds.
 
 
+@pytest.mark.full
 def test_hostile_talk_is_bounded() -> None:
     """Unanswered requests, invented lobbies, and long chats leave little behind."""
     talk = Talk()
