@@ -12,11 +12,11 @@ sys.path[:1] = [str(SUPPORT), str(SUPPORT.parent.parent)]
 
 from peers import loop  # noqa: E402 (the path is set first)
 from peers.of_plugins import PLUGIN_FAULTS, PLUGIN_PEERS  # noqa: E402 (likewise)
-from peers.planted import FAULTS, PEERS  # noqa: E402 (likewise)
+from peers.planted import FAULTS, PEERS, Programs  # noqa: E402 (likewise)
 from peers.program import Player, Server, Setup  # noqa: E402 (likewise)
 
 HOST = "127.0.0.1"
-ALL_PEERS = PEERS | PLUGIN_PEERS
+ALL_PEERS = Programs([*PEERS, *PLUGIN_PEERS])
 ALL_FAULTS = (*FAULTS, *PLUGIN_FAULTS)
 LIFE_S = 900.0
 """Maximum lifetime of a program in seconds, if it is not stopped."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from html import escape
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape, quoteattr
 
 DEEPEST = 16
 _DECLARES = re.compile(rb"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
@@ -25,13 +25,13 @@ def message(*elements: str) -> bytes:
 
 def element(tag: str, *content: str, **attributes: object) -> str:
     """Return an element; `content` is markup already."""
-    words = "".join(f" {name}={quoteattr(str(value))}" for name, value in attributes.items())
+    words = "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items())
     return f"<{tag}{words}>{''.join(content)}</{tag}>"
 
 
 def text(said: str) -> str:
     """Return a text as markup."""
-    return escape(said)
+    return escape(said, quote=False)
 
 
 def cards(codes: Iterable[str | None]) -> str:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from peers.knobeln_server import KnobelnServer
-from peers.noughts_player import NoughtsPlayer
-from peers.noughts_server import NoughtsServer
-from peers.planted import SURVIVE, faults
-from peers.program import Program
+from peers.planted import SURVIVE, Programs, faults
 
-PLUGIN_PEERS: dict[str, type[Program]] = {
-    "noughts-server": NoughtsServer,
-    "noughts-player": NoughtsPlayer,
-    "knobeln-server": KnobelnServer,
-}
+PLUGIN_PEERS = Programs(("noughts-server", "noughts-player", "knobeln-server"))
 
 PLUGIN_FAULTS = (
     *faults(

@@ -7,35 +7,45 @@ required: an invalid message must not spoil the game of others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Literal, NamedTuple
 
-from peers.catan_player import CatanPlayer
-from peers.catan_server import CatanServer
-from peers.cgml_player import CgmlPlayer
-from peers.cgml_server import CgmlServer
-from peers.maexchen_player import MaexchenPlayer
-from peers.maexchen_server import MaexchenServer
-from peers.okey_player import OkeyPlayer
-from peers.okey_server import OkeyServer
 from peers.program import Program
-from peers.schafkopf_player import SchafkopfPlayer
-from peers.schafkopf_server import SchafkopfServer
 
 Role = Literal["server", "player"]
 
-PEERS: dict[str, type[Program]] = {
-    "maexchen-server": MaexchenServer,
-    "maexchen-player": MaexchenPlayer,
-    "schafkopf-server": SchafkopfServer,
-    "schafkopf-player": SchafkopfPlayer,
-    "catan-server": CatanServer,
-    "catan-player": CatanPlayer,
-    "okey-server": OkeyServer,
-    "okey-player": OkeyPlayer,
-    "cgml-server": CgmlServer,
-    "cgml-player": CgmlPlayer,
-}
+
+class Programs(Mapping[str, type[Program]]):
+    """Programs by name, such as `catan-server`, each imported when it is asked for.
+
+    Programs are started by the hundred, and most of the time of a start would go to other protocols' modules.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+
+    def __getitem__(self, name: str) -> type[Program]:
+        if name not in self._names:
+            raise KeyError(name)
+        protocol, role = name.split("-")
+        program: type[Program] = getattr(
+            import_module(f"peers.{protocol}_{role}"), f"{protocol.title()}{role.title()}"
+        )
+        return program
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+PEERS = Programs(
+    f"{protocol}-{role}"
+    for protocol in ("maexchen", "schafkopf", "catan", "okey", "cgml")
+    for role in ("server", "player")
+)
 
 SURVIVE = "every peer must survive, and others' game must go on"
 
