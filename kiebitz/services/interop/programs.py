@@ -11,7 +11,7 @@ from pathlib import Path
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.services.interop.plan import Plan, Program
-from kiebitz.services.probing.fair_clock import processes_in
+from kiebitz.services.probing.fair_clock import processes_by_group
 from kiebitz.services.probing.program import TargetProgram
 
 _MAX_OPEN_FILES = 1024
@@ -93,7 +93,7 @@ def _engine(program: Program) -> str:
 def resident_bytes(group: int) -> int:
     """Return the memory in use by the processes of a group, 0 where the system does not tell."""
     pages = 0
-    for process in processes_in(group):
+    for process in processes_by_group().get(group, ()):
         with suppress(OSError, ValueError, IndexError):
-            pages += int((process / "statm").read_text().split()[1])
+            pages += int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -88,9 +88,11 @@ class Group:
     def heard(self, link: Link, one: Element) -> None:
         """Process a member's message that may be an answer."""
         if one.tag == "pause":
+            if one.get("type") not in ("start", "finish"):
+                return
             for other in self.links.values():
                 if other is not link and not self.has("keeps-pauses-to-itself"):
-                    kind = one.get("type", "start")
+                    kind = one.get("type")
                     said = one.find("message")
                     why = element("message", text(words(said))) if said is not None else ""
                     self._server.say(other, element("pause", why, type=kind))
