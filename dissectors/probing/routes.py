@@ -28,6 +28,9 @@ from kiebitz.dissectors.replay.script import RecordedLine, Script, StreamClosing
 Address = tuple[str, int]
 """Host and port."""
 
+NO_POINT = "the record has no point to inject it"
+"""Why a record does not lead to a case whose message is not in it."""
+
 
 class InjectionPoint(msgspec.Struct, frozen=True):
     """The point where a case is injected: the message due now, and the connection it is due on.
@@ -292,12 +295,11 @@ class RecordedRoute(ScriptRoute):
         if not self._has_acted:
             self.point = None
             self.lost = self._divergence or self._why_none()
-            self.never_came_up = self._divergence is None and not self._numbers
 
     def _why_none(self) -> str | None:
         if self._is_game:
             return None
-        return f"the record has no {'other ' if self._has_passed else ''}point to inject it"
+        return "the record has no other point to inject it" if self._has_passed else NO_POINT
 
     def _is_mute(self, action: PeerAction) -> bool:
         """Return True if an action would continue where a message was cut."""

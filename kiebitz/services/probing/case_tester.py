@@ -20,6 +20,7 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.control import control_of
+from kiebitz.dissectors.probing.routes import NO_POINT
 from kiebitz.services.probing.baseline_game import correct_messages
 from kiebitz.services.probing.case_runner import CaseOutcome, CaseRun
 from kiebitz.services.probing.connection_setup import ProbeSetup
@@ -89,10 +90,10 @@ class SharedFindings:
         self.is_over = False
         """True if the server accepts no more clients, and Kiebitz cannot start it again."""
 
-    def divergence_before(self, line: int | None) -> str | None:
+    def divergence_before(self, line: int) -> str | None:
         """Return why the target never follows the record up to a line; None if it may."""
         for (number, why), count in self.divergences.items():
-            if line is not None and number < line and count >= _ENOUGH_DIVERGENCES:
+            if number < line and count >= _ENOUGH_DIVERGENCES:
                 return why
         return None
 
@@ -167,9 +168,8 @@ class CaseTester:
         with ExitStack() as recorders:
             for choice in routes_to(case, self.setup):
                 known = self._shared.unreachable.get((choice.kind, case.of))
-                # The beginning of a conversation is within reach of any record.
-                if known is None and choice.kind == "recorded" and not case.at_start:
-                    known = self._shared.divergence_before(choice.make(_SEEDS[0]).first_line)
+                if known is None and choice.kind == "recorded":
+                    known = self._why_not_recorded(case, choice)
                 if known is not None:
                     reasons.append(known)
                     continue
@@ -185,6 +185,14 @@ class CaseTester:
 
     def _untried(self, case: Case, why: str) -> Result:
         return untried_result(case, why, self.repeat_command(case))
+
+    def _why_not_recorded(self, case: Case, choice: RouteChoice) -> str | None:
+        """Return why the record does not lead to a case, as is known without replaying it; None if it may."""
+        line = choice.make(_SEEDS[0]).first_line
+        if line is None:
+            return NO_POINT
+        # The beginning of a conversation is within reach of any record.
+        return None if case.at_start else self._shared.divergence_before(line)
 
     # Runs.
 
