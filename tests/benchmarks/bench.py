@@ -15,6 +15,7 @@ import corpus
 import diffs
 import imports
 import page_latency
+import probes
 import queries
 import relay_altering
 import relay_tcp
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "diffs": (diffs.compared, 1),
     "corpus": (corpus.measured, 1),
     "taps": (taps.measured, 1),
+    "probes": (probes.measured, 1),
 }
 """Benchmark and its number of rounds, by name."""
 
