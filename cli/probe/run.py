@@ -92,11 +92,15 @@ class Outputs(NamedTuple):
 
 
 class _Finished(NamedTuple):
-    """The results of a run in the order of its cases, and why cases were left out, if any were."""
+    """The results of a run in the order of its cases, and why cases were left out, if any were.
+
+    `is_interrupted` is true after Ctrl-C, and `is_broken_off` if an error ended the run.
+    """
 
     results: Sequence[Result]
     left: str | None
     is_interrupted: bool
+    is_broken_off: bool
 
 
 def run_cases(options: ProbeOptions, cases: Sequence[Case], is_confirmed: bool, outputs: Outputs) -> int:
@@ -120,7 +124,7 @@ def run_cases(options: ProbeOptions, cases: Sequence[Case], is_confirmed: bool, 
         results = [known.mark(result) for result in results]
     elif known is not None and (fixed := known.fixed(results)):
         warn(f"fixed: {', '.join(fixed)}: --update-baseline removes them from {outputs.baseline}")
-    return _status(results, finished.is_interrupted)
+    return _status(results, finished)
 
 
 def _finish(
@@ -169,7 +173,12 @@ def _finish(
     finally:
         signal.signal(signal.SIGTERM, before)
     places = {case.name: number for number, case in enumerate(cases)}
-    return _Finished(sorted(results, key=lambda result: places[result.case]), left, is_interrupted)
+    return _Finished(
+        sorted(results, key=lambda result: places[result.case]),
+        left,
+        is_interrupted,
+        test_run.error is not None,
+    )
 
 
 def _print(options: ProbeOptions, outputs: Outputs, finished: _Finished) -> None:
@@ -201,10 +210,11 @@ def _write_files(options: ProbeOptions, outputs: Outputs, finished: _Finished) -
         append_summary(title, finished.results)
 
 
-def _status(results: Sequence[Result], is_interrupted: bool) -> int:
-    if is_interrupted:
+def _status(results: Sequence[Result], finished: _Finished) -> int:
+    if finished.is_interrupted:
         return INTERRUPTED
     if any(result.is_failed for result in results):
         return VIOLATIONS
-    # No setup succeeded: nothing is known about the target.
-    return OK if any(result.reactions for result in results) else FAILED
+    # Otherwise no setup succeeded: nothing is known about the target.
+    is_complete = not finished.is_broken_off and any(result.reactions for result in results)
+    return OK if is_complete else FAILED

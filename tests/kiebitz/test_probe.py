@@ -136,6 +136,23 @@ def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
     assert kiebitz(*told[1:]).status == 3
 
 
+def test_a_program_that_does_not_start_again_costs_no_result(tmp_path: Path) -> None:
+    port, starts = free_port("udp"), tmp_path / "starts"
+    program = server(port, "dies-on-an-unknown-word")
+    # The third start, which would confirm the failure, is none.
+    script = f"echo >> {starts}; [ $(wc -l < {starts}) -lt 3 ] && exec {program}; echo no licence; exit 7"
+    only = [f"--only=maexchen/{name}" for name in ("game", "JOIN/whole", "unknown-message")]
+    done = kiebitz(
+        *("probe", "server", str(port), "-d", "maexchen", "--restart", shlex.join(["sh", "-c", script])),
+        *("--timeout", "0.4", "--json", *only),
+    )
+    assert done.status == 1
+    assert verdicts(done.json["results"]) == {"game": "OK"}
+    assert "2 cases: --restart" in done.json["left_out"]
+    assert "it has ended (exit status 7)" in done.err
+    assert "its last output: no licence" in done.err
+
+
 def test_cases_are_listed_without_being_tried() -> None:
     done = kiebitz("probe", "server", "-d", "maexchen", "--list", "--json", "--only", "maexchen/JOIN/token")
     assert done.status == 0

@@ -56,6 +56,9 @@ _MAX_SEARCHES = 2
 _ENOUGH_POINTS = 3
 """Number of unsuitable points after which no other attempt is made."""
 
+_ENOUGH_MOMENTS = 20
+"""The same number if only the moment was unsuitable, in all attempts together."""
+
 _BETWEEN_S = 0.1
 """Seconds between two runs on the same server."""
 
@@ -199,6 +202,7 @@ class CaseTester:
     def _on_route(self, case: Case, choice: RouteChoice, left_s: float, recorders: ExitStack) -> _Run:
         """Try a case on one route, once more with another game if it cannot be injected; confirm failures."""
         program, shared = self.setup.program, self._shared
+        points = 0
         for seed in _SEEDS if program is not None else _SEEDS[:1]:
             is_used = seed == _SEEDS[0] and not shared.needs_restarts
             if program is not None and not (is_used and program.is_running):
@@ -216,7 +220,8 @@ class CaseTester:
                 return run
             if run.outcome.diverged_at is not None:
                 shared.divergences[run.outcome.diverged_at, run.result.why] += 1
-            if seed >= (_max_attempts(run.outcome) if choice.kind == "played" else _MAX_SEARCHES):
+            points += run.outcome.unsuitable_points
+            if seed >= (_max_attempts(run.outcome, points) if choice.kind == "played" else _MAX_SEARCHES):
                 break
         if run.outcome.never_came_up:
             self._shared.unreachable[choice.kind, case.of] = run.result.why
@@ -323,10 +328,13 @@ class CaseTester:
         return f"{self._command} --only {shlex.quote(case.name)}"
 
 
-def _max_attempts(outcome: CaseOutcome) -> int:
-    """Return the number of attempts to inject a case, given the outcome of one that failed to."""
+def _max_attempts(outcome: CaseOutcome, points: int) -> int:
+    """Return the number of attempts to inject a case, given the outcome of the latest one that failed to.
+
+    All attempts so far have met so many unsuitable points.
+    """
     if outcome.is_moment_unsuitable:
-        return len(_SEEDS)
+        return len(_SEEDS) if points < _ENOUGH_MOMENTS else 1
     if outcome.unsuitable_points >= _ENOUGH_POINTS:
         return 1
     return _MAX_SEARCHES if outcome.never_came_up else _MAX_ATTEMPTS

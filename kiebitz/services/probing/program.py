@@ -18,10 +18,11 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.probing.verdict import EXIT_STATUS
 from kiebitz.proxy.system.ports_in_use import is_in_use
+from kiebitz.services.probing.fair_clock import FairClock
 from kiebitz.services.standard_streams import warn
 
 START_TIMEOUT_S = 10.0
-"""Maximum number of seconds until it listens."""
+"""Maximum number of seconds until it listens, without those in which it waited for a processor."""
 
 _UNSEEN_START_S = 1.0
 """Seconds to wait for it if the system cannot list listening sockets."""
@@ -104,7 +105,8 @@ class TargetProgram:
     def _wait(self) -> None:
         if self._port is None:
             return
-        end = time.monotonic() + START_TIMEOUT_S
+        clock = FairClock(lambda: self.number)
+        end = clock.time() + START_TIMEOUT_S
         if is_in_use(self._transport, self._port) is None:
             time.sleep(_UNSEEN_START_S)
             return
@@ -115,7 +117,7 @@ class TargetProgram:
                     f"{self._title}: it has ended ({died}) and does not listen at"
                     f" {self._transport} port {self._port}{self._last_words()}"
                 )
-            if time.monotonic() > end:
+            if clock.time() > end:
                 raise ProgramError(
                     f"{self._title}: after {START_TIMEOUT_S:g} s the program does not listen at"
                     f" {self._transport} port {self._port}: is that the right address?{self._last_words()}"

@@ -10,6 +10,7 @@ from queue import SimpleQueue
 
 import msgspec
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.proxy.peers.connections import PeerError
 from kiebitz.proxy.relay.modes import endpoint
@@ -86,14 +87,28 @@ class TestRun:
         self._shared = SharedFindings()
         self._testers = [CaseTester(setup, self._shared, self._store, command, render) for setup in setups]
         self.left_out: str | None = None
+        self.error: str | None = None
+        """The error that ended the run early, after some results; None if there was none."""
 
     def run(self, cases: Sequence[Case]) -> Iterator[Result]:
         """Run the cases and yield their results, each as soon as it is known.
 
         Raises PeerError, ProgramError, RelayError and StorageError; the programs are stopped in any case.
         """
-        ends = time.monotonic() + self._limits.seconds
         wanted = cases[: self._limits.max_cases]
+        known = 0
+        for result in self._results(wanted):
+            known += 1
+            yield result
+        self._leave_out(
+            len(wanted) - known, self.error or f"the {self._limits.seconds:g} s of --max-time are over"
+        )
+        self._leave_out(
+            len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--max-cases)"
+        )
+
+    def _results(self, wanted: Sequence[Case]) -> Iterator[Result]:
+        ends = time.monotonic() + self._limits.seconds
         schedule = CaseSchedule((case for case in wanted if not case.is_in_play), self._limits.rate, ends)
         workers = []
         try:
@@ -108,7 +123,7 @@ class TestRun:
                     if isinstance(found, TestedCase):
                         yield self._keep(found)
                     else:
-                        self._give_up(found, schedule.left)
+                        self._give_up(found)
                         schedule.stop()
             for message, result in unseen:
                 yield self._judge_late(message, result)
@@ -121,21 +136,17 @@ class TestRun:
             for tester in self._testers:
                 if tester.setup.program is not None:
                     tester.setup.program.stop()
-        self._leave_out(schedule.left, f"the {self._limits.seconds:g} s of --max-time are over")
-        self._leave_out(
-            len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--max-cases)"
-        )
 
     def _leave_out(self, count: int, why: str) -> None:
         """Note that a number of cases is left out; the first reason counts."""
         if count and self.left_out is None:
             self.left_out = f"{counted(count, 'case')}: {why}"
 
-    def _give_up(self, error: Exception, left: int) -> None:
+    def _give_up(self, error: Exception) -> None:
         """End the run because of an error; the results so far are kept if the server answered them."""
-        if not isinstance(error, PeerError) or not self._shared.is_responsive:
+        if not isinstance(error, KiebitzError) or not self._shared.is_responsive:
             raise error
-        self._leave_out(left, str(error))
+        self.error = self.error or str(error)
 
     def _keep(self, tested: TestedCase) -> Result:
         """Add the recordings of a case to the database and to the folder, and return its result."""
