@@ -80,6 +80,8 @@ class SharedFindings:
     def __init__(self) -> None:
         self.unreachable: dict[tuple[str, MessageType | None], str] = {}
         """The reason why a message never came up, by the kind of route and the message."""
+        self.obstacles: set[tuple[str, MessageType | None, str]] = set()
+        """Reasons why no attempt could inject a case, other than moments, by kind of route and message."""
         self.correct_messages: set[str] = set()
         """The names of the target's messages that were correct before the cases' actions."""
         self.is_responsive = False
@@ -221,10 +223,15 @@ class CaseTester:
             if run.outcome.diverged_at is not None:
                 shared.divergences[run.outcome.diverged_at, run.result.why] += 1
             points += run.outcome.unsuitable_points
-            if seed >= (_max_attempts(run.outcome, points) if choice.kind == "played" else _MAX_SEARCHES):
+            obstacle = choice.kind, case.of, run.result.why
+            most = _max_attempts(run.outcome, points) if choice.kind == "played" else _MAX_SEARCHES
+            if seed >= most or obstacle in shared.obstacles:
                 break
         if run.outcome.never_came_up:
-            self._shared.unreachable[choice.kind, case.of] = run.result.why
+            shared.unreachable[choice.kind, case.of] = run.result.why
+        if run.outcome.unsuitable_points and not run.outcome.is_moment_unsuitable:
+            # No game has it otherwise.
+            shared.obstacles.add(obstacle)
         return run
 
     def _confirmed(self, case: Case, choice: RouteChoice, hasty: _Run, recorders: ExitStack) -> _Run:
