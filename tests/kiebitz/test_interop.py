@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import container_engine
 import pytest
 from command import ROOT, kiebitz
 from processes_and_rows import KIEBITZ, until
@@ -108,6 +109,25 @@ def test_the_example_has_each_fault_in_its_cell(tmp_path: Path) -> None:
     report = tmp_path / "report"
     assert kiebitz("interop", str(PLAN), "-o", str(report), "--jobs", "3").status == 3
     assert outcomes(report) == EXPECTED
+
+
+def test_containers_have_limits_and_end_with_their_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = tmp_path / "engine" / "podman"
+    engine.parent.mkdir()
+    source = Path(container_engine.__file__).read_text()
+    engine.write_text(f"#!{sys.executable}\n{source}")
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{engine.parent}:{os.environ['PATH']}")
+    path = plan(tmp_path / "plan.toml", CLIENT, head='memory = "300MB"\ncpu = "30s"')
+    Path(path).write_text(Path(path).read_text().replace("[[server]]", '[[server]]\nimage = "an-image"'))
+    report = tmp_path / "report"
+    done = kiebitz("interop", path, "-o", str(report))
+    assert outcomes(report) == {"it×it": ("completed", None)}, done.err
+    (options,) = engine.parent.glob("*.options")
+    assert "--memory=300000000 --ulimit cpu=30:30 --ulimit nofile=1024:1024" in options.read_text()
+    assert [file.name for file in engine.parent.glob("kiebitz-*")] == [options.name]
 
 
 PYTHON = f"{sys.executable} -c"

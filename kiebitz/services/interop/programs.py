@@ -23,6 +23,24 @@ _LIMITED = f'ulimit -t "$1"; ulimit -n {_MAX_OPEN_FILES}; ulimit -f {_MAX_FILE_B
 
 _ENGINES = ("podman", "docker")
 
+_CONTAINED = """\
+engine=$1; shift
+end() { while kill -0 $run && ! "$engine" kill "kiebitz-$$"; do sleep 0.1; done > /dev/null 2>&1; }
+trap end TERM
+"$engine" run --rm --name "kiebitz-$$" --network=host "$@" &
+run=$!
+wait $run
+status=$?
+trap - TERM
+wait
+[ $status -le 128 ] || kill -$((status - 128)) $$
+exit $status
+"""
+"""A shell script that runs a container, ends it at SIGTERM, and ends like it, also by its signal.
+
+A container is no child of the engine's command, and its first process ignores SIGTERM unless it handles it.
+"""
+
 HOST = "127.0.0.1"
 
 
@@ -62,9 +80,17 @@ def limited_words(plan: Plan, program: Program, values: Mapping[str, str]) -> li
 
     Raises NoEngineError.
     """
-    words = [_found(_filled(word, values), plan.folder) for word in program.command]
+    words = [_filled(word, values) for word in program.command]
     if program.image:
-        words = [_engine(program), "run", "--rm", "--network=host", program.image, *words]
+        limits = [f"--memory={plan.memory}"]
+        for name, most in (
+            ("cpu", plan.cpu_s),
+            ("nofile", _MAX_OPEN_FILES),
+            ("fsize", _MAX_FILE_BLOCKS * 512),
+        ):
+            limits += ["--ulimit", f"{name}={most}:{most}"]
+        return ["/bin/sh", "-c", _CONTAINED, "sh", _engine(program), *limits, program.image, *words]
+    words = [_found(word, plan.folder) for word in words]
     return ["/bin/sh", "-c", _LIMITED, "sh", str(plan.cpu_s), *words]
 
 
