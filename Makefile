@@ -41,8 +41,13 @@ test: .venv/installed
 types: .venv/installed
 	.venv/bin/mypy
 
-tests: .venv/installed
+tests: .venv/compiled
 	$(PYTEST) < /dev/null
+
+# The first time, one process compiles the tests, which else each of four would do; meanwhile the types are checked.
+.venv/compiled: .venv/installed
+	-.venv/bin/python -m pytest --collect-only --quiet > /dev/null < /dev/null
+	@touch $@
 
 # The tests of one room, as in `make test-proxy`.
 test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system: .venv/installed

@@ -92,6 +92,7 @@ def test_the_session_equals_itself_and_its_anonymous_copy_has_as_many_events(tmp
     assert [event["kind"] for event in json.loads(done.out)] == kinds
 
 
+@pytest.mark.full
 def test_a_dropped_message_changes_the_game() -> None:
     numbers = [one["number"] for one in listed("messages", "-Y", 'msg == "StartingPointTaken"')]
     done = kiebitz("whatif", CAPTURE, "-P", FILE, *(f"--drop={number}" for number in numbers[:3]))

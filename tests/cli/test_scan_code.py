@@ -54,6 +54,7 @@ def lines_of_code(screen: str, size: int, are_dark: bool) -> list[str]:
     return [line.ljust(size)[:size] for line in lines[begin : begin + (size + 1) // 2]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("environment", "are_dark"), a_few([({}, True), ({"NO_COLOR": "1"}, False)], lambda row: row[1])
 )

@@ -141,6 +141,7 @@ def test_a_message_is_held_until_a_decision(tmp_path: Path) -> None:
             client.act("drop", number)
 
 
+@pytest.mark.full
 def test_a_held_message_holds_its_successors(tmp_path: Path) -> None:
     with (
         Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER" [first 2]') as talk,

@@ -111,6 +111,7 @@ def test_the_example_has_each_fault_in_its_cell(tmp_path: Path) -> None:
     assert outcomes(report) == EXPECTED
 
 
+@pytest.mark.full
 def test_containers_have_limits_and_end_with_their_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

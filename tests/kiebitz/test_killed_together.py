@@ -33,7 +33,7 @@ LONGEST_S = 3.0
 @pytest.mark.parametrize(
     ("transport", "kills"),
     [
-        pytest.param("udp", 1, id="udp-short"),
+        pytest.param("udp", 1, id="udp-short", marks=pytest.mark.full),
         pytest.param("tcp", 1, id="tcp-short", marks=pytest.mark.full),
         *(
             pytest.param(transport, 100, id=f"{transport}-long", marks=pytest.mark.soak)

@@ -482,6 +482,7 @@ def test_compressed_and_cut_short(compress: type[bytes]) -> None:
         assert "is damaged near byte" in truncated
 
 
+@pytest.mark.full
 def test_a_small_file_cannot_fill_the_memory() -> None:
     # RFC 8878, 3.1.1.2: a raw block with the file header, then blocks of 4 bytes for 128 KiB of zeros each.
     zeros = (1 << 17 << 3 | 1 << 1).to_bytes(3, "little") + b"\0"

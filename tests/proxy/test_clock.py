@@ -47,6 +47,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.full
 def test_while_a_game_is_relayed(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     script = tmp_path / "set_back.py"

@@ -111,6 +111,7 @@ def test_the_same_game(
         assert after[:3] == before[:3]
 
 
+@pytest.mark.full
 def test_copies_that_other_packets_overtake(tmp_path: Path) -> None:
     packets = packets_of(GAMES[0])
     for seed in range(3):

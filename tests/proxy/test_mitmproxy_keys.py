@@ -143,6 +143,7 @@ PLANTED: dict[str, Make] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", a_few(PLANTED, ["a file"]))
 @MITMPROXYS_LIBRARIES
 def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,7 @@ def test_a_game_by_socks_is_recorded_as_in_the_plain_mode(tmp_path: Path, bytewi
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "client_speaks_tls",
     a_few([True, False], [True], lambda client: "TLS on both sides" if client else "TLS to the server"),
@@ -321,6 +322,7 @@ BAD_CALLS = [
 MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
+@pytest.mark.full
 @MITMPROXYS_LIBRARIES
 @pytest.mark.parametrize(
     ("call", "status", "words"), a_few(BAD_CALLS, BAD_CALLS[::12], lambda row: " ".join(row[0]))

@@ -157,6 +157,7 @@ def test_zeros_are_no_packets() -> None:
         assert "packets of no bytes" in capture.truncated
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("compress", a_few([gzip.compress, zstd_compressed], [zstd_compressed]))
 def test_a_sound_capture_may_be_compressed_a_thousandfold(compress: type[bytes]) -> None:
     count = times(100_000, 20_000)

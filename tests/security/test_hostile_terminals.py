@@ -46,6 +46,7 @@ def test_a_hostile_database_is_watched(tmp_path: Path) -> None:
         assert_harmless(terminal.written)
 
 
+@pytest.mark.full
 def test_hostile_peers_are_watched(tmp_path: Path) -> None:
     port = free_port("udp")
     with (

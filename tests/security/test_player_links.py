@@ -421,6 +421,7 @@ OWN: list[tuple[str, dict[str, set[int]]]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "streams"),
     a_few(OWN, lambda row: row[0] == "impersonated", lambda row: row[0]),

@@ -243,6 +243,7 @@ def test_a_part_of_a_small_disk_and_a_gigabyte_of_a_large_one(
         check_reserve(database)
 
 
+@pytest.mark.full
 def test_an_import_leaves_some_of_the_disk(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "8m") as disk:
         database = disk / "game.db"

@@ -37,6 +37,7 @@ def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
     return found
 
 
+@pytest.mark.full
 def test_relay_sniff_and_tcpdump_record_the_same(tmp_path: Path) -> None:
     server = Server(expected=len(NAMES), rounds=6)
     port = free_port("udp")

@@ -231,6 +231,7 @@ def test_its_names_can_be_filtered_by(fresh: Environment, database: str) -> None
     assert fresh.run("kiebitz", "redissect", database, "-d", "udp.port==5000,knobeln").stderr == ""
 
 
+@pytest.mark.full
 def test_a_relay_records_it(fresh: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(fresh.folder)
     monkeypatch.delenv("PYTHONPATH", raising=False)

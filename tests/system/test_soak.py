@@ -209,6 +209,7 @@ def relays_objects() -> int:
     return sum(type(found).__module__ in modules for found in gc.get_objects())
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("transport", a_few(["tcp", "udp"], ["tcp"]))
 def test_all_that_a_client_took_is_given_back(tmp_path: Path, transport: Transport) -> None:

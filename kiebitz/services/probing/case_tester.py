@@ -243,20 +243,26 @@ class CaseTester:
         second = self._fresh_run(case, choice, recorders)
         if first.result.verdict == NOT_TRIED:
             first = hasty
+        control = self._failing_control(case, choice, recorders)
+        if control is not None:
+            why = f"the same without anything unusual is {control.verdict}, too: {control.why}"
+            result = msgspec.structs.replace(second.result, verdict=NOT_TRIED, why=why)
+            return second._replace(result=result, is_settled=True)
         if second.result.verdict != first.result.verdict:
             result = unstable_result(first.result, second.result)
             return first._replace(result=result, other=second)
+        return second
+
+    def _failing_control(self, case: Case, choice: RouteChoice, recorders: ExitStack) -> Result | None:
+        """Return the result of the runs without anything unusual; None if one succeeds, or there is none."""
         control = control_of(case)
-        for _ in range(_MAX_CONTROLS if control is not None else 0):
-            assert control is not None
+        if control is None:
+            return None
+        for _ in range(_MAX_CONTROLS):
             run = self._fresh_run(control, choice, recorders)
             if run.result.verdict not in (*BAD, NOT_TRIED):
-                return second
-        if control is None:
-            return second
-        why = f"the same without anything unusual is {run.result.verdict}, too: {run.result.why}"
-        result = msgspec.structs.replace(second.result, verdict=NOT_TRIED, why=why)
-        return second._replace(result=result, is_settled=True)
+                return None
+        return run.result
 
     def _fresh_run(self, case: Case, choice: RouteChoice, recorders: ExitStack) -> _Run:
         """Run a case patiently on a target that was started again, with other play if it is not reached."""

@@ -53,6 +53,7 @@ def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
         app.viewer.followed.session.close()
 
 
+@pytest.mark.full
 def test_the_command_on_a_terminal(tmp_path: Path) -> None:
     with forgetting_files():
         capture = capture_game(tmp_path)

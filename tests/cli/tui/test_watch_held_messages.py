@@ -57,6 +57,7 @@ async def held(sight: Sight, relay: Relay, count: int = 3) -> None:
     await shows(sight, f"held 1/{count}")
 
 
+@pytest.mark.full
 def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         assert "held:" not in sight.text
@@ -244,6 +245,7 @@ def test_there_is_room_for_it_on_any_terminal(size: tuple[int, int], database: s
     by_hand(database, script, size)
 
 
+@pytest.mark.full
 def test_names_and_values_of_peers_are_only_text(database: str) -> None:
     hostile = "\x1b[31mred\u202e[bold]"
 

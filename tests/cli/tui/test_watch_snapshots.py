@@ -51,7 +51,7 @@ SHOTS = [
     Shot("an-error", "maexchen-head-odd.pcap", 1, "n n", 40, 12),
 ]
 
-QUICK = {"catan-40x12", "several-80x24"}
+QUICK = {"catan-40x12"}
 
 
 def name_of(shot: Shot) -> str:

@@ -88,6 +88,7 @@ def test_it_follows_the_position_and_leads_there(tiny: Served, look: Look) -> No
     assert sight.text("#tab-message[aria-selected=true]") == "Message"
 
 
+@pytest.mark.full
 def test_a_player_gets_no_hidden_dice(tiny: Served, look: Look) -> None:
     whole = opened(look, tiny.at(at=10**6), height=3000)
     assert any("ROLLED dice=3,3" in text for text in steps(whole, "arrow"))

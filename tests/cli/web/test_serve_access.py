@@ -274,6 +274,7 @@ def hidden_values(events: list[Any], player: str, visibility: Visibility) -> Ite
                     yield name, value
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protocol", a_few(PLAYERS, ("maexchen",)))
 def test_no_address_shows_hidden_values(protocol: str, tmp_path: Path) -> None:
     capture, player = PLAYERS[protocol]

@@ -21,7 +21,7 @@ from command import TINY
 from processes_and_rows import PATIENCE_S, until
 from served_pages import QUICK_S, Live, Serving, serving, target
 from session_factory import Conversation
-from strength import a_few, times
+from strength import a_few, every, times
 
 from kiebitz.cli.web.admission import BusyError, Holder, Quota, address_group
 from kiebitz.storage.recording.recorder import Recorder
@@ -214,7 +214,7 @@ def test_a_crowd_of_connections_does_not_keep_a_new_client_out(
         assert server.err.strip() == ""
 
 
-@pytest.mark.parametrize(("player", "browsers"), [(None, times(100, 15)), ("alice", times(30, 15))])
+@pytest.mark.parametrize(("player", "browsers"), every(2, [(None, times(100, 15)), ("alice", 30)]))
 def test_a_class_at_one_address_is_served(player: str | None, browsers: int, many_files: None) -> None:
     with serving(TINY, "--host", "0.0.0.0", "--player-links") as server, ExitStack() as held:
         until(lambda: "alice" in server.links(), "there are players' links")

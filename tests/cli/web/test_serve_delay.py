@@ -120,6 +120,7 @@ def test_links_on_other_addresses_and_of_players(tmp_path: Path, live: Live) -> 
         )
 
 
+@pytest.mark.full
 def test_one_browser_may_open_both_links(tmp_path: Path, live: Live, look: Look) -> None:
     """The teacher's browser has the full link in one tab, and shows spectators' page on the projector."""
     with serving(str(tmp_path / "game.db"), "--delay", "60") as server:
