@@ -54,6 +54,7 @@ def probed(folder: Path, faults: list[str], *options: str, only: str = "maexchen
             ),
             # The same game fails without the case.
             ([DIES, DIES, DIES, "ends"], "NOT TRIED", "the same without anything unusual is ", 0),
+            ([DIES, DIES, "", "ends"], "NOT TRIED", "the same without anything unusual is ", 0),
             ([DIES, DIES, DIES, "ends", ""], "FAILED", "it has ended: exit status 1", 3),
         ],
         lambda row: row[1] == "FAILED" and len(row[0]) == 1,
