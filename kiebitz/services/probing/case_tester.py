@@ -68,7 +68,7 @@ _ENOUGH_DIVERGENCES = 4
 _ENOUGH_RESTARTS = 4
 """Number of necessary restarts after which a server is started for each case."""
 
-_CONFIRMATION_S = 60.0
+_CONFIRMATION_S = 180.0
 """Maximum number of seconds to reach the injection point when a failure is confirmed."""
 
 _Observed = TypeVar("_Observed")
@@ -266,11 +266,15 @@ class CaseTester:
 
     def _fresh_run(self, case: Case, choice: RouteChoice, recorders: ExitStack) -> _Run:
         """Run a case patiently on a target that was started again, with other play if it is not reached."""
-        for seed in _SEEDS:
-            self._start_again()
-            run = self._run_once(case, choice, seed, _CONFIRMATION_S, recorders, is_patient=True)
-            if run.result.verdict != NOT_TRIED:
-                break
+        self.setup.clock.is_patient = True
+        try:
+            for seed in _SEEDS:
+                self._start_again()
+                run = self._run_once(case, choice, seed, _CONFIRMATION_S, recorders, is_patient=True)
+                if run.result.verdict != NOT_TRIED:
+                    break
+        finally:
+            self.setup.clock.is_patient = False
         return run
 
     def _start_again(self) -> None:

@@ -6,7 +6,6 @@ We send data to the given address and nowhere else.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 
@@ -32,6 +31,7 @@ from kiebitz.dissectors.replay.script import Script, StreamRole
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import UNREACHABLE, PeerError, Peers
+from kiebitz.services.probing.fair_clock import FairClock
 from kiebitz.services.probing.program import TargetProgram
 from kiebitz.services.replay.peer_driver import DrivenPeer, PeerDriver
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
@@ -61,7 +61,7 @@ class ProbeSetup(msgspec.Struct, frozen=True):
     wait_s: float
     baseline: Baseline
     program: TargetProgram | None = None
-    clock: Callable[[], float] = time.monotonic
+    clock: FairClock = msgspec.field(default_factory=FairClock)
 
     @property
     def decode_as(self) -> DecodeAs:
@@ -77,7 +77,7 @@ class TargetSession:
 
     def __init__(self, route: Route, setup: ProbeSetup, recorder: Recorder) -> None:
         plays = INPUT_DIRECTION[setup.target_role]
-        clock = setup.clock
+        clock = setup.clock.time
         self._route = route
         self._clock = clock
         self._setup = setup

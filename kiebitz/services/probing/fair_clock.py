@@ -28,7 +28,13 @@ class FairClock:
     `group` returns the number of the program's process group, None if Kiebitz has not started the program.
     """
 
-    def __init__(self, group: Callable[[], int | None]) -> None:
+    is_patient = False
+    """If true, it also slows down while other threads of this process wait.
+
+    On an overloaded machine a thread of these may hold the interpreter all that time.
+    """
+
+    def __init__(self, group: Callable[[], int | None] = lambda: None) -> None:
         self._group = group
         self._now = self._latest = self._updated = time.monotonic()
         self._waited = self._waits()
@@ -51,22 +57,27 @@ class FairClock:
     def _waits(self) -> dict[str, float]:
         """Return the number of seconds that each thread has waited for a processor so far."""
         found = {}
-        for file in ("/proc/thread-self/schedstat", *self._threads()):
+        ours = _threads_of(os.getpid()) if self.is_patient else ("/proc/thread-self/schedstat",)
+        for file in (*ours, *self._program_threads()):
             # A thread may end at any time, and other systems have no such files.
             with suppress(OSError, ValueError, IndexError):
                 found[file] = int(_read(file).split()[1]) / 1e9
         return found
 
-    def _threads(self) -> Iterator[str]:
+    def _program_threads(self) -> Iterator[str]:
         group = self._group()
         if group is None:
             return
         # All processes of a program that has just been started are its first one.
         for process in _recent_groups(int(time.monotonic() / _SEARCH_INTERVAL_S)).get(group, (group,)):
-            with suppress(OSError):
-                yield from (
-                    f"/proc/{process}/task/{name}/schedstat" for name in os.listdir(f"/proc/{process}/task")
-                )
+            yield from _threads_of(process)
+
+
+def _threads_of(process: int) -> Iterator[str]:
+    """Yield the files with the waiting times of a process's threads; none if it has ended."""
+    folder = f"/proc/{process}/task"
+    with suppress(OSError):
+        yield from (f"{folder}/{thread}/schedstat" for thread in os.listdir(folder))
 
 
 def processes_by_group() -> dict[int, tuple[int, ...]]:

@@ -73,11 +73,11 @@ def _played(setup: ProbeSetup, goal: RouteGoal, seed: int, games: int) -> Route:
     if setup.target_role == "server":
         players = [_player(setup, name, seed, games) for name in _NAMES[: about.conformance.seats]]
         stranger = _player(setup, _NEWCOMER, seed, 0)
-        return ClientRoute(about, players, stranger, address, goal, baseline, setup.clock)
+        return ClientRoute(about, players, stranger, address, goal, baseline, setup.clock.time)
     assert about.conformance.simulated_server is not None
     others = [_player(setup, name, seed, 0) for name in _NAMES[1 : about.conformance.seats]]
     company = SimulatedTable(about.conformance.simulated_server(about.conformance.seats, seed, games), others)
-    return ServerRoute(about, company, address, goal, baseline, setup.clock)
+    return ServerRoute(about, company, address, goal, baseline, setup.clock.time)
 
 
 def _player(setup: ProbeSetup, name: str, seed: int, games: int) -> Bot:

@@ -44,7 +44,7 @@ def targets(setup: ProbeSetup, command: str, count: int, folder: str | None = No
         )
         clock = FairClock(partial(getattr, program, "number"))
         address = (setup.address[0], port)
-        found.append(msgspec.structs.replace(setup, address=address, program=program, clock=clock.time))
+        found.append(msgspec.structs.replace(setup, address=address, program=program, clock=clock))
     return found
 
 
