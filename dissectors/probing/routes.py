@@ -64,6 +64,8 @@ class Route(ABC):
     """The number of the recorded line in whose place the target first did something else."""
     never_came_up = False
     """True if the case's message never came up, so that its other cases need not be tried on this route."""
+    new_names: frozenset[str] = frozenset()
+    """Players' names in the case's messages; the target may call their sender so from then on."""
     servers: Mapping[StreamRole, Address]
     """The address of each server, by the first role that it has."""
 

@@ -286,7 +286,8 @@ class SimulatedRoute(Route):
             called = self._player_name(connection)
             named = [name for handle, name in row.identifiers(message.fields) if handle.of_player]
             if self._has_acted:
-                if self._goes_on(row, called in named):
+                others = {self._player_name(other) for other in self._lines} - {called}
+                if self._goes_on(row, called in named or not (self.new_names - others).isdisjoint(named)):
                     self._answered.add(connection)
             elif len(line.received) < _MAX_RECEIVED and not self._is_held(connection):
                 line.received.append((row.name, called in named))

@@ -61,6 +61,11 @@ def test_unchanged_messages_pass(protocol: str) -> None:
     assert any(each["verdict"] == "OK" for each in results)
 
 
+def test_a_server_that_uses_the_name_of_a_case_continues() -> None:
+    (result,) = probed("catan/Spieler/Name/outside-ascii", protocol="catan")
+    assert (result["verdict"], result["why"]) == ("OK", "it continues as if nothing were wrong")
+
+
 @pytest.mark.full
 def test_a_right_server_passes_all_that_must_be() -> None:
     cases = [case.name for case in generate_cases(MAEXCHEN, "server") if case.expectation.level == "must"]

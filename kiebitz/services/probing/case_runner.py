@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -166,6 +166,16 @@ class CaseRun(TargetSession):
         if "stranger" in senders and self._case.role == "client":
             raise NotApplicable("over TCP only its server can send to a client")
 
+    def _names_in(self, actions: tuple[CaseAction, ...]) -> Iterator[str]:
+        """Yield the players' names in the messages that a player of the case sends."""
+        about = self._setup.dissector
+        direction = INPUT_DIRECTION[self._case.role]
+        for action in actions:
+            if isinstance(action, Send) and action.sender == "self":
+                read = about.codec.decode(action.data, direction)
+                if read.row is not None:
+                    yield from (name for kind, name in read.row.identifiers(read.fields) if kind.of_player)
+
     # The actions and their consequences.
 
     async def _execute(self, point: InjectionPoint, actions: tuple[CaseAction, ...]) -> ObservedBehaviour:
@@ -175,6 +185,7 @@ class CaseRun(TargetSession):
         self._used["self"] = point.connection
         # An answer may arrive while the actions are executed.
         self._route.confirm_actions(self._case.uses)
+        self._route.new_names = frozenset(self._names_in(actions))
         left = sum(len(each.data) for each in actions if isinstance(each, Send) and each.sender == "self")
         for action in actions:
             if isinstance(action, Send) and action.sender == "self":
