@@ -45,9 +45,8 @@ class Identity:
         if row is None:
             return None
         with suppress(*UNWRITABLE):
-            for kind, value in row.identifiers(fields):
-                if kind.of_player and isinstance(value, str) and value:
-                    return shortened(value, _MAX_NAME_LENGTH)
+            if called := next(filter(None, row.player_names(fields)), None):
+                return shortened(called, _MAX_NAME_LENGTH)
         return None
 
     def implied_by(self, event: Event) -> ImpliedBy | None:

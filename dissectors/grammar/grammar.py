@@ -118,6 +118,11 @@ class MessageType(_MessageHead, frozen=True, kw_only=True):
         self.renamed(fields, note)
         return found
 
+    def player_names(self, fields: Mapping[str, Any]) -> list[str]:
+        """Return the players' names in the fields, in order."""
+        named = self.identifiers(fields)
+        return [value for kind, value in named if kind.of_player and isinstance(value, str)]
+
 
 class _EventHead(msgspec.Struct, frozen=True):
     """Attributes of an event kind that may be given by position."""

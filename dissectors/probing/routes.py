@@ -8,7 +8,7 @@ follow the rules. All share the interface `Route`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 
 import msgspec
 
@@ -64,8 +64,6 @@ class Route(ABC):
     """The number of the recorded line in whose place the target first did something else."""
     never_came_up = False
     """True if the case's message never came up, so that its other cases need not be tried on this route."""
-    new_names: frozenset[str] = frozenset()
-    """Players' names in the case's messages; the target may call their sender so from then on."""
     servers: Mapping[StreamRole, Address]
     """The address of each server, by the first role that it has."""
 
@@ -78,8 +76,11 @@ class Route(ABC):
         """Skip this injection point: the case cannot be tried here, and the message is sent as it is."""
 
     @abstractmethod
-    def confirm_actions(self, uses: int) -> None:
-        """Report that the case's actions were done in place of `uses` messages."""
+    def confirm_actions(self, uses: int, names: Set[str] = frozenset()) -> None:
+        """Report that the case's actions were done in place of `uses` messages.
+
+        By the players' names in them the target may call their sender from then on.
+        """
 
     def discard_answers(self) -> None:
         """Discard the target's messages since the actions: they were no answer to them."""
@@ -316,7 +317,7 @@ class RecordedRoute(ScriptRoute):
         self.point = None
         self._has_passed = True
 
-    def confirm_actions(self, uses: int) -> None:
+    def confirm_actions(self, uses: int, names: Set[str] = frozenset()) -> None:
         self._has_acted = True
         assert self.point is not None
         held = self._held

@@ -7,7 +7,7 @@ all clients of a server, `server_route.py` the server and all other clients of a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
 from typing import Any
 
@@ -114,6 +114,8 @@ class SimulatedRoute(Route):
         self._skipped: play.BotAction | None = None
         """The next message, if it may have been sent with the case's actions already."""
         self._has_acted = False
+        self._new_names: Set[str] = frozenset()
+        """Names in the case's messages that are no player's yet."""
         self._answered: set[int] = set()
         """The connections on which the target went on as usual after the actions."""
         self._later: dict[tuple[int, str], bytes] = {}
@@ -229,8 +231,9 @@ class SimulatedRoute(Route):
         self._passed += 1
         self._passed_at = self._clock()
 
-    def confirm_actions(self, uses: int) -> None:
+    def confirm_actions(self, uses: int, names: Set[str] = frozenset()) -> None:
         self._has_acted = True
+        self._new_names = names - {self._player_name(connection) for connection in self._lines}
         if uses or self._goal.early:
             self._held = None
         if uses < 2:
@@ -284,10 +287,9 @@ class SimulatedRoute(Route):
                 line.unanswered.remove(sent)
                 line.was_answered = True
             called = self._player_name(connection)
-            named = [name for handle, name in row.identifiers(message.fields) if handle.of_player]
+            named = row.player_names(message.fields)
             if self._has_acted:
-                others = {self._player_name(other) for other in self._lines} - {called}
-                if self._goes_on(row, called in named or not (self.new_names - others).isdisjoint(named)):
+                if self._goes_on(row, called in named or not self._new_names.isdisjoint(named)):
                     self._answered.add(connection)
             elif len(line.received) < _MAX_RECEIVED and not self._is_held(connection):
                 line.received.append((row.name, called in named))

@@ -15,6 +15,7 @@ from kiebitz.dissectors.model import Transport
 from kiebitz.services.interop.plan import Plan, Program
 from kiebitz.services.interop.programs import HOST, program_of, resident_bytes
 from kiebitz.services.interop.results import ProgramOutput
+from kiebitz.services.probing.fair_clock import processes_by_group
 from kiebitz.services.probing.program import ProgramError, TargetProgram
 from kiebitz.services.recording.relay_process import decoding_options, free_port, running_relay
 
@@ -166,11 +167,13 @@ class CellRun:
 
     def _note_ends(self) -> None:
         """Note programs that have ended, and end those that use too much memory."""
+        groups = processes_by_group()
         for each in self._running:
             if each in self._noted:
                 continue
             group, how, is_crash = each.process.number, each.process.died(), each.process.has_crashed
-            if how is None and group is not None and resident_bytes(group) > self._plan.memory:
+            used = 0 if group is None else resident_bytes(groups.get(group, ()))
+            if how is None and used > self._plan.memory:
                 how, is_crash = f"more than {self._plan.memory:,} bytes of memory", True
                 each.process.stop()
             if how is not None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.services.interop.plan import Plan, Program
-from kiebitz.services.probing.fair_clock import processes_by_group
 from kiebitz.services.probing.program import TargetProgram
 
 _MAX_OPEN_FILES = 1024
@@ -25,7 +24,7 @@ _ENGINES = ("podman", "docker")
 
 _CONTAINED = """\
 engine=$1; shift
-end() { while kill -0 $run && ! "$engine" kill "kiebitz-$$"; do sleep 0.1; done > /dev/null 2>&1; }
+end() { while kill -0 "${run-$$}" && ! "$engine" kill "kiebitz-$$"; do sleep 0.1; done > /dev/null 2>&1; }
 trap end TERM
 "$engine" run --rm --name "kiebitz-$$" --network=host "$@" &
 run=$!
@@ -83,11 +82,8 @@ def limited_words(plan: Plan, program: Program, values: Mapping[str, str]) -> li
     words = [_filled(word, values) for word in program.command]
     if program.image:
         limits = [f"--memory={plan.memory}"]
-        for name, most in (
-            ("cpu", plan.cpu_s),
-            ("nofile", _MAX_OPEN_FILES),
-            ("fsize", _MAX_FILE_BLOCKS * 512),
-        ):
+        bounds = {"cpu": plan.cpu_s, "nofile": _MAX_OPEN_FILES, "fsize": _MAX_FILE_BLOCKS * 512}
+        for name, most in bounds.items():
             limits += ["--ulimit", f"{name}={most}:{most}"]
         return ["/bin/sh", "-c", _CONTAINED, "sh", _engine(program), *limits, program.image, *words]
     words = [_found(word, plan.folder) for word in words]
@@ -116,10 +112,10 @@ def _engine(program: Program) -> str:
     )
 
 
-def resident_bytes(group: int) -> int:
-    """Return the memory in use by the processes of a group, 0 where the system does not tell."""
+def resident_bytes(processes: Iterable[int]) -> int:
+    """Return the memory in use by processes, by their numbers; 0 where the system does not tell."""
     pages = 0
-    for process in processes_by_group().get(group, ()):
+    for process in processes:
         with suppress(OSError, ValueError, IndexError):
             pages += int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")

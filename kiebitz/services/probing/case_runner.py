@@ -174,7 +174,7 @@ class CaseRun(TargetSession):
             if isinstance(action, Send) and action.sender == "self":
                 read = about.codec.decode(action.data, direction)
                 if read.row is not None:
-                    yield from (name for kind, name in read.row.identifiers(read.fields) if kind.of_player)
+                    yield from read.row.player_names(read.fields)
 
     # The actions and their consequences.
 
@@ -184,8 +184,7 @@ class CaseRun(TargetSession):
         self._observer.start_collecting()
         self._used["self"] = point.connection
         # An answer may arrive while the actions are executed.
-        self._route.confirm_actions(self._case.uses)
-        self._route.new_names = frozenset(self._names_in(actions))
+        self._route.confirm_actions(self._case.uses, frozenset(self._names_in(actions)))
         left = sum(len(each.data) for each in actions if isinstance(each, Send) and each.sender == "self")
         for action in actions:
             if isinstance(action, Send) and action.sender == "self":

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from threading import get_native_id
 
 _UPDATE_INTERVAL_S = 0.1
 
@@ -57,12 +58,17 @@ class FairClock:
     def _waits(self) -> dict[str, float]:
         """Return the number of seconds that each thread has waited for a processor so far."""
         found = {}
-        ours = _threads_of(os.getpid()) if self.is_patient else ("/proc/thread-self/schedstat",)
-        for file in (*ours, *self._program_threads()):
+        for file in (*self._own_threads(), *self._program_threads()):
             # A thread may end at any time, and other systems have no such files.
             with suppress(OSError, ValueError, IndexError):
                 found[file] = int(_read(file).split()[1]) / 1e9
         return found
+
+    def _own_threads(self) -> Iterator[str]:
+        if self.is_patient:
+            return _threads_of(os.getpid())
+        # By its number: in another thread, the waits of this one are none.
+        return iter((f"/proc/{os.getpid()}/task/{get_native_id()}/schedstat",))
 
     def _program_threads(self) -> Iterator[str]:
         group = self._group()
