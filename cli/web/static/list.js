@@ -81,13 +81,13 @@ export class List {
     this.#show();
   }
 
-  /** Mark the row of the current position, and scroll it into view. */
+  /** Mark the row of the current position. If it has changed, scroll it into view and drop the selection. */
   mark(key) {
-    const isOther = key !== this.#marked;
+    if (key === this.#marked) return;
     this.#marked = key;
     this.#chosen = null;
     this.#show();
-    if (isOther) this.#intoSight(this.#rows.get(key));
+    this.#intoSight(this.#rows.get(key));
   }
 
   /** The item of the selected row, or else of the marked one. */

@@ -88,6 +88,24 @@ def test_it_follows_the_position_and_leads_there(tiny: Served, look: Look) -> No
     assert sight.text("#tab-message[aria-selected=true]") == "Message"
 
 
+@pytest.mark.parametrize("pane", ["messages", "sequence"])
+def test_the_selected_row_stays_selected_while_more_are_loaded(pane: str, look: Look) -> None:
+    with served(str(CAPTURES / "maexchen-head-odd.pcap")) as server:
+        sight = look(server.at(at=12))
+        sight.pane(pane)
+        sight.until(partial(sight.is_seen, f"#pane-{pane} .row.is-here"), "the position is marked")
+        sight.rest()
+        sight.one(f"#pane-{pane} [role=listbox]").focus()
+        sight.press("ArrowDown", "ArrowDown")
+        row = f"#pane-{pane} [aria-selected=true]"
+        selected = sight.text(row)
+        assert selected != sight.text(f"#pane-{pane} .row.is-here")
+        loaded = len(sight.texts(f"#pane-{pane} .row"))
+        sight.one(f"#pane-{pane} .list").evaluate("(list) => { list.scrollTop = list.scrollHeight; }")
+        sight.until(lambda: len(sight.texts(f"#pane-{pane} .row")) > loaded, "more rows are loaded")
+        assert sight.text(row) == selected
+
+
 @pytest.mark.full
 def test_a_player_gets_no_hidden_dice(tiny: Served, look: Look) -> None:
     whole = opened(look, tiny.at(at=10**6), height=3000)
