@@ -40,6 +40,9 @@ _limited: tuple[float, float] = (0, 0)
 
 _stderr = -1
 
+_crashes: list[str] = []
+"""Reports of the workers that ended by force."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="everything, as `make test-all` does")
@@ -148,12 +151,19 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, 
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown() -> None:
+def pytest_testnodedown(node: Any, error: object) -> None:
     """A worker has ended; if it was by force, what it left is this process's now."""
+    if error is not None:
+        # A signal is a negative number. xdist does not report it.
+        _crashes.append(
+            f"{node.gateway.id}: its process ended with status {node.gateway._io.popen.wait(GRACE_S)}"
+        )
     descendants.left_behind(set(), 0)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for crash in _crashes:
+        terminalreporter.write_line(crash)
     if not config.getoption("--full"):
         terminalreporter.write_line("Of what is repeated only a few: pytest --full runs all.")
 

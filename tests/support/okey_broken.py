@@ -234,9 +234,9 @@ def wrong_deals() -> Iterator[Broken]:
 def too_long() -> Iterator[Broken]:
     end = "the end of the message"
     for title, data in (
-        ("5 MB of chat", b"CATC b " + b"x" * 5_000_000 + b"\r\n"),
-        ("5 MB of quotation marks", b"CATC b " + b'"' * 5_000_000 + b"\r\n"),
-        ("5 MB of NULs", bytes(5_000_000) + b"\n"),
+        ("2 MB of chat", b"CATC b " + b"x" * 2_000_000 + b"\r\n"),
+        ("2 MB of quotation marks", b"CATC b " + b'"' * 2_000_000 + b"\r\n"),
+        ("2 MB of NULs", bytes(2_000_000) + b"\n"),
         ("a deck of 2 MB", b'PUTT 1:RED "' + b"1:RED " * 400_000 + b'"\r\n'),
     ):
         assert len(data) > FRAME_LIMIT

@@ -305,7 +305,7 @@ DRAN = Place("s2c", "DRAN")
 MITSPIELER = Place("s2c", "MITSPIELER")
 UPDATE = Place("s2c", "MODEL UPDATE", 5)
 BOOLEAN = 'Boolean = "JA" | "NEIN"'
-HUGE = b"x" * 5_000_000
+HUGE = b"x" * 2_000_000
 
 
 def malformed_place(direction: Direction, name: str | None) -> Place | None:
@@ -338,15 +338,15 @@ def too_long() -> Iterator[Broken]:
     def broken(title: str, place: Place, data: bytes, offset: int) -> Broken:
         return Broken(title, place, data, "too-long", offset, len(data) - offset, end)
 
-    yield broken("5 MB in a name", NAME, b"!NAME\n" + HUGE + b"\n!END\n", 6)
-    yield broken("5 MB in a name, without !END", NAME, b"!NAME\n" + HUGE + b"\n", 6)
-    yield broken("5 MB in place of a flag", KNOCK, HUGE + b"\n", 0)
-    yield broken("5 MB in a flag", KNOCK, b"!" + HUGE + b"\nJA\n!END\n", 0)
-    yield broken("5 MB in a field", DRAN, b"!DRAN\n" + HUGE + b"\n!END\n", 6)
-    yield broken("5 MB in place of !END", DRAN, b"!DRAN\n0\n" + HUGE + b"\n", 8)
-    yield broken("5 MB of NULs", KNOCK, bytes(5_000_000) + b"\n", 0)
-    yield broken("5 MB in a hand", UPDATE, *replaced(UPDATE, 4, HUGE + b"\n"))
-    yield broken("5 MB in the last line of a MODEL", PLAY, *replaced(PLAY, 29, HUGE + b"\n"))
+    yield broken("2 MB in a name", NAME, b"!NAME\n" + HUGE + b"\n!END\n", 6)
+    yield broken("2 MB in a name, without !END", NAME, b"!NAME\n" + HUGE + b"\n", 6)
+    yield broken("2 MB in place of a flag", KNOCK, HUGE + b"\n", 0)
+    yield broken("2 MB in a flag", KNOCK, b"!" + HUGE + b"\nJA\n!END\n", 0)
+    yield broken("2 MB in a field", DRAN, b"!DRAN\n" + HUGE + b"\n!END\n", 6)
+    yield broken("2 MB in place of !END", DRAN, b"!DRAN\n0\n" + HUGE + b"\n", 8)
+    yield broken("2 MB of NULs", KNOCK, bytes(2_000_000) + b"\n", 0)
+    yield broken("2 MB in a hand", UPDATE, *replaced(UPDATE, 4, HUGE + b"\n"))
+    yield broken("2 MB in the last line of a MODEL", PLAY, *replaced(PLAY, 29, HUGE + b"\n"))
     # Lines of 5 bytes, of which the first whose end is too far away is named.
     data = b"!NAME\nAnna\n" + b"mehr\n" * 400_000
     yield broken("no end for 2 MB", NAME, data, 11 + (FRAME_LIMIT - 11) // 5 * 5)
