@@ -117,7 +117,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
     _limit(item)
     yield
-    descendants.staying.intersection_update(descendants.children() if nextitem is not None else ())
+    present = descendants.children()
+    descendants.staying.intersection_update(present if nextitem is not None else ())
+    if present <= descendants.staying:
+        return
     left = descendants.left_behind(descendants.staying, FAREWELL_S)
     if left:
         pytest.fail(f"it left processes behind, which are ended now:\n{chr(10).join(left)}", pytrace=False)

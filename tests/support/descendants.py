@@ -33,11 +33,11 @@ def children(process: int | None = None) -> set[int]:
     found: set[int] = set()
     if _IS_LINUX:
         # A thread or the whole process may end meanwhile.
+        threads = f"/proc/{process or os.getpid()}/task"
         with suppress(OSError):
-            for thread in os.listdir(f"/proc/{process or os.getpid()}/task"):
-                with suppress(OSError):
-                    path = f"/proc/{process or os.getpid()}/task/{thread}/children"
-                    found.update(map(int, Path(path).read_text().split()))
+            for thread in os.listdir(threads):
+                with suppress(OSError), open(f"{threads}/{thread}/children") as listed:
+                    found.update(map(int, listed.read().split()))
     return found
 
 
