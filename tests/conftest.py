@@ -95,9 +95,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("soak") is None and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(strength.CEILING_S[full]))
     if not full:
-        left_out = [item for item in items if item.get_closest_marker("full") is not None]
+        left_out = strength.left_out(items)
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker("full") is None]
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

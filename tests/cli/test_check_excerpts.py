@@ -326,6 +326,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 }
 
 
+@pytest.mark.full(but=8)
 @pytest.mark.parametrize("size", [None, 1, 7])
 @pytest.mark.parametrize("case", every(2, CASES))
 def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: str, size: int | None) -> None:

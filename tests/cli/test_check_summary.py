@@ -146,6 +146,7 @@ def test_invalid_messages_are_rejected(number: str, status: int, sentence: str) 
 # On a terminal.
 
 
+@pytest.mark.full
 def test_a_terminal_shows_how_to_see_details() -> None:
     with OnTerminal("check", ODD, columns=100) as terminal:
         assert terminal.ended() == 3

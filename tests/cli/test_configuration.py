@@ -279,6 +279,7 @@ def test_the_colours(
     assert (b"\x1b[31m" in command.written) == on_terminal
 
 
+@pytest.mark.full
 def test_pictures_have_no_colours_either(file: Path) -> None:
     file.write_text('colour = "never"')
     with OnTerminal("state", TINY, KIEBITZ_CONFIG=str(file)) as command:

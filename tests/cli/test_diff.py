@@ -122,6 +122,7 @@ CASES = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("title", a_few(CASES, [*CASES][::16]))
 def test_all_and_only_alterations_are_reported(title: str, tmp_path: Path) -> None:
     case = CASES[title]
@@ -192,6 +193,7 @@ NAMES: dict[str, tuple[str, dict[str, str], list[tuple[str, str]]]] = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("title", a_few(NAMES, [*NAMES][::4]))
 def test_renamed_players_are_matched(title: str, tmp_path: Path) -> None:
     capture, names, pairs = NAMES[title]
@@ -230,6 +232,7 @@ def later_rounds(said: list[Said]) -> list[Said]:
     ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("capture", "alter"),
     [(CATAN, with_other_numbers), (MAEXCHEN, with_other_tokens), (MAEXCHEN, later_rounds)],

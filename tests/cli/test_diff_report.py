@@ -187,6 +187,7 @@ def test_the_end_is_the_moment_where_none_is_named() -> None:
     assert "The states are the same." in done.out
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("capture", "names"),
     [

@@ -111,6 +111,7 @@ def _cut(comment: str) -> str:
     return comment.encode()[:4000].decode(errors="ignore")
 
 
+@pytest.mark.full
 @needs_tshark
 def test_diagnostics_without_bytes_follow_the_previous_packet(tmp_path: Path) -> None:
     talk = (
@@ -168,6 +169,7 @@ def test_comments_are_at_their_packet_if_bytes_fill_several(tmp_path: Path) -> N
             assert comments[number][-1] == f"and {total - 999} more comments"
 
 
+@pytest.mark.full
 @needs_tshark
 def test_comments_are_bounded_text_without_control_characters(tmp_path: Path) -> None:
     talk = (
@@ -189,6 +191,7 @@ def test_comments_are_bounded_text_without_control_characters(tmp_path: Path) ->
     assert f"Kiebitz {version('kiebitz')}" in told
 
 
+@pytest.mark.full(but=1)
 @needs_tshark
 @pytest.mark.parametrize(
     ("client", "server", "shown"),

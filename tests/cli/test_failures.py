@@ -114,6 +114,7 @@ def test_another_program_locks_the_database_for_a_while(tmp_path: Path) -> None:
     assert recorded(database)[2:] == [b"%d" % (number // 2) for number in range(100)]
 
 
+@pytest.mark.full
 def test_the_disk_is_full_on_import(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "400k") as disk:
         database = disk / "game.db"

@@ -93,6 +93,7 @@ def test_start_loads_only_what_is_asked_for() -> None:
     assert not any(re.match(r"kiebitz\.proxy\.(?!system)\w", name) for name in loaded)
 
 
+@pytest.mark.full
 def test_a_question_to_a_database_loads_only_what_was_spoken(tmp_path: Path) -> None:
     database = str(tmp_path / "game.db")
     assert not loaded_by("import", "captures/maexchen-head-tiny.pcap", "-w", database) & HEAVY

@@ -162,6 +162,7 @@ def test_escapes_keep_what_was_sent(nasty: str) -> None:
     assert r"\u202e" in kiebitz("messages", nasty, "--json").out
 
 
+@pytest.mark.full
 def test_follow_shows_both_sides(nasty: str) -> None:
     assert kiebitz("follow", nasty, "1").out.splitlines()[1:] == [
         "← REGISTERED",

@@ -84,6 +84,7 @@ def test_search_columns_of_a_row_are_complete(
             assert whole(row, key, said), (key, row[key], said)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("columns", every(4, WIDTHS))
 def test_the_right_part_is_dropped_if_space_is_short(database: str, columns: int) -> None:
     session = f"{database}:3"
@@ -95,6 +96,7 @@ def test_the_right_part_is_dropped_if_space_is_short(database: str, columns: int
     assert any(row[-1].endswith("…") for row in rows) == (columns < 160)
 
 
+@pytest.mark.full
 def test_a_column_that_has_no_room_is_reported(database: str) -> None:
     with OnTerminal("streams", f"{database}:1", columns=60) as command:
         assert command.ended() == 0

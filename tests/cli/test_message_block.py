@@ -196,6 +196,7 @@ clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("name", "message", "columns"), every(3, BLOCKS))
 def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
@@ -279,6 +280,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("said", HOSTILE, ids=ascii)
 def test_anything_that_is_sent_is_shown_in_its_place(said: bytes, tmp_path: Path) -> None:
     items = Conversation().says(said).hears(b"REGISTERED;0").says(b"REGISTER;alice").items

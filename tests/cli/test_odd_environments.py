@@ -70,6 +70,7 @@ def run(command: list[str], changes: Changes, folder: Path) -> subprocess.Comple
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", every(3, COMMANDS))
 @pytest.mark.parametrize(
     "changes",

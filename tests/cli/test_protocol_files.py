@@ -61,6 +61,7 @@ READERS = {
 }
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("command", READERS)
 def test_a_command_reads_a_capture_with_a_protocol_file(command: str, capture: str, dice: str) -> None:
     expected, words = READERS[command]
@@ -70,6 +71,7 @@ def test_a_command_reads_a_capture_with_a_protocol_file(command: str, capture: s
     assert protocol_files() == ()
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("command", [*READERS])
 def test_a_database_is_read_without_its_protocol_file(command: str, database: str) -> None:
     expected, words = READERS[command]

@@ -97,6 +97,7 @@ def test_pace_of_zero_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert clock.now == 100.0
 
 
+@pytest.mark.full
 def test_recorded_pace() -> None:
     started = time.monotonic()
     lines = subprocess.run(
@@ -107,6 +108,7 @@ def test_recorded_pace() -> None:
     assert len(re.findall(r"^ +\d", lines.stdout, re.MULTILINE)) >= 7
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("typed", "events"), a_few([("\n\n\n", 4), ("", 1), ("\nq\n\n", 2)], [("\nq\n\n", 2)])
 )

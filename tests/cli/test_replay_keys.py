@@ -152,6 +152,7 @@ def test_ctrl_c_in_a_shell_ends_it(shell: Shell) -> None:
     shell.until("status-130")
 
 
+@pytest.mark.full
 def test_a_replay_into_a_pipe_leaves_the_keyboard_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kiebitz", "replay", TINY, "--speed", "0"],

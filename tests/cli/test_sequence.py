@@ -146,6 +146,7 @@ def test_a_player_does_not_see_other_dice() -> None:
 # Alterations.
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("action", "arrow", "words"),
     [

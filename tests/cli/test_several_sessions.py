@@ -19,6 +19,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("listing", every(4, LISTINGS))
 def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str) -> None:
     rows = kiebitz(listing, f"{both}:*", ODD, "--json").json

@@ -142,6 +142,7 @@ def test_json_is_what_the_page_gets(protocol: str) -> None:
 # On a terminal.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("columns", a_few([40, 60, 80, 160], [60]))
 def test_no_line_is_wider_than_the_terminal_and_no_tile_is_torn(columns: int) -> None:
     capture = str(CAPTURES / "okey-head-game-win.pcap.gz")

@@ -129,6 +129,7 @@ def test_each_command_is_tried() -> None:
     assert commands == {command[0] for command in WRITING.values()} & commands | ELSEWHERE.keys()
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("name", "way"),
     a_few(
@@ -147,6 +148,7 @@ def test_a_write_error_is_reported_once(name: str, way: str, folder: Path) -> No
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("name", "way"),
     a_few(
@@ -201,6 +203,7 @@ def test_a_file_does_not_take_the_place_of_a_closed_stream(folder: Path) -> None
         target.unlink()
 
 
+@pytest.mark.full
 def test_a_recording_continues_when_its_view_cannot_be_written(folder: Path) -> None:
     done = in_shell(folder, ("sniff", "-i", "-", "-w", "live.db"), f"< {TINY} > /dev/full")
     assert UNWRITABLE["a full disk"][1] in done.stderr

@@ -243,6 +243,7 @@ EDITED = [
 ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("case", a_few(EDITED, EDITED[::9], lambda case: f"{case.capture} {case.values}"))
 def test_the_game_is_another_from_the_edited_message_on(case: Parts) -> None:
     done = whatif(case.capture, "--json", *edits(case.numbers, case.values))
@@ -252,6 +253,7 @@ def test_the_game_is_another_from_the_edited_message_on(case: Parts) -> None:
     assert (first["a"]["sentence"], first["b"]["sentence"]) == (case.was, case.becomes)
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("capture", "number", "kind"),
     [
@@ -330,6 +332,7 @@ def test_a_server_s_first_message_is_not_its_only_evidence(tmp_path: Path) -> No
 # Put in.
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("capture", "wish", "kind", "sentence"),
     [
@@ -504,6 +507,7 @@ def said(rows: Iterable[Message]) -> list[tuple[object, ...]]:
     return sorted(found, key=lambda one: one[:2])
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", every(2, ONE_OF_EACH))
 @settings(max_examples=times(15), deadline=None)
 @given(data=st.data())

@@ -46,6 +46,7 @@ ROWS = sorted(
 QUICK = {("maexchen", "maexchen-head-tiny.pcap"), ("catan", "catan-yaks-lobby.pcap.gz")}
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("protocol", "name"), a_few(ROWS, QUICK))
 def test_names_fields_and_errors_are_those_of_kiebitz(protocol: str, name: str, tmp_path: Path) -> None:
     path = next(each for each in (CAPTURES / name, CAPTURES / "probe" / name) if each.exists())
@@ -70,6 +71,7 @@ def test_websocket_is_refused(tmp_path: Path) -> None:
 FRAMED = [(framing, of) for framing, of in PAIRS if framing != "websocket"]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("framing", "of"), a_few(FRAMED, USUAL[::4]))
 def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Path) -> None:
     dissector = protocol(framing, of)
@@ -124,6 +126,7 @@ def test_a_plugin_is_a_dissector(name: str, tmp_path: Path, monkeypatch: pytest.
     assert (found.messages, found.differences) == (len(talk), [])
 
 
+@pytest.mark.full
 def test_malformed_messages_are_expert_information(tmp_path: Path) -> None:
     script = script_of("maexchen", tmp_path)
     command = [tshark(), "-X", f"lua_script:{script}", "-r", str(CAPTURES / "maexchen-head-odd.pcap")]
@@ -205,6 +208,7 @@ delimiter = "]]\\\\\\""
 """
 
 
+@pytest.mark.full
 def test_a_hostile_file_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "evil.toml"
     monkeypatch.chdir(tmp_path)

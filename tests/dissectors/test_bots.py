@@ -143,6 +143,7 @@ def run(protocol: str, seed: int) -> Bench:
     return bench
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("protocol", SEATS)
 def test_a_player_that_has_had_enough_leaves(protocol: str) -> None:
@@ -191,6 +192,7 @@ def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> N
 # Hosts.
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize(
     ("protocol", "in_company"),
@@ -269,6 +271,7 @@ def test_nonsense_is_ignored(protocol: str) -> None:
             pytest.fail("it never ends")
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize(
     "fault",
     a_few(FAULTS, lambda fault: fault.name.startswith("takes-any"), lambda fault: fault.peer + fault.name),
@@ -307,6 +310,7 @@ def test_nothing_is_done_without_a_decision() -> None:
     assert player.next(0, TargetMessage("ANNOUNCE")) == SendMessage("ROLL", {"token": "u"})
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("protocol", SEATS)
 def test_a_case_has_an_aim(protocol: str, role: TargetRole) -> None:

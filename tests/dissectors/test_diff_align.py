@@ -82,6 +82,7 @@ LONG: dict[str, tuple[list[int], list[int], float]] = {
 }
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize(("a", "b", "least"), LONG.values(), ids=LONG)
 def test_long_sequences_are_aligned_well_enough(a: list[int], b: list[int], least: float) -> None:
     pairs = align(a, b)

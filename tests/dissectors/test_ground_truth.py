@@ -92,6 +92,7 @@ def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
     return sorted(by_client.values(), key=len, reverse=True)[number]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(2, NAMES))
 def test_all_conversations_together_give_the_true_state(name: str) -> None:
     connection = record(packets(name))
@@ -166,6 +167,7 @@ HARD_TIMES: list[tuple[Callable[[list[RawPacket]], list[RawPacket]], float]] = [
 ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("hardship", "share"), HARD_TIMES, ids=lambda value: getattr(value, "__name__", ""))
 @pytest.mark.parametrize(
     "name", a_few([name for name in NAMES if "tiny" not in name or "old" in name], ["maexchen-head-odd"])

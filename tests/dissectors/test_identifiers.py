@@ -213,6 +213,7 @@ def texts_in(messages: Iterable[Said]) -> set[str]:
     return {value for said in messages for _, value in names_of(said) if isinstance(value, str)}
 
 
+@pytest.mark.full(but=2)
 @each_protocol
 @pytest.mark.parametrize(
     "captures", a_few([RECORDED, TELLING], [TELLING], lambda names: "a few" if names is TELLING else "all")

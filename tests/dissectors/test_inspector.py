@@ -43,6 +43,7 @@ def inspect(items: Iterable[Item]) -> Findings:
     return inspector.drain()
 
 
+@pytest.mark.full(but=8)
 @each_protocol
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(dissector: Dissector, check: Check) -> None:
@@ -91,6 +92,7 @@ def test_foreign_traffic_is_left_alone_and_does_not_pile_up(
     assert stream.protocol is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
@@ -134,6 +136,7 @@ def test_idle_servers_are_evicted() -> None:
     assert register("127.0.0.1:2") == ["127.0.0.1:2"]
 
 
+@pytest.mark.full
 def test_a_server_that_is_forgotten_before_it_was_recognised_loses_nothing() -> None:
     inspector = Inspector(BUILT_IN, Ids())
     for number in range(1, MAX_IDLE_SERVERS + 2):

@@ -142,6 +142,7 @@ def test_a_parser_that_sees_all_pairs_agrees(text: str) -> None:
         assert later is None or later.offset > offset
 
 
+@pytest.mark.full
 def test_a_text_that_is_nested_too_deeply_to_be_written_is_scanned() -> None:
     text = b'{"a":' * 900 + b'{"b":1,"b":2}' + b"}" * 900
     value: Any = _decode(text)

@@ -342,6 +342,7 @@ def test_a_frame_decodes_to_its_values_or_is_not_written(dissector: Dissector, d
     check_rewriting(dissector, case.direction, case.data, fields)
 
 
+@pytest.mark.full(but=2)
 @each_protocol
 @settings(max_examples=times(300))
 @given(data=st.data())

@@ -89,6 +89,7 @@ def showing(fault: Fault) -> set[str]:
     return found
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     "fault",
     a_few(
@@ -140,6 +141,7 @@ def gets_in(protocol: str, bench: Bench) -> bool:
     return bool(seat.heard)
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("seed", range(times(60, 2)))
 @pytest.mark.parametrize("protocol", SEATS)
 def test_a_server_survives_a_player_that_errs(protocol: str, seed: int) -> None:

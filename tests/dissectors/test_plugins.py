@@ -148,6 +148,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("arguments", "times"), [(["-h"], 0), (["streams", "-h"], 0), (["streams", TINY], 1), (["protocols"], 1)]
 )
@@ -161,6 +162,7 @@ def test_only_commands_that_need_protocols_load_them(
     assert done.stderr.count("the plug-in broken-game 1.2 is left out") == times == done.stderr.count("\n")
 
 
+@pytest.mark.full
 def test_completion_in_a_shell_prints_no_notices(broken: dict[str, str]) -> None:
     words = {"COMP_LINE": "kiebitz protocols maex", "COMP_WORD": "maex", "_KIEBITZ_COMPLETE": "bash_complete"}
     program = "import sys; sys.argv[0] = 'kiebitz'; from kiebitz.cli.main import main; main()"

@@ -82,6 +82,7 @@ def recorded(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, De
 # The list.
 
 
+@pytest.mark.full(but=3)
 @each_protocol
 @each_role
 def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: TargetRole) -> None:
@@ -210,6 +211,7 @@ def check_place(dissector: Dissector, case: Case, frame: bytes, before: Decoded,
 _OF_FIELDS = ("spelling", "dialect", "utf-16", "byte-order-mark")
 
 
+@pytest.mark.full(but=5)
 @each_protocol
 @each_role
 def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: TargetRole) -> None:
@@ -263,6 +265,7 @@ _LACKING = (
 )
 
 
+@pytest.mark.full(but=3)
 @each_protocol
 @each_role
 def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
@@ -500,6 +503,7 @@ def test_demanded_reactions(
 # Rules.
 
 
+@pytest.mark.full(but=2)
 @each_built_in
 def test_each_rule_is_broken_by_a_case_or_the_reason_is_reported(dissector: Dissector) -> None:
     reactions = dissector.conformance.expectations

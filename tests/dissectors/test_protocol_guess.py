@@ -80,6 +80,7 @@ def test_a_short_talk_of_another_program_is_not_accused_either() -> None:
     assert protocols(found) == {None}
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("word", "line"),
     [

@@ -207,6 +207,7 @@ def whole(items: Iterable[Item]) -> dict[tuple[int, Direction], dict[int, int]]:
     return found
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "dissector", a_few(BUILT_IN, [MAEXCHEN, SCHAFKOPF]), ids=lambda dissector: dissector.protocol
 )
@@ -224,6 +225,7 @@ def test_no_traffic_breaks_it_and_none_of_it_is_lost(dissector: Dissector, data:
     assert sorted(map(str, kinds)) == sorted(str(type(item)) for item in again if not isinstance(item, Chunk))
 
 
+@pytest.mark.full(but=2)
 @each_protocol
 @settings(max_examples=times(100))
 @given(cuts=st.lists(st.integers(1, 60), max_size=30), data=st.data())

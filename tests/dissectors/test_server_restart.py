@@ -74,6 +74,7 @@ def results(found: Findings) -> list[dict[str, Any] | None]:
     return [game.result for game in {game.id: game for game in found.games}.values()]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("capture", "reason", "pause_ns"),
     a_few(

@@ -89,6 +89,7 @@ def other(**parts: Any) -> Dissector:
     return made
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("check", "faulty"),
     [

@@ -83,6 +83,7 @@ GIVEN = [
 ]
 
 
+@pytest.mark.full
 def test_returned_messages_are_forwarded(tmp_path: Path) -> None:
     with hooked(tmp_path, GIVING) as hook:
         assert hook.process.rule == f"-s {tmp_path / 'hooks.py'}"
@@ -289,6 +290,7 @@ BAD = {
 QUICK = {"hangs"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(BAD, QUICK))
 def test_a_bad_hook_is_stopped_and_messages_pass(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -406,6 +408,7 @@ def test_streams_that_come_and_go_do_not_pile_up(tmp_path: Path, monkeypatch: py
     assert hook.told[-1] == f"{tmp_path / 'hooks.py'} is too slow for the number of streams{STOPPED}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("missing", "known"), [(0, "boran"), (20, "nobody")])
 def test_bytes_hidden_from_a_hook_are_a_gap(missing: int, known: str, tmp_path: Path) -> None:
     source = "def message(message, table):\n    print(*table.state.get('players') or ['nobody'])\n"
@@ -544,6 +547,7 @@ def closed(stream):
 """
 
 
+@pytest.mark.full
 def test_it_ends_as_programs_do_and_runs_no_neighbour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

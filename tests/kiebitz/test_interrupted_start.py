@@ -126,6 +126,7 @@ def opened_by_a_child(process: int, name: str) -> bool:
     return False
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("after_s", a_few([0.1, 0.3, 0.5, 0.7], [0.1, 0.5]))
 def test_sigterm_ends_a_background_job_at_any_time(tmp_path: Path, after_s: float) -> None:
     with starting(tmp_path / "game.db", ignored=True) as process:
@@ -154,6 +155,7 @@ exec "$@"
 """Run in a network namespace of its own: what is sent to the name server gets lost."""
 
 
+@pytest.mark.full
 @SIGNALS
 @pytest.mark.parametrize("ignored", [False, True], ids=["", "as a background job"])
 def test_while_a_name_server_does_not_answer(tmp_path: Path, number: signal.Signals, ignored: bool) -> None:

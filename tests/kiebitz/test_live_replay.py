@@ -44,6 +44,7 @@ def servers_of(database: Path) -> list[tuple[Transport, str, str]]:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("capture", a_few(RECORDED, QUICK))
 def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
     capture: str, tmp_path: Path

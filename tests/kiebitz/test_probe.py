@@ -61,6 +61,7 @@ def test_unchanged_messages_pass(protocol: str) -> None:
     assert any(each["verdict"] == "OK" for each in results)
 
 
+@pytest.mark.full
 def test_a_server_that_uses_the_name_of_a_case_continues() -> None:
     (result,) = probed("catan/Spieler/Name/outside-ascii", protocol="catan")
     assert (result["verdict"], result["why"]) == ("OK", "it continues as if nothing were wrong")
@@ -141,6 +142,7 @@ def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
     assert kiebitz(*told[1:]).status == 3
 
 
+@pytest.mark.full
 def test_a_program_that_does_not_start_again_costs_no_result(tmp_path: Path) -> None:
     port, starts = free_port("udp"), tmp_path / "starts"
     program = server(port, "dies-on-an-unknown-word")

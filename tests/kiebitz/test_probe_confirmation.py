@@ -185,6 +185,7 @@ class _Impatient(socketserver.StreamRequestHandler):
         is_over.set()
 
 
+@pytest.mark.full
 def test_no_heartbeat_is_sent_within_a_message() -> None:
     _Impatient.lines.clear()
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Impatient) as impatient:

@@ -105,6 +105,7 @@ DYING = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("protocol", "transport", "fault", "case"), a_few(DYING, DYING[:1]))
 def test_a_server_that_ends_in_a_case_is_reported(
     protocol: str, transport: Transport, fault: str, case: str

@@ -15,6 +15,7 @@ from recording_relays import connected, recorded, relaying
 STALL_S = 5.0
 
 
+@pytest.mark.full
 def test_the_recorder_is_stopped(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

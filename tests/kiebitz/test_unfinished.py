@@ -201,6 +201,7 @@ def anothers_session(left: Left) -> str:
     return "is not the one that was recorded"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spoil", every(4, [replaced, another_session, gone, anothers_session]))
 def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Left) -> None:
     """The missing part becomes a session of its own."""

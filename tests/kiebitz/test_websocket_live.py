@@ -150,6 +150,7 @@ ends = { on = "rolled", when = "dice == 3", ends = true, say = "the dice shows {
 PROGRAM = [sys.executable, str(ROOT / "tests" / "support" / "websocket_program.py")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", ["", "--fault"])
 def test_a_server_is_probed(fault: str, recorded: Path, tmp_path: Path) -> None:
     port = free_port("tcp")
@@ -166,6 +167,7 @@ def test_a_server_is_probed(fault: str, recorded: Path, tmp_path: Path) -> None:
     assert verdicts["wsdice/join/bytewise"] == verdicts["wsdice/rolled/said"] == "OK"
 
 
+@pytest.mark.full
 def test_programs_play_with_each_other(tmp_path: Path) -> None:
     file = Path(write_file(tmp_path))
     file.write_text(file.read_text() + EVENTS)

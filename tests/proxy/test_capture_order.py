@@ -126,6 +126,7 @@ def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], int]:
     )
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize("disorder", DISORDERS.values(), ids=DISORDERS)
 @pytest.mark.parametrize("game", GAMES)
 def test_disorder_changes_nothing(game: str, disorder: Callable[[Packets], Packets], tmp_path: Path) -> None:
@@ -361,6 +362,7 @@ def counted(number: int) -> int:
     return 60_000 + number & 0xFFFF or 1
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("skew_ms", a_few([51, 120, 1234, 9000], [51, 9000]))
 @pytest.mark.parametrize(
     "identify", [counted, lambda number: number * 40_503 % 65_521 + 1], ids=["counted", "random"]
@@ -401,6 +403,7 @@ def test_a_capture_and_its_skewed_copy_are_one(count: int, step_ms: int, skew_ms
     assert sum(isinstance(item, Chunk) for item in items) == count
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize("step_ms", a_few([60, 100, 1000, 2500], [100, 1000]))
 @pytest.mark.parametrize("words", a_few([1, 2, 6], [2]))
 @pytest.mark.parametrize("fragment", [0, DF], ids=["may be fragmented", "DF"])

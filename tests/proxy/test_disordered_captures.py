@@ -101,6 +101,7 @@ def as_it_was(name: str) -> tuple[Counter[tuple[str, str, bytes]], Counter[tuple
     return said(items), accused(found), outcomes(found), hands(found)
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("disorder", DISORDERS.values(), ids=DISORDERS)
 @pytest.mark.parametrize("name", a_few(GAMES, ["schafkopf-1.3-badcard.pcap", "okey-seed-game-win.pcap.gz"]))
 def test_the_same_game(name: str, disorder: Disorder) -> None:

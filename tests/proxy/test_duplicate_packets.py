@@ -85,6 +85,7 @@ def accused(diagnostics: list[Any]) -> Counter[tuple[str, str, str]]:
     return Counter((code, severity, blame) for code, severity, blame, *_ in diagnostics)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("share", a_few([0.05, 1], [0.05]))
 @pytest.mark.parametrize("change", [as_it_is, other_link_header])
 @pytest.mark.parametrize(

@@ -275,6 +275,7 @@ def journal_of_three_streams(directory: Path) -> list[tuple[object, ...]]:
     return wanted
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("limit", [1, 3, 4096])
 def test_a_reader_continues_where_another_one_died(tmp_path: Path, limit: int) -> None:
     wanted = journal_of_three_streams(tmp_path / "written")

@@ -334,6 +334,7 @@ def test_each_link_type_that_is_read_has_a_name_and_a_test() -> None:
     assert untested <= {8, 12, 14, 101, 206, 228, 229, 240, 281, 282, 285}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", every(4, PACKETS))
 def test_wrapped_packets_are_read_as_tshark_reads_them(kind: str, tmp_path: Path) -> None:
     tshark = shutil.which("tshark")

@@ -166,6 +166,7 @@ NO_KEYS: dict[str, tuple[Make, str]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", a_few(NO_KEYS, ["a pipe"]))
 @MITMPROXYS_LIBRARIES
 def test_an_invalid_key_file_is_not_awaited(

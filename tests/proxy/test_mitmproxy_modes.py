@@ -245,6 +245,7 @@ def test_an_end_of_one_direction_is_passed_on(shared: Shared) -> None:
     assert recorded(shared.database, stream, "s2c") == b"not mine"
 
 
+@pytest.mark.full
 def test_a_server_that_cannot_be_reached(shared: Shared) -> None:
     nobody = free_port("tcp")
     before = rows(shared.database, "SELECT count(*) FROM streams")[0][0]

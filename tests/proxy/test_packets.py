@@ -453,6 +453,7 @@ def test_any_flipped_bytes(case: tuple[str, int, bytes], changes: list[tuple[int
         assert missing >= 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", every(2, ["maexchen-head-tiny.pcap", "maexchen-head-odd.pcap"]))
 def test_sample_captures_are_read_like_tshark_reads_them(name: str) -> None:
     tshark = shutil.which("tshark")

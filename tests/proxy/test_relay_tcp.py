@@ -95,6 +95,7 @@ def send(sock: socket.socket, data: bytes, seed: int) -> threading.Thread:
     return thread
 
 
+@pytest.mark.full(but=3)
 @LOOPS
 @pytest.mark.parametrize(("ours", "theirs"), [(V4, V4), (V6, V6), (V4, V6), (V6, V4)])
 def test_bytes_of_both_ways_at_once_reach_the_other_end_and_the_journal(

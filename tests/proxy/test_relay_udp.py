@@ -366,6 +366,7 @@ def forwarding_process(
         process.communicate(timeout=SECONDS)
 
 
+@pytest.mark.full
 def test_a_killed_forwarder_leaves_what_it_flushed(tmp_path: Path) -> None:
     with (
         Echo() as server,

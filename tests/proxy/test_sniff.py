@@ -122,6 +122,7 @@ def test_filter_without_libpcap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "libpcap, which is not installed" in str(caught.value)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bpf_filter", a_few([None, "udp"], ["udp"]))
 def test_missing_rights(bpf_filter: str | None) -> None:
     setpriv = shutil.which("setpriv")

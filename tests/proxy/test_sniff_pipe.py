@@ -205,6 +205,7 @@ NO_CAPTURE = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("data", "complaint"), a_few(NO_CAPTURE, NO_CAPTURE[1:2]))
 def test_a_file_that_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes, complaint: str) -> None:
     with sniffing(tmp_path / "game.db") as process:
@@ -281,6 +282,7 @@ while True:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("writer_ends", a_few([True, False], [False]))
 def test_ctrl_c_ends_both_and_pending_data_is_recorded(tmp_path: Path, writer_ends: bool) -> None:
     database = tmp_path / "game.db"

@@ -156,6 +156,7 @@ def endpoint(version: int, port: int) -> str:
     return f"{SERVER[version]}:{port}" if version == 4 else f"[{SERVER[version]}]:{port}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("tool", "version", "keep_source"),
     a_few(

@@ -126,6 +126,7 @@ def test_a_message_costs_little(name: str) -> None:
     assert peak < PEAK_BYTES
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("name", a_few(BOMBS, SHOWN))
 def test_its_recording_can_be_shown(name: str, tmp_path: Path) -> None:
     port = f"{'udp' if BOMBS[name][0] == 'maexchen' else 'tcp'}.port==4000,{BOMBS[name][0]}"

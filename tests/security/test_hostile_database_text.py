@@ -201,6 +201,7 @@ def test_all_columns_together_do_nothing(
     runs(sound["maexchen"], tmp_path, [spot for spot in SPOTS if spot.kind in ("text", kind)], columns)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("kind", "protocol", "columns"),
     a_few(

@@ -81,6 +81,7 @@ def test_each_comment_is_a_line_that_drives_nothing(protocol: str, tmp_path: Pat
         assert "\n" not in comment
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 def test_tshark_shows_comments_that_drive_nothing(tmp_path: Path) -> None:
     target = tmp_path / "game.pcapng"
@@ -146,6 +147,7 @@ def test_parquet_has_the_texts_as_they_are(protocol: str, tmp_path: Path) -> Non
     assert all(sentence is None or is_harmless(sentence) for sentence in told["sentence"])
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("hostile", [HOSTILE, BEYOND_XML, "<&]]>\"'"], ids=["hostile", "beyond", "markup"])
 @pytest.mark.parametrize("protocol", every(4, CAPTURES_OF))
 def test_a_picture_is_xml(protocol: str, hostile: str, tmp_path: Path) -> None:

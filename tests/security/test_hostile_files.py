@@ -56,6 +56,7 @@ def test_written_files_are_private(tmp_path: Path) -> None:
     assert set(files.values()) == {0o600}
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, NAMES))
 def test_no_name_from_the_network_is_a_path(name: str, tmp_path: Path) -> None:
     known = recorded("maexchen-head-tiny.pcap")

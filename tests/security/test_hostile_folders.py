@@ -138,6 +138,7 @@ def test_tidying_removes_only_leftovers_of_a_killed_relay(tmp_path: Path) -> Non
     assert all_below(victim) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "inside", a_few([False, True], [True], lambda inside: "many files" if inside else "many folders")
 )

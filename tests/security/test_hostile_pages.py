@@ -93,6 +93,7 @@ def _with_little_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("table", "command"),
     a_few(

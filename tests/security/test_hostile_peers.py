@@ -37,6 +37,7 @@ def open_files() -> int:
 # Readers that never read.
 
 
+@pytest.mark.full
 @MOSTLY_UVLOOP
 @pytest.mark.parametrize("deaf", a_few(["client", "server"], ["client"]))
 def test_readers_that_never_read_cost_little(tmp_path: Path, deaf: str, new_loop: NewLoop) -> None:
@@ -355,6 +356,7 @@ def test_a_byte_in_each_datagram(tmp_path: Path) -> None:
     assert database.stat().st_size < BYTES * (ROW_BYTES + 350)
 
 
+@pytest.mark.full
 @each_over_tcp
 def test_the_work_for_single_bytes_grows_with_their_number_only(protocol: str) -> None:
     dissector = dissector_of(protocol)

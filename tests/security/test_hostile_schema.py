@@ -169,6 +169,7 @@ def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tm
         assert Path(path).read_bytes() == before
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("kind", every(2, UNREADABLE))
 def test_non_tables_are_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, UNREADABLE[kind])

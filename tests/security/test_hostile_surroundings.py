@@ -96,6 +96,7 @@ BESIDE: dict[str, Callable[[Path], None]] = {
 SUFFIXES = ["-wal", "-shm", "-journal"]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("kind", "suffix"),
     a_few(
@@ -159,6 +160,7 @@ OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "kind", every(3, [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
 )

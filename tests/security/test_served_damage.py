@@ -108,6 +108,7 @@ def served(path: str) -> int:
         server.kill()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[9:10], ".".join))
 def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")

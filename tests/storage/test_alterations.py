@@ -55,6 +55,7 @@ def _accused(timeline: Timeline) -> set[tuple[str, str, str]]:
     return {(d.severity, d.code, d.text) for d in diagnostics(timeline, "d.severity <> 'note'")}
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("protocol", "action"),
     # Each action, and each protocol.

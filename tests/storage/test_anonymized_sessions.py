@@ -139,6 +139,7 @@ def exports() -> list[Any]:
     return a_few(rows, few[::5], "-".join)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("name", "form"), exports())
 def test_no_export_has_a_player_s_text(name: str, form: str, tmp_path: Path) -> None:
     path = tmp_path / f"game.{form}"
@@ -185,6 +186,7 @@ SAME = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(NAMES, [GAMES["schafkopf"], GAMES["okey"]]))
 def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
     database, original = str(tmp_path / "anonymized.db"), str(tmp_path / "original.db")
@@ -202,6 +204,7 @@ def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
 FREE = ("text", "why", "reason")
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, GAMES.values()))
 def test_compared_with_the_original_only_the_names_differ(name: str, tmp_path: Path) -> None:
     path = tmp_path / "game.pcapng"

@@ -361,6 +361,7 @@ for _ in range(30):
     DEEP = f'!(maexchen.dice == "1" && kind == "x" || {DEEP} && diag.code == "x")'
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     "text",
     [

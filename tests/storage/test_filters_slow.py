@@ -228,6 +228,7 @@ def test_any_pattern_means_what_it_means_in_python(pattern: str, texts: list[str
     assert [search(text) for text in texts] == [expected(text) is not None for text in texts]
 
 
+@pytest.mark.full
 def test_no_filter_no_engine() -> None:
     program = (
         "import sys; from kiebitz.cli.main import run; run(sys.argv[1:]); assert 'regex' not in sys.modules"

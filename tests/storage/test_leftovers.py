@@ -282,6 +282,7 @@ WRITING = [
 ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "kind",
     a_few(
@@ -423,6 +424,7 @@ FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("kind", every(3, FOREIGN))
 def test_a_journal_that_kiebitz_cannot_have_left_is_not_touched(kind: str, tmp_path: Path) -> None:
     spoil, words = FOREIGN[kind]
@@ -600,6 +602,7 @@ FAILING: dict[str, tuple[Callable[[Path], str], str]] = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("kind", "is_new"),
     a_few(

@@ -84,6 +84,7 @@ def test_several_are_deleted_and_the_numbers_of_the_last_are_given_again(databas
     assert kiebitz("messages", f"{database}:3").out == kiebitz("messages", TINY).out
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [

@@ -75,6 +75,7 @@ def undisturbed(capture: str) -> dict[str, list[Any]]:
         return all_rows(path)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", every(2, ONE_OF_EACH[::-1]))
 @settings(max_examples=times(8), deadline=None)
 @given(data=st.data())

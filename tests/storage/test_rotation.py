@@ -44,6 +44,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tim
         timeline.connection.close()
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, RECORDED, lambda name: name.split("-")[0]))
 def test_all_databases_together_are_the_whole(
     tmp_path: Path, imported: dict[str, Timeline], name: str

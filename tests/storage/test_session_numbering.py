@@ -73,6 +73,7 @@ def test_a_session_reads_as_its_capture(protocol: str, several: Path) -> None:
             assert _without_ids(found) == _without_ids(kiebitz(command, alone, *options, "--json").json)
 
 
+@pytest.mark.full
 def test_json_has_the_number_and_the_id(several: Path) -> None:
     alone = kiebitz("events", str(database_of(GAMES["maexchen"])), "--json").json
     among = kiebitz("events", f"{several}:2", "--json").json

@@ -2,7 +2,7 @@
 
 `make test-all` passes the option `--full` to pytest. `make test` has fewer inputs of each property and a few
 rows of long tables. It leaves out tests marked `full`, which show what another test shows, in another mode,
-transport or protocol. The campaigns of hours (`make soak`, `make fuzz`) are separate.
+transport or protocol, or which take long; `full(but=n)` leaves `n` rows of a table. The campaigns of hours (`make soak`, `make fuzz`) are separate.
 """
 
 from __future__ import annotations
@@ -64,6 +64,21 @@ def a_few(
     assert few, "a table of which `make test` has nothing"
     # Thousands of rows that are collected, to be left out then, would take seconds in each process.
     return [_as_parameters(row, name) for row in (rows if _is_full else few)]
+
+
+def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Return the tests marked `full`, and of a table marked `full(but=n)` all but `n` rows that lie far apart."""
+    tables: dict[str, list[tuple[pytest.Item, pytest.Mark]]] = {}
+    for item in items:
+        mark = item.get_closest_marker("full")
+        if mark is not None:
+            tables.setdefault(item.nodeid.partition("[")[0], []).append((item, mark))
+    found: set[pytest.Item] = set()
+    for table in tables.values():
+        but = table[0][1].kwargs.get("but", 0)
+        kept = {place * len(table) // but for place in range(but)}
+        found.update(item for place, (item, _) in enumerate(table) if place not in kept)
+    return found
 
 
 def every(share: int, rows: Iterable[T], name: Callable[[T], str] | None = None) -> list[Any]:

@@ -29,6 +29,7 @@ def test_the_source_archive_contains_what_git_does(tracked: set[str]) -> None:
     assert not any("__pycache__" in name or name.startswith(("kiebitz/cli/", ".venv")) for name in archived)
 
 
+@pytest.mark.full
 def test_the_wheel_contains_the_rooms(tracked: set[str], tmp_path: Path) -> None:
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     with ZipFile(wheel) as archive:

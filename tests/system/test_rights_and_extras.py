@@ -74,6 +74,7 @@ def test_files_made_under_sudo_belong_to_the_caller(arguments: list[str], made: 
     assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.full(but=1)
 @as_root
 @needs_setpriv
 @pytest.mark.parametrize("command", ["relay", "sniff"])
@@ -120,6 +121,7 @@ def test_a_capture_with_one_right_only(tmp_path: Path) -> None:
     assert (tmp_path / "game.db").stat().st_uid == CALLER
 
 
+@pytest.mark.full
 @as_root
 @needs_setpriv
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo is Linux's name")

@@ -112,6 +112,7 @@ def is_whole(screen: Filled, rows: int, signs: tuple[str, ...], seen: str) -> bo
     return table_rows(screen) == rows and all(sign in seen for sign in signs)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("surroundings", "legend"),
     [({**GNOME, "TERM": "linux"}, LEGENDS[0]), ({**GNOME, **ASCII}, "E Eichel G Gras H Herz S Schellen")],
@@ -123,6 +124,7 @@ def test_plainer_terminals_get_plainer_signs(surroundings: dict[str, str], legen
         screen.ended()
 
 
+@pytest.mark.full
 def test_a_list_of_forty_columns_has_its_legend() -> None:
     with Filled(*on_stored(SCHAFKOPF), columns=40, rows=40) as screen:
         assert "♦ Schellen" in screen.until(LEGENDS[0])
@@ -133,6 +135,7 @@ def test_a_list_of_forty_columns_has_its_legend() -> None:
         screen.ended()
 
 
+@pytest.mark.full
 def test_the_reader_of_a_pipe_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in GNOME.items():
         monkeypatch.setenv(name, value)

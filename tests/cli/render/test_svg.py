@@ -51,6 +51,7 @@ def test_a_document_is_self_contained(protocol: str, tmp_path: Path) -> None:
     assert "prefers-color-scheme: dark" in (root.findtext(f"{SVG}style") or "")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="rsvg-convert is not installed")
 @pytest.mark.parametrize("protocol", every(4, MOMENTS))
 def test_librsvg_draws_it(protocol: str, tmp_path: Path) -> None:

@@ -201,6 +201,7 @@ def test_hidden_counts_are_marked(shape: Shape) -> None:
     assert "2 hidden cards, ? points, 7 resources: hidden" in said(seen)
 
 
+@pytest.mark.full
 def test_a_players_drawing_has_no_other_hand() -> None:
     for capture, player in ((GAME, "AssortedPets (AI)"), ("catan-infrarot-game2-3p.pcap.gz", "nobody")):
         for seen in drawings(capture, "wide", player, every=97):

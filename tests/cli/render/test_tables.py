@@ -110,6 +110,7 @@ def renamed(value: Any, name: str, other: str) -> Any:
     return other if value == name else value
 
 
+@pytest.mark.full(but=3)
 @GAMES
 @pytest.mark.parametrize("hostile", a_few(HOSTILE_NAMES, HOSTILE_NAMES[:2]))
 def test_hostile_names(game: str, hostile: str) -> None:
@@ -121,6 +122,7 @@ def test_hostile_names(game: str, hostile: str) -> None:
     draw_everywhere(game, state | {"games": {}}, events)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("game", "shape"),
     a_few(
@@ -155,6 +157,7 @@ def test_a_players_view_has_no_secrets_of_others(game: str) -> None:
     assert held
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", ["maexchen-head-odd.pcap", "maexchen-fork-pybots.pcap.gz"])
 def test_odd_sessions(capture: str) -> None:
     for shape in SHAPES:

@@ -123,6 +123,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("walk", a_few(WALKS, ["panes", "errors"]))
 def test_effects_of_a_key(walk: str) -> None:
     session, steps = WALKS[walk]
@@ -210,6 +211,7 @@ def test_a_picture_that_is_higher_than_its_room_is_scrolled() -> None:
 # Playing.
 
 
+@pytest.mark.full
 def test_it_plays_to_the_end() -> None:
     async def script(sight: Sight) -> None:
         await sight.pilot.press("space")
@@ -355,6 +357,7 @@ def test_filter_player_and_game_of_the_command_line() -> None:
 # The mouse.
 
 
+@pytest.mark.full
 def test_a_click_on_the_timeline_and_on_a_row() -> None:
     async def script(sight: Sight) -> None:
         bar = sight.app.query_one("#bar").region

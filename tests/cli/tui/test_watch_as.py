@@ -46,6 +46,7 @@ def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
     watch(str(database), script, (150, 60))
 
 
+@pytest.mark.full
 def test_a_notice_of_before_is_not_shown_to_a_player(tmp_path: Path) -> None:
     async def script(sight: Sight) -> None:
         await sight.press("end", "N")

@@ -86,6 +86,7 @@ def test_a_message_that_waits_for_too_long_is_reported(database: str) -> None:
     by_hand(database, script)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("keys", "done", "said", "left"),
     a_few(
@@ -212,6 +213,7 @@ def test_with_the_relay_the_pane_goes(database: str) -> None:
     by_hand(database, script)
 
 
+@pytest.mark.full
 def test_in_a_recorded_session_there_is_nothing_of_it() -> None:
     async def script(sight: Sight) -> None:
         assert "held" not in sight.text

@@ -160,6 +160,7 @@ def test_it_is_resized_while_it_runs() -> None:
         assert watch.ended() == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "command", [["watch", TINY], ["relay", "-m", "reverse:udp://127.0.0.1:1@1", "--watch"]]
 )

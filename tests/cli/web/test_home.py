@@ -153,6 +153,7 @@ def test_a_session_that_cannot_be_read_hides_no_other(folder: Path) -> None:
         assert len(server.well("api/sessions")["sessions"]) == 2
 
 
+@pytest.mark.full
 def test_a_player_s_link_shows_no_other_sessions(folder: Path) -> None:
     with serving(str(folder), "--player-links") as server:
         until(lambda: "alice" in server.links(), "there is a link", QUICK_S)
@@ -247,6 +248,7 @@ def test_forty_databases_and_a_wall_of_tables_behind_relays(
         sight.leave()
 
 
+@pytest.mark.full
 def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> None:
     with served(str(folder)) as server:
         sight = look(server.address)

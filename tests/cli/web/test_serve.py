@@ -480,6 +480,7 @@ REFUSED: list[tuple[int, str, str]] = [
 ]
 
 
+@pytest.mark.full(but=15)
 @pytest.mark.parametrize(
     ("status", "path", "words"), REFUSED, ids=[f"{row[0]}-{row[1][:60]}" for row in REFUSED]
 )

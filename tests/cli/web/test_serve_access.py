@@ -211,6 +211,7 @@ def test_it_prints_its_address_and_each_player_s_link(far: Serving) -> None:
         assert far.well("api/tables", key=key, session=number)["players"] == [name]
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("path", every(3, PATHS))
 def test_a_player_s_link_shows_no_other_view(path: str, far: Serving) -> None:
     alice = far.links()["alice"]

@@ -65,6 +65,7 @@ def answers(server: Serving, key: str | None) -> str:
     return "\n".join(found)
 
 
+@pytest.mark.full
 def test_spectators_see_everything_late(tmp_path: Path, live: Live) -> None:
     with serving(str(tmp_path / "game.db"), "--delay", str(DELAY_S)) as server:
         assert server.key is not None

@@ -218,6 +218,7 @@ def test_nothing_but_post_acts(server: Serving, relay: Relay) -> None:
     assert relay.engine.done == []
 
 
+@pytest.mark.full
 def test_a_player_s_link_neither_sees_nor_acts(database: str, relay: Relay) -> None:
     relay.hold(held_message(1))
     with serving(database, "--host", own_address(), "--player-links") as far:

@@ -160,6 +160,7 @@ def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> 
         again.kill()
 
 
+@pytest.mark.full
 def test_a_players_copy_that_is_late_is_told_to_them(tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
     now_ns = time.time_ns()

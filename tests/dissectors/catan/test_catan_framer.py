@@ -456,6 +456,7 @@ MUTATED = st.builds(
 )
 
 
+@pytest.mark.full
 @given(st.one_of(TEXTS, MUTATED, TRAFFIC))
 @settings(max_examples=times(1000), deadline=None)
 def test_the_scanner_accepts_what_a_parser_accepts(data: bytes) -> None:
@@ -550,6 +551,7 @@ def test_places_are_those_of_the_values(tree: Tree, blanks: list[bytes], missing
             assert key_place_of(data, (*path, *missing)) == expected
 
 
+@pytest.mark.full
 def test_places_in_what_is_nested_deeply_or_long() -> None:
     depth = 5000
     data = b'{"a":' * depth + b"1" + b"}" * depth

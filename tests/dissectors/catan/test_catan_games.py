@@ -10,6 +10,7 @@ import random
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, cast
 
+import pytest
 from catan_island import spot
 from catan_play import NAMES, Dialect, Server
 from catan_random import RandomGame
@@ -117,6 +118,7 @@ def test_all_conversations_together_are_complete(seed: int, dialect: Dialect, mi
     assert seen >= 60
 
 
+@pytest.mark.full
 @settings(max_examples=times(25, 3), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
 def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored: bool) -> None:
@@ -142,6 +144,7 @@ def test_one_conversation_has_public_and_possible_values(
         assert private == {"resources": moment.truth.hands[own], "cards": moment.truth.cards[own]}
 
 
+@pytest.mark.full
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0, 1))
 def test_from_any_moment_on_what_is_known_may_be_true(
@@ -157,6 +160,7 @@ def test_from_any_moment_on_what_is_known_may_be_true(
         may_be_true(state, moment, game.server)
 
 
+@pytest.mark.full
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0, 1))
 def test_from_any_moment_on_no_violation_is_reported(
@@ -168,6 +172,7 @@ def test_from_any_moment_on_no_violation_is_reported(
     assert errors(inspected(from_then_on(stream, int(begin * len(stream))))) == []
 
 
+@pytest.mark.full
 @settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0.005, 0.2))
 def test_missing_packets_cause_no_violations(
@@ -183,6 +188,7 @@ def test_missing_packets_cause_no_violations(
     assert errors(found(steps, heard)) == []
 
 
+@pytest.mark.full
 @settings(max_examples=times(5, 1), deadline=None)
 @given(SEEDS, DIALECTS)
 def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> None:

@@ -199,6 +199,7 @@ LAYOUTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.full(but=18)
 @each_row
 @given(
     data=st.data(),
@@ -354,6 +355,7 @@ def test_the_first_line_is_recognised(direction: Direction, data: bytes) -> None
     assert CATAN.recognise(data, direction) == "certain"
 
 
+@pytest.mark.full(but=19)
 @each(*SOUND)
 def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case) -> None:
     for at in range(1, len(case.data), max(1, len(case.data) // 20)):

@@ -538,6 +538,7 @@ def shouted(messages: Iterable[dict[str, Any]]) -> tuple[Server, dict[str, Any]]
     return server, game_part(state_of(server.steps))
 
 
+@pytest.mark.full
 def test_thousands_of_trades() -> None:
     offer = {"Spieler": 1, "Angebot": {"Holz": 1}, "Nachfrage": {"Erz": 1}}
     _, part = shouted({"Handelsangebot": {**offer, "Handel id": number}} for number in range(2000))
@@ -563,6 +564,7 @@ def test_thousands_of_players() -> None:
     assert len(players(server)) <= 100
 
 
+@pytest.mark.full
 def test_thousands_of_buildings_wherever() -> None:
     _, part = shouted(
         {
@@ -599,6 +601,7 @@ def test_roads_everywhere_are_not_measured() -> None:
     assert wrong(server.found()) == []
 
 
+@pytest.mark.full
 def test_game_upon_game() -> None:
     started = {"Spiel gestartet": {"Karte": Server().karte()}}
     server, _ = shouted([started] * 300)
@@ -627,6 +630,7 @@ def test_counts_beyond_all_measure(count: int) -> None:
     assert len(told(server.found(), "rolled")) == 10
 
 
+@pytest.mark.full
 def test_long_messages_are_not_kept() -> None:
     stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:7000", 0)
     begin = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n{"Willkommen":{"id":1}}\n'

@@ -152,6 +152,7 @@ def test_the_game_is_as_the_programs_logged_it(name: str) -> None:
     assert errors(found) == []
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
 def test_one_conversation_alone_has_all_public_events(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")

@@ -141,6 +141,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: ElementType, dat
 # Framing.
 
 
+@pytest.mark.full(but=50)
 @pytest.mark.parametrize("case", CASES, ids=shortly)
 def test_a_message_is_one_frame_whole_and_byte_by_byte(case: Case) -> None:
     ask = message('<playcard type="ask"></playcard>')
@@ -227,6 +228,7 @@ def test_in_mid_stream_a_message_is_read_from_its_beginning() -> None:
     assert [message.name for message in found.messages] == ["licite", "licite"]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("begin", [b"<cancelgame>", b"x", b"<!--", b'<pause type="', b"<![CDATA[", b"</a>"])
 def test_an_endless_message_takes_bounded_memory(begin: bytes) -> None:
     framer = CgmlFramer("s2c")

@@ -138,6 +138,7 @@ def serious(found: Findings) -> list[Diagnostic]:
     ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(NAMES, ["cgml-tiny", "cgml-wrapped"]))
 def test_every_hand_is_as_the_simulator_played_it(name: str) -> None:
     truth = truth_of(name)
@@ -231,6 +232,7 @@ def results(seen: Seen) -> str:
     return json.dumps(seen.data("trick")[:1] or seen.data("bid"))
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(["cgml-hands", "cgml-styles"], ["cgml-hands"]))
 @pytest.mark.parametrize("first", a_few(range(0, 61, 12), [0, 36]))
 def test_with_packets_missing_no_violation_is_reported(name: str, first: int) -> None:
@@ -239,6 +241,7 @@ def test_with_packets_missing_no_violation_is_reported(name: str, first: int) ->
     assert any(seen.data("result") for seen in hands_of(found).values())
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
 def test_from_one_side_alone_no_violation_is_reported(name: str, direction: str) -> None:

@@ -42,6 +42,7 @@ def test_any_bytes(messages: list[bytes], transport: Transport, end: bytes) -> N
     read_specification(drafted.text)
 
 
+@pytest.mark.full
 @settings(max_examples=times(60, 12), deadline=None)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=12), st.sampled_from((" ", ";", "=", ":", "\t")))
 def test_any_words(words: list[str], between: str) -> None:

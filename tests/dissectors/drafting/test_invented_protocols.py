@@ -66,6 +66,7 @@ def test_messages_and_relations(wire: Wire) -> None:
     assert "JOINED" in identity["named"]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("wire", every(4, WIRES, lambda wire: wire.name))
 def test_a_draft_dissects_other_games(wire: Wire) -> None:
     dissector = _dissector(_drafted(wire)[0])
@@ -77,6 +78,7 @@ def test_a_draft_dissects_other_games(wire: Wire) -> None:
     assert valid >= 0.98 * total
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("wire", every(4, WIRES), ids=lambda wire: wire.name)
 def test_a_draft_is_always_the_same(wire: Wire) -> None:
     assert _drafted(wire)[0].text == _drafted(wire)[0].text

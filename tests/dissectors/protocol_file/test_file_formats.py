@@ -17,6 +17,7 @@ each_format = pytest.mark.parametrize(("framing", "of"), PAIRS)
 some_formats = pytest.mark.parametrize(("framing", "of"), a_few(PAIRS, USUAL))
 
 
+@pytest.mark.full(but=10)
 @some_formats
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(check: Check, framing: str, of: str) -> None:
@@ -28,6 +29,7 @@ def test_decode_after_encode_is_the_identity(framing: str, of: str) -> None:
     decode_after_encode_is_the_identity(protocol(framing, of), values_of, times(120))
 
 
+@pytest.mark.full(but=15)
 @each_format
 def test_framers_find_encoded_messages(framing: str, of: str) -> None:
     dissector = protocol(framing, of)
@@ -66,6 +68,7 @@ def _changed(value: Any) -> Any:
     return f"{value}b"
 
 
+@pytest.mark.full(but=15)
 @each_format
 def test_only_the_bytes_of_changed_values_are_replaced(framing: str, of: str) -> None:
     dissector = protocol(framing, of)
@@ -79,6 +82,7 @@ def test_only_the_bytes_of_changed_values_are_replaced(framing: str, of: str) ->
             assert written == dissector.codec.encode(name, direction, wanted)
 
 
+@pytest.mark.full(but=15)
 @each_format
 def test_each_field_has_its_place(framing: str, of: str) -> None:
     dissector = protocol(framing, of)

@@ -98,6 +98,7 @@ def _framed(framing: Framing, runs: Sequence[Run], sizes: Sequence[int]) -> list
     return [*found, *framer.eof()]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, FRAMINGS))
 def test_any_cut_gives_the_same_frames(name: str) -> None:
     framing, parts = FRAMINGS[name]
@@ -117,6 +118,7 @@ def test_any_cut_gives_the_same_frames(name: str) -> None:
     check()
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, FRAMINGS))
 def test_frames_beyond_the_limit_are_skipped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (framing_module, framers, object_framer, element_framer):

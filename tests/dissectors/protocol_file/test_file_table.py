@@ -487,6 +487,7 @@ ID_LINES = [
 ]
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize(("text", "lines"), every(2, [(GAME, LINES), (DICE, LINES), (IDS, ID_LINES)]))
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(check: Check, text: str, lines: list[str]) -> None:

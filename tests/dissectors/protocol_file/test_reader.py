@@ -651,6 +651,7 @@ LARGE = {
 }
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("name", a_few(LARGE, lambda name: name not in ("expressions", "array")))
 def test_a_large_file_is_refused_soon(name: str) -> None:
     began = time.process_time()

@@ -171,6 +171,7 @@ def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, clien
     check(case, clients)
 
 
+@pytest.mark.full(but=10)
 @pytest.mark.parametrize("case", few(MADE))
 def test_a_slip_of_any_message_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     check(case, ("Anna",))
@@ -290,6 +291,7 @@ BROKEN_OFF = [
 ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "place",
     a_few(

@@ -252,6 +252,7 @@ ABOUT_A_CUT: list[tuple[list[Piece], list[int]]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pieces", "places"), every(6, ABOUT_A_CUT))
 def test_a_cut_about_the_limit_gives_the_same_frames(pieces: list[Piece], places: list[int]) -> None:
     check_cuts(pieces, places, "s2c")
@@ -282,6 +283,7 @@ def check_cuts(pieces: list[Piece], places: list[int], direction: Direction) -> 
         assert frame.place <= frame.size
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
 @pytest.mark.parametrize("line", [b"x" * 100, b"x" * 99 + b"\n"])
 def test_endless_messages_are_not_held(direction: Direction, line: bytes) -> None:

@@ -105,6 +105,7 @@ def agrees(findings: Findings, script: Script) -> None:
         assert [one["seats"] for one in data["knocked"]] == [log["knocked"]]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("clients", "dialect"),
     a_few(
@@ -494,6 +495,7 @@ FAULTS: list[tuple[str, Callable[[Script], None], str, str, str, str]] = [
 ]
 
 
+@pytest.mark.full(but=8)
 @pytest.mark.parametrize(
     ("modus", "spoil", "direction", "group", "code", "blame"),
     FAULTS,

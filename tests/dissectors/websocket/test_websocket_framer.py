@@ -201,6 +201,7 @@ def test_a_long_message_that_is_not_compressed_leaves_compression_alone() -> Non
     assert codes(frames) == []
 
 
+@pytest.mark.full
 def test_fragments_without_end_are_bounded() -> None:
     framer = WebSocketFramer("c2s")
     framer.feed(0, REQUEST + text(b"", 0))
@@ -319,6 +320,7 @@ def test_a_stream_that_is_no_websocket(data: bytes) -> None:
     assert codes(frames)[0] in [("bad-handshake", "RFC 6455, 1.3"), ("no-upgrade", None)]
 
 
+@pytest.mark.full(but=6)
 @pytest.mark.parametrize("cut", range(0, 40, 3))
 @pytest.mark.parametrize("length", [None, 0, 2, 9])
 def test_each_byte_is_in_one_frame(cut: int, length: int | None) -> None:
