@@ -28,8 +28,8 @@ demo: .venv/core-installed
 	@printf '\n-- What is wrong in another game, and who is to blame; status 3 says that something is --\n'
 	$(KIEBITZ) check $(FLAWED) -Y 'diag.severity == "error"' || test $$? = 3
 
-# In four processes, twice as many as a small machine has cores: many tests only wait. They read no terminal.
-PYTEST = .venv/bin/python -m pytest -n 4 --dist worksteal -m 'not soak'
+# In three processes, one more than a small machine has cores: many tests only wait. They read no terminal.
+PYTEST = .venv/bin/python -m pytest -n 3 --dist worksteal -m 'not soak'
 
 # All that must pass, in minutes: of what is repeated only a few. The types are checked beside the tests, many of which
 # only wait.
@@ -44,7 +44,7 @@ types: .venv/installed
 tests: .venv/compiled
 	$(PYTEST) < /dev/null
 
-# The first time, one process compiles the tests, which else each of four would do; meanwhile the types are checked.
+# The first time, one process compiles the tests, which else each of three would do; meanwhile the types are checked.
 .venv/compiled: .venv/installed
 	-.venv/bin/python -m pytest --collect-only --quiet > /dev/null < /dev/null
 	@touch $@
@@ -75,7 +75,7 @@ test-oldest:
 	.venv-oldest/bin/python -m pip install --quiet uv
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--editable '.[test]'
-	.venv-oldest/bin/python -m pytest -n 4 --dist worksteal -m 'not soak' < /dev/null
+	.venv-oldest/bin/python -m pytest -n 3 --dist worksteal -m 'not soak' < /dev/null
 
 # The documentation as a site, in site/. It fails over a link that leads nowhere, and over a page that would ask
 # another machine for anything.

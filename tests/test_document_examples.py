@@ -72,6 +72,7 @@ def _examples(page: Path) -> Iterator[tuple[str, str]]:
         yield from re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("page", a_few(_with("console"), lambda page: _named(page) not in LONG, _named))
 def test_the_examples_print_what_the_page_shows(page: Path, folder: Path) -> None:
     others = []

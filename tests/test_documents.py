@@ -74,6 +74,7 @@ def test_each_link_leads_somewhere(page: Path) -> None:
     assert [*_broken_links(page)] == []
 
 
+@pytest.mark.full(but=24)
 @pytest.mark.parametrize("page", DOCUMENTS, ids=_named)
 def test_each_file_that_is_named_exists(page: Path) -> None:
     text = page.read_text()

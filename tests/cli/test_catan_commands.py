@@ -34,6 +34,7 @@ def test_a_player_sees_the_hands_of_others_only_as_a_number(viewer: str) -> None
     assert all(isinstance(player["resources"], int) for player in part["players"].values())
 
 
+@pytest.mark.full
 def test_a_theft_is_seen_by_two_players_only() -> None:
     game = database_of("catan-niedlichepixel-game2-3p.pcap.gz")
     stolen = {

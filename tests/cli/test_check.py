@@ -118,6 +118,7 @@ def test_notes_alone_are_no_failure() -> None:
     assert kiebitz("check", ODD, "-Y", 'diag.severity == "note"').status == 0
 
 
+@pytest.mark.full
 def test_the_status_is_the_same_in_every_form() -> None:
     done = kiebitz("check", ODD, "--json")
     assert done.status == 3

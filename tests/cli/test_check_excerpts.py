@@ -326,7 +326,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 }
 
 
-@pytest.mark.full(but=8)
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("size", [None, 1, 7])
 @pytest.mark.parametrize("case", every(2, CASES))
 def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: str, size: int | None) -> None:
@@ -434,6 +434,7 @@ def test_programs_get_it_all(tmp_path: Path, case: str, code: str, told: dict[st
     assert {key: row[key] for key in told} == told
 
 
+@pytest.mark.full
 def test_a_datagram_stays_on_one_line() -> None:
     capture = str(CAPTURES / "maexchen-head-odd.pcap")
     wanted = 'diag.code == "bad-token" && time > 7.6 && time < 7.61'

@@ -69,6 +69,7 @@ def test_servers_and_clients_without_a_name_are_named_by_address() -> None:
     assert "127.0.0.1:51196" in {row["who"] for row in rows if row["blame"] == "client"}
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("form", ["--json", "--nl", "--csv", "--tsv"])
 def test_the_status_is_the_same_in_every_form(form: str) -> None:
     assert kiebitz("check", BADCARD, "--summary", form).status == 3

@@ -149,6 +149,7 @@ def test_odd_names_are_words_in_fish(bash: Bash, folder: Path) -> None:
 WORDS = st.text(st.sampled_from(" '\"\\$`!*~#ab:=;&|(){}[]<>,/-") | st.characters(categories=["L", "N"]))
 
 
+@pytest.mark.full
 @settings(max_examples=30)
 @given(st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["", "'", '"']), st.booleans()), min_size=5))
 def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> None:

@@ -310,6 +310,7 @@ def test_programs_and_filters_keep_the_addresses(tmp_path: Path, monkeypatch: py
     assert kiebitz("messages", TINY, "--json", "-Y", 'server == "127.0.0.1:9000"').out == found != "[]\n"
 
 
+@pytest.mark.full
 def test_live_lines_have_the_names(file: Path, tmp_path: Path) -> None:
     file.write_text(NAMES)
     with Path(BADCARD).open("rb") as capture:

@@ -138,6 +138,7 @@ def test_all_and_only_alterations_are_reported(title: str, tmp_path: Path) -> No
     assert done.status == (0 if told["equal"] else 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("title", a_few(CASES, [*CASES][:1]))
 def test_the_sessions_exchanged_exchange_the_sides(title: str, tmp_path: Path) -> None:
     case = CASES[title]
@@ -232,7 +233,7 @@ def later_rounds(said: list[Said]) -> list[Said]:
     ]
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("capture", "alter"),
     [(CATAN, with_other_numbers), (MAEXCHEN, with_other_tokens), (MAEXCHEN, later_rounds)],
@@ -249,6 +250,7 @@ def test_times_and_ports_are_no_difference(capture: str, tmp_path: Path) -> None
     assert (done.status, done.err) == (0, "")
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_a_session_and_itself_are_the_same(capture: str) -> None:
     done = kiebitz("diff", str(CAPTURES / capture), str(CAPTURES / capture))

@@ -113,6 +113,7 @@ def test_many_groups_are_bounded_and_it_is_reported_how_many_more() -> None:
     assert len(done.out.splitlines()) < 250
 
 
+@pytest.mark.full
 def test_messages_without_an_event_are_counted(tmp_path: Path) -> None:
     done = compared(tmp_path, CATAN, unasked("Handel anbieten", 0))
     assert lines(done)[1].endswith(" events the same; 1 message without an event")
@@ -140,6 +141,7 @@ def test_players_and_conversations_of_one_side_are_named(tmp_path: Path) -> None
 # Filters.
 
 
+@pytest.mark.full
 def test_a_filter_leaves_out_what_does_not_meet_it(tmp_path: Path) -> None:
     alter = changed("rolled", 0, "4,3", "6,1")
     assert compared(tmp_path, MAEXCHEN, alter, "-Y", 'kind == "announced"').status == 0
@@ -154,6 +156,7 @@ def test_a_filter_by_name_takes_each_side_s_own_players(tmp_path: Path) -> None:
     assert " are the same: 30 events" in done.out
 
 
+@pytest.mark.full
 def test_players_that_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path: Path) -> None:
     known = recorded(MAEXCHEN)
     spectator = next(one.stream for one in known.said if b"REGISTER_SPECTATOR;" in one.data)
@@ -209,6 +212,7 @@ def test_states_in_which_only_the_names_differ_are_the_same(
     assert done.status == 0
 
 
+@pytest.mark.full
 def test_states_as_json(tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, changed("rolled", 0, "4,3", "6,1"), "--state", "--json")
     assert (done.status, done.json[0]["differences"]) == (0, [])
@@ -314,6 +318,7 @@ def test_syntax_errors_are_reported(arguments: tuple[str, ...], status: int, sai
 HOSTILE = "\x1b[2J[bold]:smile:\u202e"
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_hostile_player_names_control_no_terminal(options: tuple[str, ...], tmp_path: Path) -> None:
     done = compared(tmp_path, MAEXCHEN, replaced({"alice": HOSTILE, "4,3": "6,1"}), *options)

@@ -89,6 +89,7 @@ MALFORMED = [
 ]
 
 
+@pytest.mark.full
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(MALFORMED, MALFORMED[1:2]))
 def test_the_comments_have_each_message_event_and_diagnostic(name: str, tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_comments_are_bounded_text_without_control_characters(tmp_path: Path) ->
     assert f"Kiebitz {version('kiebitz')}" in told
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @needs_tshark
 @pytest.mark.parametrize(
     ("client", "server", "shown"),
@@ -278,6 +279,7 @@ TCP_CAPTURES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(TCP_CAPTURES, TCP_CAPTURES[1:2]))
 def test_tcp_as_pcapng_imports_as_the_same_session(name: str, tmp_path: Path) -> None:
     first, again = _exported(CAPTURES / name, tmp_path / "x.pcapng")
@@ -415,6 +417,7 @@ def test_parquet_has_types(tmp_path: Path) -> None:
     assert str(data.field("round_started").type) == "struct<players: list<element: string>, round: int64>"
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("protocol", GAMES)
 def test_parquet_is_the_same_each_time_and_bounded(protocol: str, tmp_path: Path) -> None:
     for name in ("a", "b"):

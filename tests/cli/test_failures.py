@@ -37,6 +37,7 @@ def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("after_s", a_few([0.05, 0.2, 0.4, 0.8], [0.05, 0.4]))
 def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"

@@ -22,6 +22,7 @@ def _command(name: str) -> click.Command:
     return command
 
 
+@pytest.mark.full(but=7)
 @pytest.mark.parametrize("name", NAMES)
 def test_help_has_a_sentence_and_an_example(name: str) -> None:
     done = kiebitz(name, "-h")
@@ -102,6 +103,7 @@ def test_a_question_to_a_database_loads_only_what_was_spoken(tmp_path: Path) -> 
     assert not loaded & {*HEAVY, "rich.console", "kiebitz.dissectors.protocols.catan.dissector"}
 
 
+@pytest.mark.full
 def test_no_command_loads_mitmproxy() -> None:
     program = (
         "import sys; from click import Context; from kiebitz.cli.main import kiebitz as group\n"

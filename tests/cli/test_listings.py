@@ -42,6 +42,7 @@ def nasty(tmp_path_factory: pytest.TempPathFactory) -> str:
     return record(tmp_path_factory.mktemp("nasty") / "nasty.db", talk.ends().items)
 
 
+@pytest.mark.full
 def test_sessions(database: str) -> None:
     rows = kiebitz("sessions", database, "--json").json
     assert [(row["id"], row["name"], row["kind"]) for row in rows] == [
@@ -139,6 +140,7 @@ def test_nothing_found_is_a_header_and_a_sentence(database: str, form: tuple[str
         assert len(done.out.splitlines()) == (0 if form == ("--nl",) else 1)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("form", ["table", "--json", "--nl", "--csv", "--tsv", "--raw-less"])
 def test_no_peer_drives_the_terminal(nasty: str, form: str) -> None:
     flags = [form] if form not in ("table", "--raw-less") else []
@@ -235,6 +237,7 @@ def test_a_wrong_filter_is_shown_with_a_caret(database: str) -> None:
     assert text[caret.index("^") :].startswith("maexchen.dise")
 
 
+@pytest.mark.full
 def test_a_reader_that_has_enough_is_no_failure(database: str) -> None:
     process = spawn("messages", database, "--nl")
     assert process.stdout is not None
@@ -259,6 +262,7 @@ def recorder_at(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@pytest.mark.full
 def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
     path = tmp_path / "live.db"
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
@@ -280,6 +284,7 @@ def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
     path = tmp_path / "live.db"
     database = record(path, Conversation().says(b"REGISTER;alice").items, ended=False)
@@ -322,6 +327,7 @@ def _on_a_terminal(*arguments: str, **environment: str) -> str:
     return written.decode()
 
 
+@pytest.mark.full
 def test_on_a_terminal_there_are_colours_and_every_row_fits(database: str) -> None:
     colour = re.compile(r"\x1b\[[0-9;]*3[0-9][0-9;]*m")
     table = re.sub(r"\x1b\[[0-9;]*m", "", _on_a_terminal("messages", f"{database}:1"))
@@ -332,6 +338,7 @@ def test_on_a_terminal_there_are_colours_and_every_row_fits(database: str) -> No
     assert not colour.search(kiebitz("check", f"{database}:1").out)
 
 
+@pytest.mark.full
 def test_raw_bytes_do_not_go_to_a_terminal(nasty: str) -> None:
     shown = _on_a_terminal("follow", nasty, "1", "--raw")
     assert "--raw is unsafe on a terminal" in shown

@@ -205,6 +205,7 @@ def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
         assert shown(told, columns) == BLOCKS[name, message, columns]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(GAMES, ["maexchen-head-tiny.pcap", "cgml-tiny.pcap.gz"]))
 def test_each_byte_is_shown_and_each_diagnostic_in_any_width(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:

@@ -133,6 +133,7 @@ def test_the_lines_around_a_diagnostic_include_earlier_pieces() -> None:
     assert '   = expected: Farbe = "§" | "EICHEL" | "GRAS" | "HERZ" | "SCHELLEN"' in text
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_game_is_recognised_and_shown_whole(name: str) -> None:
     transport, sent, messages = CONVERSATIONS[name]

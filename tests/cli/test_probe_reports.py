@@ -246,6 +246,7 @@ def test_an_empty_session_has_no_report(capsys: pytest.CaptureFixture[str]) -> N
 # The list.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("columns", a_few([60, 80, 120], [80]))
 def test_on_a_terminal_cases_are_listed_by_message(columns: int) -> None:
     with OnTerminal("probe", "server", "-d", "catan", "--list", columns=columns) as command:

@@ -240,6 +240,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=[*HOSTILE])
 def test_a_hostile_text_in_a_database_is_one_warning(text: str, database: str) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:

@@ -44,6 +44,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mia.toml"
 
 
+@pytest.mark.full
 def test_a_new_file_is_valid(file: Path) -> None:
     done = kiebitz("protocols", "--new", "dice.toml")
     assert (done.status, done.out) == (0, "")
@@ -109,6 +110,7 @@ def test_an_unreadable_file(file: Path, case: str) -> None:
     assert (done.status, done.out, done.err.splitlines()[0]) == (2, "", f"kiebitz: {message}")
 
 
+@pytest.mark.full
 def test_coverage_of_a_capture(file: Path) -> None:
     file.write_text(MIA)
     done = kiebitz("protocols", "--check", "mia.toml", CAPTURE)

@@ -19,6 +19,7 @@ def listed(command: str, *options: str) -> Any:
     return json.loads(done.out)
 
 
+@pytest.mark.full
 def test_every_message_is_read_and_nothing_is_reported() -> None:
     assert len(listed("messages")) == 210
     done = kiebitz("check", CAPTURE, "-P", FILE)
@@ -56,6 +57,7 @@ def test_the_board_shows_the_map_and_the_robots() -> None:
     assert "▶ SimpleAIModel" in done.out
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("player", "other"), [("SimpleAI_1", "SimpleAIModel"), ("SimpleAIModel", "SimpleAI_1")]
 )
@@ -67,6 +69,7 @@ def test_a_hand_is_known_to_its_player_only(player: str, other: str) -> None:
     assert f'"private": {{"{other}"' not in state
 
 
+@pytest.mark.full
 def test_the_picture_can_be_drawn(tmp_path: Path) -> None:
     done = kiebitz("state", CAPTURE, "-P", FILE, "--svg", str(tmp_path / "board.svg"))
     assert done.status == 0, done.err

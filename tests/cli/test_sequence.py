@@ -84,6 +84,7 @@ def test_each_message_is_in_one_arrow_and_each_event_in_one_note(game: str) -> N
         assert all(0 <= end < len(diagram.lifelines) for end in ends)
 
 
+@pytest.mark.full
 def test_errors_are_below_their_arrow() -> None:
     done = kiebitz("sequence", ODD, "-T", "mermaid", "--from", "1s", "--to", "1.2s")
     lines = [line.strip() for line in done.out.splitlines()]
@@ -113,6 +114,7 @@ def test_several_servers_have_lifelines_of_their_own() -> None:
 # A player's view.
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("game", "player"),
     a_few(
@@ -177,6 +179,7 @@ def test_alterations_are_drawn(tmp_path: Path, action: str, arrow: str, words: s
 # Formats.
 
 
+@pytest.mark.full
 def test_pictures_end_after_a_thousand_messages() -> None:
     done = kiebitz("sequence", str(CAPTURES / "catan-niedlichepixel-game2-3p.pcap.gz"), "-T", "mermaid")
     assert done.status == 0
@@ -229,6 +232,7 @@ def hostile_diagram(text: str) -> tuple[list[Lifeline], list[Step]]:
     return lifelines, steps
 
 
+@pytest.mark.full
 @settings(max_examples=times(500))
 @given(st.text())
 def test_no_text_is_markup(text: str) -> None:

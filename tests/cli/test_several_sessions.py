@@ -19,7 +19,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("listing", every(4, LISTINGS))
 def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str) -> None:
     rows = kiebitz(listing, f"{both}:*", ODD, "--json").json
@@ -78,6 +78,7 @@ def test_a_player_need_not_be_in_each(both: str) -> None:
     assert {row["session"] for row in rows} == {f"{both}:1"}
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [

@@ -99,6 +99,7 @@ def test_a_player_sees_observable_values_only() -> None:
     assert "other cop" not in text
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

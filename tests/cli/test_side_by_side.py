@@ -62,6 +62,7 @@ def seen(monkeypatch: pytest.MonkeyPatch, arguments: list[str], columns: int, **
     return PROGRESS.sub("", done.out)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("protocol", "columns"), a_few([(name, width) for name in DIFFERENT for width in WIDTHS], QUICK)
 )
@@ -129,6 +130,7 @@ def two(a: list[str], b: list[str], columns: int) -> list[str]:
     return [line.plain for line in two_tables(console, *drawn)]
 
 
+@pytest.mark.full
 @settings(max_examples=times(600))
 @given(LINES, LINES)
 def test_side_by_side_each_line_is_marked_if_it_differs(a: list[str], b: list[str]) -> None:

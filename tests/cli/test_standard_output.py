@@ -129,7 +129,7 @@ def test_each_command_is_tried() -> None:
     assert commands == {command[0] for command in WRITING.values()} & commands | ELSEWHERE.keys()
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("name", "way"),
     a_few(
@@ -148,7 +148,7 @@ def test_a_write_error_is_reported_once(name: str, way: str, folder: Path) -> No
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "way"),
     a_few(

@@ -253,7 +253,7 @@ def test_the_game_is_another_from_the_edited_message_on(case: Parts) -> None:
     assert (first["a"]["sentence"], first["b"]["sentence"]) == (case.was, case.becomes)
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("capture", "number", "kind"),
     [
@@ -304,6 +304,7 @@ def test_an_edited_copy_is_reported_to_differ_from_the_others() -> None:
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("changed", "lost")]
 
 
+@pytest.mark.full
 def test_optional_parts_can_be_inserted() -> None:
     done = whatif(YAKS, "--json", "--edit", '5 Spieler.Name="Eva M"')
     (only,) = done.json["differences"]
@@ -406,6 +407,7 @@ def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None
 # What cannot be.
 
 
+@pytest.mark.full(but=7)
 @pytest.mark.parametrize(
     ("status", "arguments", "sentence"),
     [
@@ -452,6 +454,7 @@ def test_impossible_values_are_reported(status: str, arguments: list[str], sente
     assert sentence in done.err
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("capture", "wish", "sentence"),
     [
@@ -474,6 +477,7 @@ def test_grammar_errors_report_the_expected_input(capture: str, wish: str, sente
     assert sentence in done.err
 
 
+@pytest.mark.full
 def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
     done = whatif("maexchen-head-odd.pcap", "--drop", "2")
     assert done.status == 3

@@ -55,6 +55,7 @@ def test_names_fields_and_errors_are_those_of_kiebitz(protocol: str, name: str, 
     assert len(found.differences) == EXPECTED.get(name, 0), "\n".join(found.differences[:20])
 
 
+@pytest.mark.full
 def test_a_protocol_file_is_a_dissector(tmp_path: Path) -> None:
     options = ("-P", str(ROOT / "docs" / "examples" / "roborally.toml"))
     found = compare(CAPTURES / "roborally-1.pcap.gz", "roborally", tmp_path, *options)
@@ -71,7 +72,7 @@ def test_websocket_is_refused(tmp_path: Path) -> None:
 FRAMED = [(framing, of) for framing, of in PAIRS if framing != "websocket"]
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(("framing", "of"), a_few(FRAMED, USUAL[::4]))
 def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Path) -> None:
     dissector = protocol(framing, of)

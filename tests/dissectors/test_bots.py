@@ -119,6 +119,7 @@ def faults(protocol: str, bench: Bench) -> list[str]:
 # Players.
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
 @pytest.mark.parametrize("protocol", SEATS)
@@ -130,6 +131,7 @@ def test_players_play_whole_games_without_a_fault(protocol: str, seed: int) -> N
     assert faults(protocol, bench) == []
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("protocol", a_few(SEATS, ["maexchen", "schafkopf"]))
 def test_the_same_seed_gives_the_same_messages(protocol: str) -> None:
     one, again, other = ([seat.said for seat in run(protocol, seed).seats] for seed in (1, 1, 2))
@@ -172,6 +174,7 @@ QUICK_AIMS = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize(("protocol", "name"), a_few(named("c2s", NEVER_SAID), QUICK_AIMS))
 def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
@@ -222,6 +225,7 @@ QUICK_PLACES = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize(("protocol", "name"), a_few(named("s2c", NEVER_TOLD), QUICK_PLACES))
 def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> None:

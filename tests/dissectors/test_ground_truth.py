@@ -108,6 +108,7 @@ def test_all_conversations_together_give_the_true_state(name: str) -> None:
     assert server_errors(connection) == []
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(2, NAMES))
 def test_the_points_at_the_end_are_those_of_the_server(name: str) -> None:
     connection = record(packets(name))
@@ -126,6 +127,7 @@ def test_each_message_of_the_server_is_counted(name: str) -> None:
     assert dict(counts.fetchall()) == truth
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_conversation_has_all_broadcasts(name: str) -> None:
     connection = record(conversation(packets(name), 0))

@@ -245,6 +245,7 @@ def test_no_name_and_no_number_of_anything_is_overlooked(capture: str) -> None:
         assert not overlooked(said, reached(said), names)
 
 
+@pytest.mark.full(but=1)
 @each_protocol
 def test_overlooked_values_would_be_found(dissector: Dissector) -> None:
     messages = with_row(of_cases(dissector))

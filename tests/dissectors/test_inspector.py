@@ -43,7 +43,7 @@ def inspect(items: Iterable[Item]) -> Findings:
     return inspector.drain()
 
 
-@pytest.mark.full(but=8)
+@pytest.mark.full(but=2)
 @each_protocol
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(dissector: Dissector, check: Check) -> None:

@@ -71,6 +71,7 @@ def _check(text: bytes, node: Node, value: Any) -> None:
             _check(text, member.value, value[member.step])
 
 
+@pytest.mark.full
 @settings(max_examples=times(1000), deadline=None)
 @given(_TEXTS)
 def test_each_value_has_its_place(text: bytes) -> None:

@@ -183,6 +183,7 @@ def test_values_without_a_row_cannot_be_encoded(
         dissector.codec.encode(name, direction, fields)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("dissector", DISSECTORS, ids=label)
 @given(data=st.data(), direction=st.sampled_from(DIRECTIONS))
 @settings(max_examples=times(300))
@@ -234,6 +235,7 @@ def malformed(found: Findings, start: int = 0) -> list[tuple[str, int, int]]:
     )
 
 
+@pytest.mark.full(but=25)
 @over_tcp
 def test_a_message_means_the_same_bytewise_and_the_next_is_read(
     dissector: Dissector, case: Case, group: Group
@@ -255,6 +257,7 @@ def test_a_message_means_the_same_bytewise_and_the_next_is_read(
         )
 
 
+@pytest.mark.full(but=16)
 @each(
     (
         group
@@ -302,6 +305,7 @@ SHARED = {"PING", "+PING", "NAME", "STAT", "LEFT"}
 """Messages of Okey that other programs may say, too."""
 
 
+@pytest.mark.full(but=28)
 @each((group for group in GROUPS if group.sound), 4)
 def test_a_message_is_recognised(dissector: Dissector, case: Case, group: Group) -> None:
     likeness = dissector.recognise(case.data, case.direction)

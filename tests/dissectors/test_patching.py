@@ -333,6 +333,7 @@ def check_rewriting(dissector: Dissector, direction: Direction, frame: bytes, fi
         assert is_one_frame(dissector, direction, written)
 
 
+@pytest.mark.full(but=1)
 @each_protocol
 @settings(max_examples=times(300, 8))
 @given(data=st.data())
@@ -342,7 +343,7 @@ def test_a_frame_decodes_to_its_values_or_is_not_written(dissector: Dissector, d
     check_rewriting(dissector, case.direction, case.data, fields)
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @each_protocol
 @settings(max_examples=times(300))
 @given(data=st.data())

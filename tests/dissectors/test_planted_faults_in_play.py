@@ -64,6 +64,7 @@ def test_there_are_many() -> None:
 # By the rules.
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
 @pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
 def test_whole_games_cause_no_diagnostics(protocol: str, seed: int) -> None:
@@ -72,6 +73,7 @@ def test_whole_games_cause_no_diagnostics(protocol: str, seed: int) -> None:
     assert [found.text for found in diagnostics(protocol, bench) if found.severity != "note"] == []
 
 
+@pytest.mark.full
 def test_the_same_seed_plays_the_same_game() -> None:
     one, again, other = (played("schafkopf", seed=seed).seats[0].heard for seed in (1, 1, 2))
     assert one == again != other
@@ -89,7 +91,7 @@ def showing(fault: Fault) -> set[str]:
     return found
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "fault",
     a_few(
@@ -154,6 +156,7 @@ def test_a_server_survives_a_player_that_errs(protocol: str, seed: int) -> None:
     assert gets_in(protocol, bench) or bench.server.over
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("seed", range(times(20, 1)))
 @pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
 def test_a_game_continues_despite_an_unverified_client(protocol: str, seed: int) -> None:

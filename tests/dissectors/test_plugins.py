@@ -116,6 +116,7 @@ def test_of_two_for_one_protocol_the_second_is_left_out(folder: Path) -> None:
     )
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [(("protocols",), 0), (("events", TINY), 0), (("events", TINY, "-Y", "a.b"), 2), (("check", ODD), 3)],

@@ -101,6 +101,7 @@ def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: 
     assert all(case.sentence and "{" not in case.name for case in cases)
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize(
     ("dissector", "role", "name"),
     [
@@ -211,7 +212,7 @@ def check_place(dissector: Dissector, case: Case, frame: bytes, before: Decoded,
 _OF_FIELDS = ("spelling", "dialect", "utf-16", "byte-order-mark")
 
 
-@pytest.mark.full(but=5)
+@pytest.mark.full(but=1)
 @each_protocol
 @each_role
 def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: TargetRole) -> None:
@@ -265,7 +266,7 @@ _LACKING = (
 )
 
 
-@pytest.mark.full(but=3)
+@pytest.mark.full(but=1)
 @each_protocol
 @each_role
 def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
@@ -334,6 +335,7 @@ def test_results_of_a_plug_in_s_test_case(name: str, at: Situation, expected: tu
     assert case_of(NOUGHTS, "server", name).actions(at) == expected
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize(
     ("dissector", "name", "frame", "expected"),
     [
@@ -445,6 +447,7 @@ def test_a_place_is_a_message_of_the_row() -> None:
 # The specification's values.
 
 
+@pytest.mark.full(but=1)
 @each_built_in
 def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) -> None:
     names = {role: [case.name for case in generate_cases(dissector, role)] for role in ROLES}
@@ -469,6 +472,7 @@ def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) ->
             assert refusal.field is None or refusal.field in fields, refusal
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize(
     ("dissector", "role", "name", "level", "right"),
     [
@@ -503,7 +507,7 @@ def test_demanded_reactions(
 # Rules.
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @each_built_in
 def test_each_rule_is_broken_by_a_case_or_the_reason_is_reported(dissector: Dissector) -> None:
     reactions = dissector.conformance.expectations
@@ -544,6 +548,7 @@ RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dissector", "names"),
     a_few(RECORDED, lambda row: row[0] == OKEY, lambda row: row[0].protocol),

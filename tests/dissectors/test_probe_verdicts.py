@@ -170,6 +170,7 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
     )
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("dissector", "role", "capture", "expected"),
     [

@@ -119,6 +119,7 @@ def test_host_names_have_pseudonyms() -> None:
 # Messages.
 
 
+@pytest.mark.full(but=1)
 @each_protocol
 def test_anonymized_cases_have_the_same_meaning_and_diagnostics(dissector: Dissector) -> None:
     found = stand_ins()
@@ -207,7 +208,7 @@ def whole(items: Iterable[Item]) -> dict[tuple[int, Direction], dict[int, int]]:
     return found
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dissector", a_few(BUILT_IN, [MAEXCHEN, SCHAFKOPF]), ids=lambda dissector: dissector.protocol
 )
@@ -225,7 +226,7 @@ def test_no_traffic_breaks_it_and_none_of_it_is_lost(dissector: Dissector, data:
     assert sorted(map(str, kinds)) == sorted(str(type(item)) for item in again if not isinstance(item, Chunk))
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @each_protocol
 @settings(max_examples=times(100))
 @given(cuts=st.lists(st.integers(1, 60), max_size=30), data=st.data())

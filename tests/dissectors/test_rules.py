@@ -82,6 +82,7 @@ def test_each_protocol_is_tried() -> None:
     assert set(BROKEN_IN) == {dissector.protocol for dissector in BUILT_IN}
 
 
+@pytest.mark.full(but=36)
 @pytest.mark.parametrize(("protocol", "rule"), EVERY_RULE)
 def test_a_rule_has_a_clause_or_a_reason_for_none(protocol: str, rule: Rule) -> None:
     assert (rule.clause is None) == (rule.unwritten is not None)

@@ -212,6 +212,7 @@ catan left {"name": "Ann", "reason": "end"} => Ann is gone: the recording ends
 """)
 
 
+@pytest.mark.full(but=34)
 @pytest.mark.parametrize(("protocol", "kind", "data", "sentence"), SENTENCES)
 def test_an_event_in_words(protocol: str, kind: str, data: dict[str, Any], sentence: str) -> None:
     assert BY_NAME[protocol].presentation.describe(event_of(kind, data)) == sentence

@@ -89,7 +89,7 @@ def other(**parts: Any) -> Dissector:
     return made
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("check", "faulty"),
     [

@@ -305,6 +305,7 @@ def datagrams_that_wait_at_the_end_are_passed_on(line: Line) -> Generator[None, 
     assert line.got["c2s"] == [b"REGISTER;a"]
 
 
+@pytest.mark.full
 def test_scenes(tmp_path: Path) -> None:
     lines = [Line(scene.protocol) for scene in SCENES]
     rules = [word for line, scene in zip(lines, SCENES, strict=True) for word in scene.rules(line)]

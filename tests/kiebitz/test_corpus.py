@@ -68,6 +68,7 @@ def by_source(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", a_few(["games", "events", "messages", "check"], ["events"]))
 def test_it_says_what_each_capture_says(corpus: Path, command: str) -> None:
     assert by_source(ask(command, str(corpus), "--json").json) == of_each(command)
@@ -76,6 +77,7 @@ def test_it_says_what_each_capture_says(corpus: Path, command: str) -> None:
 ASKED = [(command, wanted) for command, some in FILTERS.items() for wanted in some]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("command", "wanted"), a_few(ASKED, ASKED[1:2]))
 def test_a_filter_finds_the_same(corpus: Path, command: str, wanted: str) -> None:
     found = by_source(ask(command, str(corpus), "-Y", wanted, "--json").json)
@@ -83,6 +85,7 @@ def test_a_filter_finds_the_same(corpus: Path, command: str, wanted: str) -> Non
     assert any(found.values()), "it finds nothing at all"
 
 
+@pytest.mark.full
 def test_the_sessions_are_the_captures(corpus: Path) -> None:
     rows = ask("sessions", str(corpus), "--json").json
     assert {row["source"] for row in rows} == {*GAMES.values()}
@@ -101,6 +104,7 @@ def test_people_are_shown_diagnostics_by_code(corpus: Path) -> None:
     assert "5 captures, none missing; " in done.out
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wanted", a_few([None, 'kind != "turn"'], ['kind != "turn"']))
 def test_counts_equal_the_sums_of_each_session(corpus: Path, wanted: str | None) -> None:
     options = ["--json"] if wanted is None else ["--json", "-Y", wanted]
@@ -115,6 +119,7 @@ def test_counts_equal_the_sums_of_each_session(corpus: Path, wanted: str | None)
             assert counted[protocol]["statistics"] == timeless
 
 
+@pytest.mark.full
 def test_all_games_are_counted_together(corpus: Path, tmp_path: Path) -> None:
     add_here(
         tmp_path / "two", [CAPTURES / GAMES["maexchen"], CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"]
@@ -157,6 +162,7 @@ def test_a_query_answers_in_every_form(corpus: Path) -> None:
     assert ask("query", str(corpus), query).out.startswith("protocol  ")
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "query",
     every(
@@ -219,6 +225,7 @@ def _cpu_s(process: int) -> float:
     return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.full
 def test_a_folder_may_be_called_anything(corpus: Path, tmp_path: Path) -> None:
     odd = tmp_path / "it's [a] *corpus*? {é}"
     shutil.copytree(corpus, odd)
@@ -226,6 +233,7 @@ def test_a_folder_may_be_called_anything(corpus: Path, tmp_path: Path) -> None:
     assert len(ask("messages", str(odd), "-Y", "event == 1", "--json").json)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("command", ["sessions", "games", "events", "messages", "check", "stats"])
 def test_an_empty_corpus_has_nothing(command: str, tmp_path: Path) -> None:
     make(str(tmp_path / "new"))
@@ -267,6 +275,7 @@ def _no_numbers(path: Path) -> None:
     parquet.write_table(table.set_column(place, "ts_ns", pa.array(["soon"] * len(table))), path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("damage", a_few([_garbage, _no_columns, _no_json, _no_numbers], [_no_json]))
 def test_a_damaged_file_is_reported(damage: Callable[[Path], None], corpus: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
@@ -292,6 +301,7 @@ STRANGE = [
 """Columns with values that Kiebitz never writes, and who reads them."""
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("command", "name", "column", "value"), a_few(STRANGE, STRANGE[::5]))
 def test_a_row_that_is_none_of_kiebitz_s_is_reported(
     command: str, name: str, column: str, value: str, corpus: Path, tmp_path: Path
@@ -327,6 +337,7 @@ def test_the_same_capture_twice_is_nothing(tmp_path: Path) -> None:
     assert missing(open_corpus(str(tmp_path / "corpus"))) == []
 
 
+@pytest.mark.full
 def test_unreadable_messages_are_listed(tmp_path: Path) -> None:
     broken, cut, empty = (tmp_path / name for name in ("broken.pcap", "cut.pcap", "empty.pcap"))
     broken.write_bytes(b"no capture at all")
@@ -404,6 +415,7 @@ def test_a_fault_of_ours_stops_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert outcome.stops is None
 
 
+@pytest.mark.full
 def test_a_full_disk_stops_all(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "100k") as disk:
         outcomes = add_here(disk / "corpus", [CAPTURES / "maexchen-head-odd.pcap"])

@@ -692,6 +692,7 @@ SHOWN = [
 FROM_CLIENTS = (b"REGISTER;", b"ANNOUNCE;")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", a_few(range(len(SHOWN)), {2}))
 def test_the_examples_of_the_page_work(number: int, tmp_path: Path) -> None:
     assert len(EXAMPLES) == len(SHOWN)

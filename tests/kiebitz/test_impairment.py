@@ -71,6 +71,7 @@ def rounds_of(server: Server) -> dict[str, tuple[list[str], str]]:
     return ended
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("share", "rounds"), a_few([(0, 3), (5, 10), (20, 1), (20, 10), (50, 12)], [(20, 1)])
 )

@@ -80,6 +80,7 @@ def importing_process(capture: Path, database: Path) -> Iterator[tuple[subproces
     until(lambda: not is_running(inspector), "the inspector ends")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(GAMES, GAMES[:1]))
 def test_two_processes_give_the_rows_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -72,6 +72,7 @@ def running(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.full
 def test_a_report(tmp_path: Path) -> None:
     report = tmp_path / "report"
     only = ("--only", "group-axgroup-a", "--only", "group-b×group-a")

@@ -64,6 +64,7 @@ def test_the_numbers_are_those_of_the_commands() -> None:
         ]
 
 
+@pytest.mark.full
 def test_captures_are_recorded_and_sessions_opened_by_number(tmp_path: Path) -> None:
     database = str(tmp_path / "games.db")
     heard: list[tuple[int, int | None]] = []
@@ -83,6 +84,7 @@ def test_captures_are_recorded_and_sessions_opened_by_number(tmp_path: Path) -> 
         assert list(unread.events()) == []
 
 
+@pytest.mark.full
 def test_a_live_session_is_followed_to_its_end(tmp_path: Path) -> None:
     """Each event arrives while the relay still records, and the end of the session ends it."""
     database, port, server = str(tmp_path / "live.db"), free_port("udp"), free_port("udp")

@@ -109,6 +109,7 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
 # Reports.
 
 
+@pytest.mark.full
 def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
     port = free_port("udp")
     database, report, folder = (tmp_path / name for name in ("probe.db", "probe.html", "kept"))

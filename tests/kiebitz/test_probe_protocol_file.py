@@ -54,7 +54,7 @@ def failed(folder: Path, role: str, peer: str, fault: str, *only: str) -> dict[s
     return {each["case"]: each["why"] for each in done.json["results"] if each["verdict"] == "FAILED"}
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "only"),
     [

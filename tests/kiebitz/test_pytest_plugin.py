@@ -36,6 +36,7 @@ def test_the_example_project_passes(project: Path) -> None:
     assert (status, "2 passed" in out) == (0, True), out
 
 
+@pytest.mark.full
 def test_a_failed_test_names_its_recording(project: Path, tmp_path: Path) -> None:
     server = project / "guess_server.py"
     server.write_text(server.read_text().replace('f"WELCOME {name}"', '"WELCOME"'))

@@ -213,6 +213,7 @@ def test_a_fatal_input_kills_it_only_twice(tmp_path: Path, poisoned: dict[str, s
     assert recorded(database) == [b"HALLO alice"] * 2 + [b"WURF alice 6"] * 2
 
 
+@pytest.mark.full
 def test_the_database_is_gone(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

@@ -289,6 +289,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
     assert rows(database, "SELECT DISTINCT name FROM taps") == [("alice",)]
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [

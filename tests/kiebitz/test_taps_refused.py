@@ -228,6 +228,7 @@ def answering(answer: bytes) -> Iterator[int]:
 SAYS = "it is not a NATS server|it does not answer|the connection was lost|it offers no TLS"
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("answer", a_few(ANSWERS, ["garbage", "other values"]))
 def test_servers_that_are_no_nats_servers(answer: str) -> None:
     with answering(ANSWERS[answer]) as port:

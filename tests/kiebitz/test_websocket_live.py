@@ -98,6 +98,7 @@ def test_messages_are_altered_with_mask_and_compression(tmp_path: Path) -> None:
     assert {action for (action,) in altered} >= {"change", "drop", "insert", "cut"}
 
 
+@pytest.mark.full
 def test_it_is_replayed_to_a_live_server_and_to_a_live_client(recorded: Path, tmp_path: Path) -> None:
     file = write_file(tmp_path)
     with dice_server() as server:

@@ -308,6 +308,7 @@ def test_aix_numbers_link_types_in_its_own_way_and_counts_nanoseconds() -> None:
     assert read(swapped(2, 2))[0] == read(pcap())[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", every(4, ["Kuznetsov 1999-10-29, <", "Nokia, >", "Ixia software, <", "version 2.1"])
 )
@@ -389,6 +390,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("compress", a_few([bytes, zstd_compressed], [bytes]))
 def test_damage_costs_a_block_and_a_sentence(name: str, compress: Callable[[bytes], bytes]) -> None:
@@ -421,6 +423,7 @@ def test_damages_are_bounded() -> None:
     assert "what follows cannot be read" in capture.truncated
 
 
+@pytest.mark.full
 def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes may unpack to gigabytes in which no block is."""
     monkeypatch.setattr(pcapng, "MAX_SKIPPED", 3 << 20)
@@ -615,6 +618,7 @@ def check_like_tshark(path: Path) -> None:
     ] == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("compress", a_few([bytes, gzipped, zstd_compressed], [gzipped]))
 def test_sample_capture_is_read_like_tshark_reads_it(compress: type[bytes], tmp_path: Path) -> None:
     path = tmp_path / "capture"

@@ -140,6 +140,7 @@ def test_disorder_changes_nothing(game: str, disorder: Callable[[Packets], Packe
     assert (after[2] > 0) == (game == "udp" and goes_back)
 
 
+@pytest.mark.full
 def test_unsortable_data_is_reported(tmp_path: Path) -> None:
     packets = talk(3 * LOOKAHEAD, 23, counted, 1000)
     write_packets(tmp_path / "long.pcap", sorted(packets, key=lambda packet: packet[2][12:16]))

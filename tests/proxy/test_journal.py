@@ -548,6 +548,7 @@ def test_a_disk_that_stays_full_is_asked_now_and_then(tmp_path: Path) -> None:
     assert reader.stopped
 
 
+@pytest.mark.full
 def test_many_streams_that_came_and_went_unseen_are_not_remembered_forever(tmp_path: Path) -> None:
     said: list[str] = []
     writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=3600.0)

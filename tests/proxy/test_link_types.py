@@ -91,6 +91,7 @@ def wrapped_packets() -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.full(but=10)
 @pytest.mark.parametrize("name", every(3, FRAMES))
 def test_a_wrapped_packet_is_read_as_in_ethernet(name: str) -> None:
     linktype, wrap = FRAMES[name]

@@ -163,6 +163,7 @@ def test_a_datagram_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLoop
     }
 
 
+@pytest.mark.full
 @MOSTLY_UVLOOP
 def test_a_connection_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLoop) -> None:
     with two_relays(tmp_path, "tcp", new_loop) as (first, second), connect(first) as client:
@@ -229,6 +230,7 @@ def test_answered_clients_in_turn_pass_at_once(tmp_path: Path) -> None:
     assert relay.notices == []
 
 
+@pytest.mark.full
 def test_silent_connections_at_once_pass(tmp_path: Path) -> None:
     with serving() as server, relaying(tmp_path, to_tcp(server)) as relay, ExitStack() as stack:
         clients = [stack.enter_context(connect(relay)) for _ in range(400)]

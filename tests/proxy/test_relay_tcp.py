@@ -207,6 +207,7 @@ def test_a_reset_is_passed_on_with_what_came_before(
     assert b"".join(said) == b"".join(b"%2d" % i + last_words for i in range(20))
 
 
+@pytest.mark.full(but=1)
 @LOOPS
 def test_last_words_beneath_a_flood(tmp_path: Path, new_loop: NewLoop) -> None:
     """A client closes while the server sends: the system then resets the connection."""
@@ -254,6 +255,7 @@ def _cannot_send(sock: socket.socket) -> bool:
     return False
 
 
+@pytest.mark.full(but=1)
 @MOSTLY_UVLOOP
 @pytest.mark.parametrize("slow", ["client", "server"])
 def test_a_slow_reader_slows_its_peer_and_fills_no_memory(

@@ -387,6 +387,7 @@ def test_a_killed_forwarder_leaves_what_it_flushed(tmp_path: Path) -> None:
     assert not reader.stopped
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "ending"),
     every(3, [(signal.SIGINT, b" stopped"), (signal.SIGTERM, b" stopped"), (signal.SIGKILL, b" killed")]),

@@ -89,6 +89,7 @@ def until_stored(database: Path, chunks: int) -> None:
     until(lambda: stored(database) == chunks, f"{chunks} chunks are stored")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     a_few(

@@ -71,6 +71,7 @@ def _items(stream: Stream) -> st.SearchStrategy[Item]:
     )
 
 
+@pytest.mark.full
 @settings(max_examples=times(1000, quick=25))
 @given(STREAMS.flatmap(lambda stream: st.lists(_items(stream), min_size=1, max_size=8)))
 def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
@@ -92,6 +93,7 @@ def test_a_text_of_any_length_is_taken_as_far_as_it_is_published() -> None:
     )
 
 
+@pytest.mark.full
 @settings(max_examples=times(3000, quick=60))
 @given(
     st.binary(max_size=200)

@@ -402,6 +402,7 @@ def test_the_refusal_is_a_sentence() -> None:
     assert fault.text == "the server refused the connection"
 
 
+@pytest.mark.full
 def test_half_open_connections_go_first_and_make_no_stream() -> None:
     sorter, items = conversations(streams=40), list[Item]()
     for ts_ns, segment in [*handshake(), HELLO]:

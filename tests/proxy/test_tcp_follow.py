@@ -30,6 +30,7 @@ from kiebitz.services.importing.packets import import_capture
 from kiebitz.storage.database.schema import MEMORY
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(NAMES, ["catan-yaks-lobby.pcap.gz"]))
 def test_sample_captures(name: str) -> None:
     items = items_of_packets(_packets_of(CAPTURES / name))

@@ -149,6 +149,7 @@ def empty_packets() -> bytes:
     return PCAP[:24] + bytes(16) * 300_000
 
 
+@pytest.mark.full
 def test_zeros_are_no_packets() -> None:
     """10 GB of them in 10 MB end at once: no program writes a packet that was no byte long."""
     for data in (empty_packets(), gzip.compress(empty_packets()), zstd_compressed(empty_packets())):

@@ -54,6 +54,7 @@ def campaign(target: Target, number: int, inputs: int) -> None:
     once()
 
 
+@pytest.mark.full(but=2)
 @each_target
 def test_nothing_breaks(name: str) -> None:
     campaign(TARGETS[name], 0, times(INPUTS, quick=8))

@@ -81,6 +81,7 @@ PLACES = {
 }
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("place", "kind"),
     a_few(
@@ -156,6 +157,7 @@ OTHERS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("spoil", every(3, [pytest.param(spoil, id=name) for name, spoil in OTHERS.items()]))
 def test_a_corpus_of_other_users_is_read_and_not_added_to(
     spoil: Callable[[Path], object], corpus: Path

@@ -29,6 +29,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize(
     ("command", "kind"),
     a_few(

@@ -176,6 +176,7 @@ def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return width
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "columns", a_few([None, WIDE], [None], lambda width: "wide" if width else "pipe"), indirect=True
 )

@@ -69,6 +69,7 @@ def comments_of(path: Path) -> list[str]:
     return [text.decode() for text in found]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("protocol", every(3, CAPTURES_OF))
 def test_each_comment_is_a_line_that_drives_nothing(protocol: str, tmp_path: Path) -> None:
     target = tmp_path / "game.pcapng"

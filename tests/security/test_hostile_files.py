@@ -45,6 +45,7 @@ WRITING = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("umask")
 def test_written_files_are_private(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):

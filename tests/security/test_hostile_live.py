@@ -124,6 +124,7 @@ def test_hostile_peer_names_control_no_terminal_of_a_relay(
             assert drives_nothing(relay.text)
 
 
+@pytest.mark.full
 def test_a_replay_of_a_spoilt_database_drives_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / f"a\n{FORGED}\x1b[2J.db"
     assert kiebitz("import", TINY, "-w", str(path)).status == 0

@@ -143,6 +143,7 @@ def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tm
     assert [entry.name for entry in tmp_path.iterdir()] == ["spoilt.db"]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("kind", every(5, SPOILT))
 def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, SPOILT[kind])
@@ -154,6 +155,7 @@ def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path
     assert kiebitz("redissect", new).status == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", a_few(READING, [["events"]], " ".join))
 def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tmp_path: Path) -> None:
     expected = kiebitz(command[0], str(sound), *command[1:])
@@ -169,7 +171,7 @@ def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tm
         assert Path(path).read_bytes() == before
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", every(2, UNREADABLE))
 def test_non_tables_are_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, UNREADABLE[kind])

@@ -112,6 +112,7 @@ def test_special_files_next_to_a_database_are_not_opened(kind: str, suffix: str,
         assert f"game.db{suffix}: " in done.err
 
 
+@pytest.mark.full(but=1)
 @IS_ROOT
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_another_users_file_is_not_used_next_to_a_database(suffix: str, game: Path) -> None:
@@ -160,7 +161,7 @@ OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "kind", every(3, [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
 )
@@ -186,6 +187,7 @@ def test_ones_own_link_leads_to_ones_own_database(game: Path, tmp_path: Path) ->
     assert [path.name for path in link.parent.iterdir()] == ["link.db"]
 
 
+@pytest.mark.full
 def test_reading_leaves_a_folder_as_it_was(game: Path, tmp_path: Path) -> None:
     before = game.read_bytes(), game.stat().st_mtime_ns
     for command in READING:

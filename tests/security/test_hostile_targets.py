@@ -176,7 +176,7 @@ def test_a_reader_may_come_a_little_later(tmp_path: Path) -> None:
     assert text.startswith(b"time,")
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("path", a_few(["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"], ["/dev/stdout"]))
 @pytest.mark.parametrize("into", ["file", "pipe"])
 def test_standard_output_by_its_path(tmp_path: Path, path: str, into: str) -> None:
@@ -261,6 +261,7 @@ def test_the_disk_is_full(tmp_path: Path, form: str) -> None:
         assert target.read_text() == "what was there"
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_is_ended_in_the_middle(tmp_path: Path, number: signal.Signals) -> None:
     # It waits in the block, as it would for a slow disk.
@@ -286,7 +287,7 @@ def test_it_is_ended_in_the_middle(tmp_path: Path, number: signal.Signals) -> No
     assert names(tmp_path) == []
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("session", ["named", "-"])
 @pytest.mark.parametrize("way", a_few(["itself", "link", "hard link"], ["hard link"]))
 def test_the_session_that_is_read_is_not_lost(tmp_path: Path, way: str, session: str) -> None:

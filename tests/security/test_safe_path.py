@@ -136,7 +136,7 @@ def _runs() -> list[list[str]]:
     return [["kiebitz", *command] for command in commands] + [["mitmdump"]]
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "command", a_few(_runs(), lambda run: run[1:2] in QUICK and not LEFT_OUT & {*run}, " ".join)
 )

@@ -167,6 +167,7 @@ def test_values_that_no_program_writes_are_reported(statement: str, sound: Path,
     served(str(path))
 
 
+@pytest.mark.full
 def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     path.write_bytes(sound.read_bytes())

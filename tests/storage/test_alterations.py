@@ -55,7 +55,7 @@ def _accused(timeline: Timeline) -> set[tuple[str, str, str]]:
     return {(d.severity, d.code, d.text) for d in diagnostics(timeline, "d.severity <> 'note'")}
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("protocol", "action"),
     # Each action, and each protocol.
@@ -261,6 +261,7 @@ def _rows(path: Path) -> list[list[tuple[object, ...]]]:
 # While it is recorded.
 
 
+@pytest.mark.full
 def test_it_goes_through_the_journal_and_a_recorder_that_dies(altered: Path, tmp_path: Path) -> None:
     """However much of it was committed, the rows are those of one recorder."""
     timeline = open_session(str(altered))

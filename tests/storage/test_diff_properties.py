@@ -68,6 +68,7 @@ def test_exchanging_the_sessions_exchanges_the_sides(pair: tuple[Timeline, Timel
     assert compare(b, a) == compare(a, b).mirrored()
 
 
+@pytest.mark.full
 @given(sessions())
 def test_a_session_and_itself_are_the_same(pair: tuple[Timeline, Timeline]) -> None:
     for timeline in pair:
@@ -76,6 +77,7 @@ def test_a_session_and_itself_are_the_same(pair: tuple[Timeline, Timeline]) -> N
         assert found.same == sum(1 for _ in timeline.events())
 
 
+@pytest.mark.full
 @given(sessions())
 def test_every_event_is_the_same_or_different_or_in_a_game_of_one_side(
     pair: tuple[Timeline, Timeline],

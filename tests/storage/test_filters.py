@@ -227,6 +227,7 @@ def connection() -> Iterator[sqlite3.Connection]:
     made.close()
 
 
+@pytest.mark.full(but=21)
 @pytest.mark.parametrize(("text", "messages", "events", "diagnostics"), FOUND, ids=[row[0] for row in FOUND])
 def test_results_of_a_filter(
     text: str, messages: list[int], events: list[int], diagnostics: list[int], connection: sqlite3.Connection

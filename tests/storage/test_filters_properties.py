@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
+import pytest
 from filter_rows import Session, corpus, database, gathered, live, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -229,6 +230,7 @@ def _filters(texts: st.SearchStrategy[str], numbers: st.SearchStrategy[float]) -
     )
 
 
+@pytest.mark.full
 @settings(max_examples=times(250, 4), deadline=None)  # an example takes long
 @given(worlds())
 def test_stored_gathered_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:

@@ -282,7 +282,7 @@ WRITING = [
 ]
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "kind",
     a_few(
@@ -316,6 +316,7 @@ def test_leftovers_are_recovered_by_any_writing_command(kind: str, tmp_path: Pat
         assert_recovered(database)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("kind", ["nothing", "only its head", "its creation is to be rolled back"])
 def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
@@ -602,7 +603,7 @@ FAILING: dict[str, tuple[Callable[[Path], str], str]] = {
 }
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "is_new"),
     a_few(

@@ -32,6 +32,7 @@ def listed(database: Path) -> list[tuple[int, str, str | None]]:
     return [(row["id"], row["name"], row["note"]) for row in rows]
 
 
+@pytest.mark.full
 def test_a_session_is_renamed_and_noted_upon(database: Path) -> None:
     done = kiebitz("sessions", str(database), "--rename", "2", "the final", "--note", "2", "\x1b[31mred ü")
     assert (done.status, done.out, done.err) == (0, "", "")
@@ -84,7 +85,7 @@ def test_several_are_deleted_and_the_numbers_of_the_last_are_given_again(databas
     assert kiebitz("messages", f"{database}:3").out == kiebitz("messages", TINY).out
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
@@ -114,6 +115,7 @@ def test_a_capture_and_nothing_have_no_sessions_to_keep_in_order(tmp_path: Path)
         assert "not a database" in done.err
 
 
+@pytest.mark.full
 def test_a_database_being_recorded_is_left_alone(database: Path) -> None:
     recorder = Recorder(str(database), "relay", "made up", started_ns=1)
     try:
@@ -128,6 +130,7 @@ def test_a_database_being_recorded_is_left_alone(database: Path) -> None:
 # The same traffic twice.
 
 
+@pytest.mark.full
 def test_a_capture_that_is_there_already_is_imported_and_reported(database: Path, tmp_path: Path) -> None:
     other = tmp_path / "another name.pcap.gz"
     other.write_bytes(gzip.compress(Path(TINY).read_bytes()))
@@ -144,6 +147,7 @@ def test_a_capture_that_is_there_already_is_imported_and_reported(database: Path
     )
 
 
+@pytest.mark.full
 def test_other_traffic_is_not_taken_for_the_same(database: Path, tmp_path: Path) -> None:
     head = str(CAPTURES / "okey-head-tiny.pcap.gz")
     assert "already" not in kiebitz("import", head, "-w", str(database)).err

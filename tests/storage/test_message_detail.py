@@ -34,6 +34,7 @@ def looked_at(session: kiebitz.Session) -> list[kiebitz.Message]:
     return [said for said in session.messages() if said.id % every == 0 or said.id in malformed]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(GAMES, sorted(CHOSEN)[::2]))
 def test_a_message_is_reported_as_the_listings_tell_it(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
@@ -108,6 +109,7 @@ def check_json(told: MessageDetail) -> None:
     ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(GAMES, sorted(CHOSEN)[1::2]))
 def test_a_player_sees_only_observable_events(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:

@@ -74,6 +74,7 @@ def test_a_replay_into_a_pipe_says_which_table_where_there_are_several(five: str
     assert lines[0].split(maxsplit=2)[1:] == [":8080", "player 0 joins"]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("capture", "result"),
     [
@@ -109,6 +110,7 @@ def test_a_note_blames_no_player() -> None:
     assert "malformed" not in out
 
 
+@pytest.mark.full
 def test_messages_mark_what_is_diagnosticed_and_show_what_was_sent() -> None:
     done = kiebitz("messages", database_of(BADCARD), "-Y", "number == 118")
     assert r"error[bad-field] · gives a card for a Hochzeit · !KARTE\nBLAU\nSAU\n!END\n" in done.out
@@ -125,6 +127,7 @@ def test_messages_mark_what_is_diagnosticed_and_show_what_was_sent() -> None:
     assert "\x1b[" not in plain
 
 
+@pytest.mark.full
 def test_an_import_counts_errors_warnings_and_notes(tmp_path: Path) -> None:
     done = kiebitz("import", ODD, "-w", str(tmp_path / "game.db"))
     told = kiebitz("check", ODD).out.splitlines()[-1]
@@ -204,6 +207,7 @@ def test_live_errors_name_the_client_and_no_table_where_there_is_one(tmp_path: P
     assert "error[suit-not-followed] Falsch: Falsch plays GRAS OBER" in out
 
 
+@pytest.mark.full
 def test_a_live_filter_knows_names_and_sessions(tmp_path: Path) -> None:
     lines = sniffed(
         BADCARD, tmp_path / "game.db", "-Y", 'who == "Falsch" && session == 1 && diag'

@@ -141,6 +141,7 @@ def test_a_server_no_longer_recognised_is_reported_and_can_be_forced(tmp_path: P
     assert "-d udp.port==4711,maexchen" in done.err
 
 
+@pytest.mark.full
 def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = _dump(database)
 

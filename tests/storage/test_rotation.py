@@ -44,7 +44,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tim
         timeline.connection.close()
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", every(3, RECORDED, lambda name: name.split("-")[0]))
 def test_all_databases_together_are_the_whole(
     tmp_path: Path, imported: dict[str, Timeline], name: str
@@ -138,6 +138,7 @@ def test_a_recording_begun_later_in_the_same_database_is_its_own(tmp_path: Path)
     assert kiebitz("redissect", f"{tmp_path / '2.db'}:3").status == 0
 
 
+@pytest.mark.full
 def test_a_connection_that_continues_is_exported_without_a_beginning(
     tmp_path: Path, imported: dict[str, Timeline]
 ) -> None:

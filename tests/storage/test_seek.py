@@ -73,6 +73,7 @@ def test_any_text_is_a_moment_or_a_clear_error(text: str) -> None:
         assert isinstance(parse_position(text), Position)
 
 
+@pytest.mark.full
 def test_state_at_every_event_follows_from_the_beginning(long: Timeline) -> None:
     state: State = {}
     assert tables_at(long, Position(elapsed_ns=0))[0].seq <= 1

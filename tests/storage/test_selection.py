@@ -72,6 +72,7 @@ def _diagnostics(session: str, severity: str) -> Counter[tuple[str, str]]:
     )
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("capture", "game"), a_few(PARTS, [*QUICK][:2]))
 def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path: Path) -> None:
     whole = database_of(capture)
@@ -100,6 +101,7 @@ def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
 ENDED = ("left", "logged_out", "disconnected")
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "capture", a_few(GAMES.values(), ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"])
 )
@@ -124,6 +126,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("wanted", FILTERS)
 def test_a_filter_takes_what_messages_lists(wanted: str) -> None:
     listed = kiebitz("messages", TINY, "-Y", wanted, "--json").json
@@ -173,6 +176,7 @@ def test_copies_stay_together() -> None:
     ]
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize("form", ["pcapng", "jsonl", "csv", "parquet", "html"])
 @pytest.mark.parametrize(
     ("options", "sentence"),

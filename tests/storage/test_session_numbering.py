@@ -81,6 +81,7 @@ def test_json_has_the_number_and_the_id(several: Path) -> None:
     assert among[0]["id"] > len(kiebitz("events", ODD, "--json").json)
 
 
+@pytest.mark.full
 def test_a_difference_names_each_side_by_its_own_numbers(several: Path) -> None:
     expected = kiebitz("diff", ODD, TINY)
     among = kiebitz("diff", f"{several}:1", f"{several}:2")

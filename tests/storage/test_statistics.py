@@ -209,6 +209,7 @@ def test_schafkopf_agrees_with_the_servers_log(capture: str) -> None:
             assert line[-1][1] == log["konto_last_round_start"][name]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "capture",
     a_few(
@@ -246,6 +247,7 @@ def test_okey_agrees_with_the_servers_log() -> None:
     assert {name: line[-1][1] for name, line in counted["wins"]["lines"].items()} == {winner: 1}
 
 
+@pytest.mark.full
 def test_cgml_agrees_with_the_simulators_log() -> None:
     capture = "cgml-hands.pcap.gz"
     log, counted = truth(capture), found(capture, "cgml")
@@ -348,6 +350,7 @@ PLAYED = [
 ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", every(2, PLAYED))
 @settings(max_examples=times(60, 4), deadline=None)
 @given(data=st.data())
@@ -444,6 +447,7 @@ def test_a_median_is_near_one_of_the_middle(durations: list[int]) -> None:
 # The command.
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", few_captures(ALL))
 def test_json_is_what_the_library_gives(capture: str) -> None:
     done = kiebitz("stats", str(CAPTURES / capture), "--json")
@@ -490,6 +494,7 @@ def test_a_session_without_games_has_nothing_to_count(tmp_path: Path) -> None:
     assert kiebitz("stats", str(capture), "--json").json["tables"] == []
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", PLAYED)
 def test_charts_on_a_terminal_keep_to_its_width_and_letters(capture: str) -> None:
     for table in session(capture).statistics():
@@ -501,6 +506,7 @@ def test_charts_on_a_terminal_keep_to_its_width_and_letters(capture: str) -> Non
                 assert len(rows) > len(table.statistics)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", every(2, PLAYED))
 def test_a_drawing_is_self_contained_and_has_all_titles(capture: str, tmp_path: Path) -> None:
     path = tmp_path / "charts.svg"
@@ -521,6 +527,7 @@ def test_a_drawing_is_self_contained_and_has_all_titles(capture: str, tmp_path: 
     assert all(float(text.get("y", 0)) <= height for text in root.iter("{http://www.w3.org/2000/svg}text"))
 
 
+@pytest.mark.full
 def test_the_documents_picture_is_as_the_command_draws_it(tmp_path: Path) -> None:
     capture = str(CAPTURES / "catan-niedlichepixel-game2-3p.pcap.gz")
     assert kiebitz("stats", capture, "--svg", str(tmp_path / "x.svg")).status == 0

@@ -129,6 +129,7 @@ SAYINGS = [
 ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("capture", "number", "sentence"), every(3, SAYINGS))
 def test_a_client_s_own_messages_identify_it(capture: str, number: int, sentence: str) -> None:
     path = database_of(capture)

@@ -1,8 +1,9 @@
-"""Extent of a run: `make test` runs a part of what is repeated, `make test-all` all of it.
+"""Extent of a run: `make test` runs a part of the tests, `make test-all` all of them.
 
 `make test-all` passes the option `--full` to pytest. `make test` has fewer inputs of each property and a few
-rows of long tables. It leaves out tests marked `full`, which show what another test shows, in another mode,
-transport or protocol, or which take long; `full(but=n)` leaves `n` rows of a table. The campaigns of hours (`make soak`, `make fuzz`) are separate.
+rows of long tables. It leaves out tests marked `full`: those that show what another test shows, in another
+mode, transport or protocol, and those that take long. Of a table marked `full(but=n)` it runs `n` rows. The
+campaigns of hours (`make soak`, `make fuzz`) are separate.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def a_few(
 
 
 def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """Return the tests marked `full`, and of a table marked `full(but=n)` all but `n` rows that lie far apart."""
+    """Return the tests marked `full`; of a table marked `full(but=n)` all but `n` rows that lie far apart."""
     tables: dict[str, list[tuple[pytest.Item, pytest.Mark]]] = {}
     for item in items:
         mark = item.get_closest_marker("full")

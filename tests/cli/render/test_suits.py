@@ -112,7 +112,7 @@ def is_whole(screen: Filled, rows: int, signs: tuple[str, ...], seen: str) -> bo
     return table_rows(screen) == rows and all(sign in seen for sign in signs)
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("surroundings", "legend"),
     [({**GNOME, "TERM": "linux"}, LEGENDS[0]), ({**GNOME, **ASCII}, "E Eichel G Gras H Herz S Schellen")],

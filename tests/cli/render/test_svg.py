@@ -37,6 +37,7 @@ def written(protocol: str, path: Path) -> ElementTree.Element:
     return ElementTree.parse(path).getroot()
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("protocol", every(2, MOMENTS))
 def test_a_document_is_self_contained(protocol: str, tmp_path: Path) -> None:
     path = tmp_path / "x.svg"

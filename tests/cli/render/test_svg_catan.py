@@ -266,6 +266,7 @@ def test_names(names: list[str], shape: Shape) -> None:
 # A whole game.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("shape", "player"),
     every(4, [(shape, player) for shape in SHAPES for player in (None, "AssortedPets (AI)")]),

@@ -91,6 +91,7 @@ def draw_everywhere(game: str, state: dict[str, Any], events: list[Event]) -> No
         check(draw(game, Scene(state, events), shape))
 
 
+@pytest.mark.full(but=2)
 @GAMES
 @pytest.mark.parametrize("seed", range(times(400, 2)))
 def test_spoilt_states(game: str, seed: int) -> None:
@@ -122,7 +123,7 @@ def test_hostile_names(game: str, hostile: str) -> None:
     draw_everywhere(game, state | {"games": {}}, events)
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("game", "shape"),
     a_few(

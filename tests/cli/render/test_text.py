@@ -88,7 +88,7 @@ def test_replay_of_a_game_ends_with_its_outcome(
     assert "▶" not in last
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("capture", "step", "places"),
     [

@@ -63,6 +63,7 @@ def test_fields_lie_as_on_the_board(slant: int, width: int, encoding: str) -> No
         assert any(abs(x - column) <= 1 for column, row in cells(seen, str(2 + int(number))) if row == y + 1)
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("slant", [1, -1])
 @pytest.mark.parametrize("width", [62, 80, 120])
 def test_buildings_are_between_their_fields(slant: int, width: int) -> None:

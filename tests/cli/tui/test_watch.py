@@ -158,6 +158,7 @@ def test_a_key_that_quits(key: str, status: int) -> None:
     assert watch(TINY, script).return_value == status
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("before", a_few(["slash", "a", "question_mark"], ["slash"]))
 def test_ctrl_c_quits_whatever_is_open(before: str) -> None:
     async def script(sight: Sight) -> None:
@@ -166,6 +167,7 @@ def test_ctrl_c_quits_whatever_is_open(before: str) -> None:
     assert watch(TINY, script).return_value == 130
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen"]))
 def test_each_pane_of_each_protocol(protocol: str) -> None:
     async def script(sight: Sight) -> None:
@@ -194,6 +196,7 @@ def test_each_pane_of_each_protocol(protocol: str) -> None:
 # The picture.
 
 
+@pytest.mark.full
 def test_a_picture_that_is_higher_than_its_room_is_scrolled() -> None:
     async def script(sight: Sight) -> None:
         await sight.at(81)
@@ -299,6 +302,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text",
     a_few([typed.text for typed in FILTERS], ("act<tab>",)),

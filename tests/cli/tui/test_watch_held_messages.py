@@ -75,6 +75,7 @@ def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
     by_hand(database, script)
 
 
+@pytest.mark.full
 def test_a_message_that_waits_for_too_long_is_reported(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         relay.hold(held_message(1, waited_s=3.2))
@@ -112,6 +113,7 @@ def test_effects_of_a_key_on_held_messages(
     assert by_hand(database, script).engine.done == [done]
 
 
+@pytest.mark.full
 def test_a_message_is_edited_field_by_field(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)

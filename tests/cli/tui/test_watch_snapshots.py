@@ -58,6 +58,7 @@ def name_of(shot: Shot) -> str:
     return shot.file.stem
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few([name_of(shot) for shot in SHOTS], QUICK))
 def test_it_looks_as_it_did(name: str) -> None:
     (shot,) = (shot for shot in SHOTS if name_of(shot) == name)

@@ -61,6 +61,7 @@ def names(home: dict[str, Any]) -> list[str]:
 # The summary.
 
 
+@pytest.mark.full
 def test_it_lists_all_sessions_of_a_folder_live_ones_first(folder: Path, live: Live) -> None:
     (folder / "notes.txt").write_text("no database")
     (folder / "broken.db").write_bytes(b"SQLite format 3\0" + bytes(2000))

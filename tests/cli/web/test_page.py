@@ -78,6 +78,7 @@ def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
 # How one moves.
 
 
+@pytest.mark.full
 def test_keys_move(five: Five, look: Look) -> None:
     sight = look(five.at(session=SESSION["schafkopf"]))
     events = events_of(five, SESSION["schafkopf"])
@@ -290,6 +291,7 @@ def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Loo
     sight.until(lambda: sight.is_seen("#pane-message"), "a click opens it")
 
 
+@pytest.mark.full
 def test_the_filter_line(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
     sight = look(five.at(session=session))

@@ -114,6 +114,7 @@ def test_buttons_for_one_message_and_for_the_whole_relay(page: Served, database:
     assert sight.is_seen("#pane-events")
 
 
+@pytest.mark.full
 def test_a_message_is_edited_field_by_field(page: Served, relay: Relay, look: Look) -> None:
     sight = opened(look, page, relay, 1)
     sight.expect(REFUSED)

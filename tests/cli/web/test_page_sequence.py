@@ -88,7 +88,7 @@ def test_it_follows_the_position_and_leads_there(tiny: Served, look: Look) -> No
     assert sight.text("#tab-message[aria-selected=true]") == "Message"
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("pane", ["messages", "sequence"])
 def test_the_selected_row_stays_selected_while_more_are_loaded(pane: str, look: Look) -> None:
     with served(str(CAPTURES / "maexchen-head-odd.pcap")) as server:

@@ -123,6 +123,7 @@ def test_tables_and_players(protocol: str, server: Serving, paths: dict[str, Pat
     assert RECORDED[protocol][1] in found["players"]
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("is_player", [False, True], ids=["everybody", "player"])
 def test_events(protocol: str, is_player: bool, server: Serving, paths: dict[str, Path]) -> None:
@@ -181,6 +182,7 @@ def test_a_player_s_messages_are_those_of_their_own_streams(protocol: str, serve
     assert [row["id"] for row in seen] == [row["id"] for row in everybody if row["stream"] in own]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("protocol", a_few(PROTOCOLS, ["maexchen", "cgml"]))
 def test_messages_in_full(protocol: str, server: Serving, paths: dict[str, Path]) -> None:
     from kiebitz.storage.session.message_detail import MessageDetails
@@ -218,6 +220,7 @@ def test_diagnostics_and_streams(protocol: str, server: Serving, paths: dict[str
         )
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("is_player", [False, True], ids=["everybody", "player"])
 def test_the_timeline(protocol: str, is_player: bool, server: Serving, paths: dict[str, Path]) -> None:
@@ -310,6 +313,7 @@ WINDOWS: list[tuple[int, dict[str, int]]] = [
 ]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("wanted", [None, 'kind == "rolled"', 'kind == "no such"'])
 def test_windows_of_events(wanted: str | None, server: Serving) -> None:
     every = whole(server, "api/tables/1/events", "events", filter=wanted)
@@ -480,7 +484,7 @@ REFUSED: list[tuple[int, str, str]] = [
 ]
 
 
-@pytest.mark.full(but=15)
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize(
     ("status", "path", "words"), REFUSED, ids=[f"{row[0]}-{row[1][:60]}" for row in REFUSED]
 )
@@ -667,6 +671,7 @@ def test_the_document_matches_the_code(server: Serving) -> None:
             assert refused.sentence == f"there is no parameter nothing here; there are {', '.join(names)}"
 
 
+@pytest.mark.full
 def test_the_document_is_kept_and_up_to_date() -> None:
     text = json.dumps(openapi(), indent=1, ensure_ascii=False) + "\n"
     if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":

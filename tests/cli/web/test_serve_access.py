@@ -142,6 +142,7 @@ def test_a_link_from_elsewhere_leads_to_the_page(near: Serving) -> None:
     assert near.get("", headers=headers).status != 403
 
 
+@pytest.mark.full(but=6)
 @pytest.mark.parametrize("path", [*map(placed, PATHS), *STATIC])
 def test_every_answer_says_what_a_page_may_do(path: str, near: Serving) -> None:
     for query in ({}, {"nothing": "1"}):
@@ -211,7 +212,7 @@ def test_it_prints_its_address_and_each_player_s_link(far: Serving) -> None:
         assert far.well("api/tables", key=key, session=number)["players"] == [name]
 
 
-@pytest.mark.full(but=3)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("path", every(3, PATHS))
 def test_a_player_s_link_shows_no_other_view(path: str, far: Serving) -> None:
     alice = far.links()["alice"]

@@ -175,7 +175,7 @@ def outcome(server: Serving, slow: Slow) -> Outcome:
     return Outcome(answer, False)
 
 
-@pytest.mark.full(but=3)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", SLOW)
 def test_a_slow_client_is_answered_and_closed(name: str, outcomes: dict[str, Outcome]) -> None:
     expected, found = SLOW[name].answer, outcomes[name]
@@ -215,6 +215,7 @@ def test_a_crowd_of_connections_does_not_keep_a_new_client_out(
         assert server.err.strip() == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("player", "browsers"), every(2, [(None, times(100, 15)), ("alice", 30)]))
 def test_a_class_at_one_address_is_served(player: str | None, browsers: int, many_files: None) -> None:
     with serving(TINY, "--host", "0.0.0.0", "--player-links") as server, ExitStack() as held:

@@ -231,6 +231,7 @@ def test_several_tables(tmp_path: Path) -> None:
         assert all_of(one, last) == [event for event in events if event["table"] == 2]
 
 
+@pytest.mark.full
 def test_a_picture_comes_with_the_events(recording: Recording) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")

@@ -142,6 +142,7 @@ def test_partial_diagnostics_consume_no_other_message(
 BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(case.data) < 90}.values())
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("reason", ["closed", "reset", "end"])
 @pytest.mark.parametrize("case", every(10, BROKEN_OFF), ids=lambda case: f"{case.direction} {case.name}")
 def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
@@ -182,6 +183,7 @@ def a_value_comes(data: bytes, cut: int) -> bool:
     return data[cut - 1] in b":[" or (data[cut - 1] in b"," and data[cut] not in b'"')
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("between", ["", "\n"])
 @pytest.mark.parametrize("following", [CLEAR, UNCLEAR])
 @pytest.mark.parametrize("case", every(10, BROKEN_OFF), ids=lambda case: f"{case.direction} {case.name}")

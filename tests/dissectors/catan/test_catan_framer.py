@@ -142,6 +142,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.full(but=14)
 @pytest.mark.parametrize(("frames", "rest"), TABLE)
 def test_frames_of_a_stream_cut_anywhere(frames: list[bytes], rest: bytes) -> None:
     data = b"".join(frames) + rest
@@ -266,6 +267,7 @@ def placed(frames: Sequence[Frame]) -> list[Frame]:
     ]
 
 
+@pytest.mark.full
 @given(st.lists(st.one_of(st.none(), TRAFFIC), max_size=6), PLACES)
 @settings(max_examples=times(300), deadline=None)
 def test_any_cut_next_to_gaps_gives_the_same_frames(items: list[bytes | None], places: list[int]) -> None:
@@ -291,6 +293,7 @@ def test_any_cut_next_to_gaps_gives_the_same_frames(items: list[bytes | None], p
     assert covered == sent
 
 
+@pytest.mark.full
 @given(
     st.one_of(TRAFFIC.map(lambda data: data.replace(b"\n", b" ") + b"\n"), st.just(b"")),
     st.lists(
@@ -308,6 +311,7 @@ def test_valid_messages_come_out_whole_whatever_line_precedes(
     assert frames[-1].cut == (None if expected[-1].endswith(b"\n") else "end")
 
 
+@pytest.mark.full
 @given(TRAFFIC, PLACES, st.integers(1, 120))
 @settings(max_examples=times(500), deadline=None)
 def test_any_cut_gives_the_same_frames_over_the_limit(data: bytes, places: list[int], limit: int) -> None:
@@ -469,6 +473,7 @@ def test_the_scanner_accepts_what_a_parser_accepts(data: bytes) -> None:
         assert before is None or before.offset == error.offset
 
 
+@pytest.mark.full
 @given(st.one_of(TEXTS, MUTATED, TRAFFIC), PLACES, st.booleans())
 @settings(max_examples=times(500), deadline=None)
 def test_the_scanner_keeps_its_place(data: bytes, places: list[int], raw_controls: bool) -> None:
@@ -528,6 +533,7 @@ def write(
     places[path] = name, (start, len(out) - start)
 
 
+@pytest.mark.full
 @given(
     OBJECTS,
     st.lists(st.sampled_from([b"", b"", b" ", b"\n\t"]), min_size=1, max_size=9),

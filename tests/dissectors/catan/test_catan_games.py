@@ -129,6 +129,7 @@ def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored
         all_is_true(state, moment, game.server)
 
 
+@pytest.mark.full
 @settings(max_examples=times(25, 3), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans(), st.sampled_from(NAMES[:3]))
 def test_one_conversation_has_public_and_possible_values(
@@ -200,6 +201,7 @@ def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> N
     assert all_told(inspected(joined(captured(game.server.steps)))) == whole
 
 
+@pytest.mark.full
 @settings(max_examples=times(60), deadline=None)
 @given(SEEDS, DIALECTS, st.integers(1, 12))
 def test_misplaced_messages_keep_the_timeline_sound(seed: int, dialect: Dialect, spoilt: int) -> None:

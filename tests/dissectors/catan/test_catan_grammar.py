@@ -136,6 +136,7 @@ each_row = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.full(but=13)
 @each_row
 @given(data=st.data())
 @settings(max_examples=times(60, 2), deadline=None)
@@ -199,7 +200,7 @@ LAYOUTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.full(but=18)
+@pytest.mark.full(but=4)
 @each_row
 @given(
     data=st.data(),
@@ -363,6 +364,7 @@ def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case)
         assert CATAN.recognise(case.data + case.data[:at], case.direction) == "certain"
 
 
+@pytest.mark.full(but=25)
 @each(*MALFORMED)
 def test_a_slip_of_a_message_is_like_one(case: Case) -> None:
     assert CATAN.recognise(case.data, case.direction) == "similar"

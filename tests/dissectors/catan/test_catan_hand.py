@@ -280,6 +280,7 @@ def test_a_request_that_is_refused_is_forgotten() -> None:
     assert [due.why for due in ledger.claims] == ["road"]
 
 
+@pytest.mark.full
 def test_the_oldest_are_forgotten() -> None:
     ledger = Ledger()
     for number in range(1, 1001):

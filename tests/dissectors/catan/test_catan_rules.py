@@ -233,6 +233,7 @@ BAD_VILLAGES = {
 }
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("at", BAD_VILLAGES.values(), ids=BAD_VILLAGES)
 def test_forbidden_places_of_a_village(at: Spot, mirrored: bool) -> None:
@@ -254,6 +255,7 @@ BAD_ROADS = {
 }
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("at", BAD_ROADS.values(), ids=BAD_ROADS)
 def test_a_road_must_not_lie(at: Spot, mirrored: bool) -> None:
@@ -537,6 +539,7 @@ HOLDERS = [
 ]
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize(("ours", "theirs", "holder", "may"), HOLDERS)
 def test_candidates_for_the_longest_road(
@@ -658,6 +661,7 @@ def test_broken(case: Case, right: ReportedDiagnostic, mirrored: bool) -> None:
         assert violation == right
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize("mirrored", a_few([False, True], [False]))
 @pytest.mark.parametrize("case", KEPT, ids=[case.__name__ for case in KEPT])
 def test_kept(case: Case, mirrored: bool) -> None:

@@ -123,6 +123,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.full(but=19)
 @pytest.mark.parametrize("ascii", [False, True])
 @pytest.mark.parametrize(("kind", "data"), EVENTS)
 def test_events(kind: str, data: dict[str, Any], ascii: bool) -> None:
@@ -545,6 +546,7 @@ def test_thousands_of_trades() -> None:
     assert [*part["trades"]] == [*map(str, range(1900, 2000))]
 
 
+@pytest.mark.full
 def test_thousands_accepting_a_trade() -> None:
     _, part = shouted(
         [
@@ -581,6 +583,7 @@ def test_thousands_of_buildings_wherever() -> None:
     assert len(part["buildings"]) == 1000
 
 
+@pytest.mark.full
 def test_roads_everywhere_are_not_measured() -> None:
     fields = [{"Ort": {"x": x, "y": y}, "Typ": "Wald", "Zahl": 6} for x in range(20) for y in range(20)]
     roads = [

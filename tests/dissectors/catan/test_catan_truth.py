@@ -152,7 +152,7 @@ def test_the_game_is_as_the_programs_logged_it(name: str) -> None:
     assert errors(found) == []
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
 def test_one_conversation_alone_has_all_public_events(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
@@ -172,6 +172,7 @@ def test_one_conversation_alone_has_all_public_events(name: str) -> None:
                 assert least <= whole[who]["resources"][kind] <= most
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(GAMES, ["catan-yaks-g1-3p"]))
 @pytest.mark.parametrize("recut", a_few([bytewise, joined], [joined]))
 def test_how_the_bytes_are_cut_does_not_matter(
@@ -181,6 +182,7 @@ def test_how_the_bytes_are_cut_does_not_matter(
     assert told(inspected(recut(items))) == told(inspected(items))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK[:1]))
 def test_from_any_moment_on_no_violation_is_reported(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
@@ -193,6 +195,7 @@ def test_from_any_moment_on_no_violation_is_reported(name: str) -> None:
             assert seen.dice == log.dice[-len(seen.dice) :]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK[:1]))
 def test_missing_packets_cause_no_violations(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
@@ -215,6 +218,7 @@ RULES_LEFT_OUT = {
 }
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
 def test_each_omitted_rule_is_reported_once_per_server(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
@@ -226,6 +230,7 @@ def test_each_omitted_rule_is_reported_once_per_server(name: str) -> None:
     assert sorted(told) == RULES_LEFT_OUT.get(name, [])
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK))
 def test_server_totals_are_the_sum_of_reported_points(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))

@@ -125,6 +125,7 @@ def row_id(row: ElementType) -> str:
     return f"{row.direction}-{CGML.codec.notation(row)}"
 
 
+@pytest.mark.full(but=9)
 @pytest.mark.parametrize("row", ROWS, ids=row_id)
 @given(data=st.data())
 @settings(max_examples=times(40))

@@ -525,6 +525,7 @@ def joins_a_group_that_is_none(hand: Hand) -> None:
     hand.table.says(ANNA, f'<newgroup status="accept" id="777">{LM}{player(ANNA)}</newgroup>')
 
 
+@pytest.mark.full(but=10)
 @pytest.mark.parametrize(
     ("breaks", "code", "severity", "blame"),
     [

@@ -198,6 +198,7 @@ def test_from_one_conversation_every_hand_is_seen_but_the_others_cards(name: str
             agrees(seen, expected[label], stream["players"][0])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(["cgml-tiny", "cgml-styles"], ["cgml-tiny"]))
 def test_it_is_the_same_however_the_bytes_are_cut(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
@@ -232,7 +233,7 @@ def results(seen: Seen) -> str:
     return json.dumps(seen.data("trick")[:1] or seen.data("bid"))
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(["cgml-hands", "cgml-styles"], ["cgml-hands"]))
 @pytest.mark.parametrize("first", a_few(range(0, 61, 12), [0, 36]))
 def test_with_packets_missing_no_violation_is_reported(name: str, first: int) -> None:
@@ -251,6 +252,7 @@ def test_from_one_side_alone_no_violation_is_reported(name: str, direction: str)
     assert serious(inspected(items)) == []
 
 
+@pytest.mark.full
 def test_every_violation_of_the_manifest_is_reported_once_at_its_place() -> None:
     manifest = json.loads((CAPTURES / "cgml-malformed.manifest.json").read_text())
     found = inspected(items_of("cgml-malformed.pcap.gz"))

@@ -66,6 +66,7 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=times(60, 12), deadline=None)
 @given(st.lists(st.dictionaries(st.text(max_size=6), _VALUES, max_size=4), min_size=1, max_size=8))
 def test_any_objects(objects: list[dict[str, object]]) -> None:

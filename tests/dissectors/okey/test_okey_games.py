@@ -60,6 +60,7 @@ def test_a_game_from_one_conversation(head: bool, seed: int, seat: int) -> None:
     assert moves_of(found) == hidden(script.moves, seat)
 
 
+@pytest.mark.full(but=1)
 @each_dialect
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=times(40))
@@ -74,6 +75,7 @@ def test_two_games_at_once(head: bool, seed: int) -> None:
     assert moves_of(found) == script.moves
 
 
+@pytest.mark.full(but=1)
 @each_dialect
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=times(30))
@@ -123,6 +125,7 @@ def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: i
     assert [move for move in moves_of(found) if move.seat == seat] == own
 
 
+@pytest.mark.full(but=1)
 @each_dialect
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=times(30))
@@ -156,6 +159,7 @@ def beside(talk: Talk, client: str, direction: Direction) -> None:
     talk.inspector.feed(Gap(talk.stream(client), direction, 0, 0, None))
 
 
+@pytest.mark.full(but=1)
 @each_dialect
 @given(seed=st.integers(0, 10**6), lost=st.integers(0, 10**6))
 @settings(max_examples=times(40))

@@ -170,6 +170,7 @@ def values(field: Field) -> st.SearchStrategy[Any]:
     raise AssertionError(f"nothing makes values of {kind}")
 
 
+@pytest.mark.full(but=14)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
 @given(data=st.data(), pad=st.sampled_from(PADS))
 @settings(max_examples=times(40))
@@ -235,6 +236,7 @@ def test_any_cut_of_any_bytes_next_to_gaps_gives_the_same_frames(
     assert frames(direction, smaller) == frames(direction, pieces)
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("end", [b"\r\n", b"\n", b"\r"])
 @pytest.mark.parametrize("size", [FRAME_LIMIT - 10, FRAME_LIMIT, FRAME_LIMIT + 1, 3 * FRAME_LIMIT])
 def test_a_line_that_is_too_long_is_one_frame_however_it_comes(size: int, end: bytes) -> None:

@@ -92,6 +92,7 @@ def test_a_game_is_known_from_one_conversation_as_far_as_it_shows_it(name: str, 
     assert errors(found) == []
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("name", [*HARMLESS, *MALFORMED])
 def test_players_and_lobbies_are_as_the_programs_wrote_them_down(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
@@ -132,6 +133,7 @@ def test_pieces_make_no_difference(name: str, pieces: Callable[[Iterable[Item]],
     assert told(inspected(pieces(items))) == told(inspected(items))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(MALFORMED, MALFORMED[:1]))
 def test_an_out_of_turn_refusal_causes_no_other_report(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")

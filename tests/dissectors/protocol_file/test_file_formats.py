@@ -17,13 +17,14 @@ each_format = pytest.mark.parametrize(("framing", "of"), PAIRS)
 some_formats = pytest.mark.parametrize(("framing", "of"), a_few(PAIRS, USUAL))
 
 
-@pytest.mark.full(but=10)
+@pytest.mark.full(but=2)
 @some_formats
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(check: Check, framing: str, of: str) -> None:
     check(protocol(framing, of), frames(framing, of), times(60, quick=2))
 
 
+@pytest.mark.full(but=2)
 @some_formats
 def test_decode_after_encode_is_the_identity(framing: str, of: str) -> None:
     decode_after_encode_is_the_identity(protocol(framing, of), values_of, times(120))

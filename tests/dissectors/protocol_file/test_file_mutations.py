@@ -38,7 +38,7 @@ def _mutations(mutator: Mutator, field: Field, frame: bytes) -> Iterator[tuple[s
         yield f"{wrong.part}/{wrong.kind}", partial(mutator.replace_text, field, wrong, frame)
 
 
-@pytest.mark.full(but=3)
+@pytest.mark.full(but=1)
 @each_format
 def test_probe_makes_each_kind_of_mutation(framing: str, of: str) -> None:
     dissector = protocol(framing, of)

@@ -194,6 +194,7 @@ def test_a_game_that_begins_ends_the_one_before() -> None:
     assert state_of(found)["games"] == {"2": {"rolls": [], "taken": {}}}
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("lines", "violations"),
     [
@@ -487,13 +488,14 @@ ID_LINES = [
 ]
 
 
-@pytest.mark.full(but=3)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("text", "lines"), every(2, [(GAME, LINES), (DICE, LINES), (IDS, ID_LINES)]))
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(check: Check, text: str, lines: list[str]) -> None:
     check(dissector_of(text), [f"{line}\n".encode() for line in lines], times(EXAMPLES // 2, quick=2))
 
 
+@pytest.mark.full
 @given(
     st.sampled_from([(GAME, LINES), (IDS, ID_LINES)]),
     st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("><!."), st.integers(0, 99)), max_size=30),

@@ -614,6 +614,7 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.full
 @given(st.dictionaries(st.sampled_from([*json_schema()["$defs"]["Document"]["properties"]]), _VALUES))
 def test_any_values(document: dict[str, Any]) -> None:
     _is_read("\n".join(f"{key} = {_toml(value)}" for key, value in document.items()))

@@ -171,7 +171,7 @@ def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken, clien
     check(case, clients)
 
 
-@pytest.mark.full(but=10)
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("case", few(MADE))
 def test_a_slip_of_any_message_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
     check(case, ("Anna",))
@@ -206,6 +206,7 @@ def places_in(data: bytes) -> list[int]:
     return places if len(places) <= 2 * some else places[:some] + places[-some:]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("place", "reason"),
     a_few(

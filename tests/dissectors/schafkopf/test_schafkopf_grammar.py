@@ -119,6 +119,7 @@ def test_an_expectation_is_written_as_in_the_specification(
     assert hint in violation.text
 
 
+@pytest.mark.full(but=7)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
 @given(data=st.data())
 @settings(max_examples=times(50))

@@ -136,6 +136,7 @@ def test_no_round_that_keeps_to_the_rules_is_objected_to(
     agrees(findings, script)
 
 
+@pytest.mark.full
 @settings(max_examples=times(40), deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 4), st.data())
 def test_conversations_at_different_paces_give_the_same(seed: int, clients: int, data: st.DataObject) -> None:
@@ -180,6 +181,7 @@ def test_a_late_message_does_not_restore_a_round_in_the_state() -> None:
         assert all("round" in part for part in state.get("games", {}).values())
 
 
+@pytest.mark.full
 @settings(max_examples=times(150), deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 4), st.sampled_from(DIALECTS), st.integers(1, 12))
 def test_misplaced_messages_keep_the_timeline_sound(
@@ -219,6 +221,7 @@ def test_misplaced_messages_keep_the_timeline_sound(
         apply(state, [(list(path), value) for path, value in event.changes])
 
 
+@pytest.mark.full
 def test_a_late_fifth_player_is_rotated_in() -> None:
     script = Script(5, FOUR)
     for _ in range(3):
@@ -495,7 +498,7 @@ FAULTS: list[tuple[str, Callable[[Script], None], str, str, str, str]] = [
 ]
 
 
-@pytest.mark.full(but=8)
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("modus", "spoil", "direction", "group", "code", "blame"),
     FAULTS,

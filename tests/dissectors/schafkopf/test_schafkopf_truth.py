@@ -108,6 +108,7 @@ def test_all_rounds_are_as_the_programs_logged_them(name: str) -> None:
             assert points == dict(zip(logged["seats"], logged["punkte"], strict=True))
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_hands_bids_and_accounts_are_those_of_the_clients_that_were_seen(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap"))
@@ -125,6 +126,7 @@ def test_hands_bids_and_accounts_are_those_of_the_clients_that_were_seen(name: s
             assert account == after["konto_start"][after["seats"].index(who)]
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_only_the_client_that_plays_false_breaks_a_rule(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap"))
@@ -133,6 +135,7 @@ def test_only_the_client_that_plays_false_breaks_a_rule(name: str) -> None:
     assert broken == (expected if name == "schafkopf-1.3-badcard" else [])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", every(2, ["schafkopf-1.3-2humans", "schafkopf-1.3-badcard"]))
 def test_one_conversation_alone_has_all_public_events(name: str) -> None:
     items = items_of(f"{name}.pcap")
@@ -146,6 +149,7 @@ def test_one_conversation_alone_has_all_public_events(name: str) -> None:
         assert [violation.blame for violation in errors(found)] in ([], ["client", "client"])
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", a_few(NAMES, ["schafkopf-1.3-crlf"]))
 @pytest.mark.parametrize("recut", [bytewise, joined])
 def test_how_the_bytes_are_cut_does_not_matter(
@@ -155,6 +159,7 @@ def test_how_the_bytes_are_cut_does_not_matter(
     assert told(inspected(recut(items))) == told(inspected(items))
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, NAMES))
 def test_from_any_position_on_the_next_round_is_right(name: str) -> None:
     items = items_of(f"{name}.pcap")
@@ -187,6 +192,7 @@ def test_missing_packets_cause_no_violations(name: str) -> None:
         assert sum(map(len, cards)) >= 0.7 * sum(len(logged["karten"]) for logged in truth(name))
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(2, NAMES))
 @pytest.mark.parametrize("seed", range(times(6, quick=1)))
 def test_packets_that_the_capture_has_lost_causes_no_violation(name: str, seed: int) -> None:

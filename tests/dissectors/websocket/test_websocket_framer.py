@@ -176,6 +176,7 @@ def test_compressed_data_that_are_none() -> None:
     assert frames[-1].data == write_frame(TEXT, b"{}")
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("size", [FRAME_LIMIT + 1, 30 << 20])
 def test_a_message_that_decompresses_to_much_is_bounded(size: int) -> None:
     frames = feed(WebSocketFramer("c2s"), DEFLATING + b"".join(compressed(bytes(size))) + text())
@@ -320,7 +321,7 @@ def test_a_stream_that_is_no_websocket(data: bytes) -> None:
     assert codes(frames)[0] in [("bad-handshake", "RFC 6455, 1.3"), ("no-upgrade", None)]
 
 
-@pytest.mark.full(but=6)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("cut", range(0, 40, 3))
 @pytest.mark.parametrize("length", [None, 0, 2, 9])
 def test_each_byte_is_in_one_frame(cut: int, length: int | None) -> None:
