@@ -112,13 +112,8 @@ def test_it_is_replayed_to_a_live_server_and_to_a_live_client(recorded: Path, tm
         assert (status, said) == (0, "all 14 messages went as recorded\n")
 
 
-@pytest.mark.parametrize(
-    "has_tls",
-    [
-        pytest.param(True, id="TLS on both sides"),
-        pytest.param(False, id="TLS to the server", marks=pytest.mark.full),
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("has_tls", [True, False], ids=["TLS on both sides", "TLS to the server"])
 def test_a_server_with_tls(has_tls: bool, tmp_path: Path) -> None:
     database, port = tmp_path / "game.db", free_port("tcp")
     authority = Authority(tmp_path)

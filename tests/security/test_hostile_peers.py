@@ -66,10 +66,8 @@ def test_readers_that_never_read_cost_little(tmp_path: Path, deaf: str, new_loop
 # Clients that connect and stay silent, or disconnect at once.
 
 
-@pytest.mark.parametrize(
-    "greeted",
-    [pytest.param(False, id="silent server", marks=pytest.mark.full), pytest.param(True, id="speaks first")],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("greeted", [False, True], ids=["silent server", "speaks first"])
 def test_idle_clients_are_evicted_before_players(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeted: bool
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_session_is_renamed_and_noted_upon(database: Path) -> None:
     assert listed(database)[1] == (2, "the final", None)
 
 
+@pytest.mark.full
 def test_a_deleted_session_is_gone_and_the_others_stay(database: Path) -> None:
     assert kiebitz("sessions", str(database), "--rename", "1", "called so once").status == 0
     assert kiebitz("sessions", str(database), "--rename", "1", THREE[0]).status == 0

@@ -73,6 +73,7 @@ def test_a_broadcast_is_one_arrow_with_a_head_for_each_player(tiny: Served, look
     assert heads == 5
 
 
+@pytest.mark.full
 def test_it_follows_the_position_and_leads_there(tiny: Served, look: Look) -> None:
     sight = opened(look, tiny.at(at=12))
     here = "#pane-sequence .row.is-here"

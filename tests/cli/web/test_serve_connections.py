@@ -175,7 +175,7 @@ def outcome(server: Serving, slow: Slow) -> Outcome:
     return Outcome(answer, False)
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", SLOW)
 def test_a_slow_client_is_answered_and_closed(name: str, outcomes: dict[str, Outcome]) -> None:
     expected, found = SLOW[name].answer, outcomes[name]

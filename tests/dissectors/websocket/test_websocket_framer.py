@@ -73,6 +73,7 @@ MESSAGES = st.lists(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=times(600), deadline=None)
 @given(MESSAGES, st.sampled_from(["c2s", "s2c"]), st.booleans(), st.lists(st.integers(1, 90), max_size=4))
 def test_what_a_library_sends_is_read(
