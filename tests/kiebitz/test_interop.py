@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -179,6 +180,63 @@ def test_programs_that_do_not_play(
     assert (attempt["outcome"], attempt["culprit"]) == (outcome, culprit), attempt["why"]
     assert why in attempt["why"]
     assert running(str(tmp_path)) == []
+
+
+ONE_THAT_STOPS = """
+import socket
+import sys
+
+role, port, *said = sys.argv[1:]
+peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if role == "server":
+    peer.bind(("127.0.0.1", int(port)))
+else:
+    peer.connect(("127.0.0.1", int(port)))
+    peer.send(b"REGISTER;" + said[0].encode())
+registered = 0
+while True:
+    data, sender = peer.recvfrom(1000)
+    registered += data.startswith(b"REGISTER;")
+    for message in said if role == "server" and registered == 2 else ():
+        peer.sendto(message.encode(), sender)
+"""
+
+
+@pytest.mark.full(but=1)
+@pytest.mark.parametrize(
+    ("said", "culprit", "why"),
+    [
+        ((), "server", "the server has not answered REGISTER"),
+        (
+            ("REGISTERED",),
+            None,
+            "nobody has sent anything; the server's last message, REGISTERED, needs no answer",
+        ),
+        (("REGISTERED", "ROUND STARTING;1"), "client", "the client has not answered ROUND STARTING"),
+        (
+            ("REGISTERED", "ROUND STARTING;1", "HEARTBEAT"),
+            "client",
+            "the client has not answered ROUND STARTING",
+        ),
+        (
+            ("REGISTERED", "ROUND STARTED;1;alice,bob", "YOUR TURN;1", "PLAYER ROLLS;alice"),
+            "client",
+            "the client has not made its move",
+        ),
+    ],
+)
+def test_silence_is_blamed_on_the_side_that_has_to_answer(
+    said: tuple[str, ...], culprit: str | None, why: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "stops.py"
+    program.write_text(ONE_THAT_STOPS)
+    server = shlex.join([sys.executable, str(program), "server", "{port}", *said])
+    client = f"{sys.executable} {program} client {{port}} {{name}}"
+    path = plan(tmp_path / "plan.toml", client, server=server, head='timeout = "8s"')
+    (cell,) = kiebitz("interop", path, "-o", str(tmp_path / "report"), "--json").json["cells"]
+    (attempt,) = cell["attempts"]
+    assert (attempt["outcome"], attempt["culprit"]) == ("hung", culprit), attempt["why"]
+    assert attempt["why"].endswith(f" s {why}")
 
 
 @pytest.mark.full

@@ -145,7 +145,7 @@ class CellRun:
                 raise StoppedError
             now = time.monotonic()
             self._note_ends()
-            if (latest := self._recorded_size()) != size:
+            if (latest := self._recorded_size()) > size:
                 size, changed = latest, now
             games = self._games()
             if finished_at is None and (games >= self._plan.games or self._is_over()):
@@ -188,6 +188,7 @@ class CellRun:
         return 0
 
     def _recorded_size(self) -> int:
+        """Return the number of the last recorded chunk; 0 if there is none, or the database is locked."""
         with suppress(sqlite3.Error), closing(self._connect()) as connection:
             (size,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
             return int(size)

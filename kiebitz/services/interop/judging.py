@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kiebitz.api import open as open_session
-from kiebitz.dissectors.model import Direction
 from kiebitz.services.interop.cell_run import CellRecord, Ended
 from kiebitz.services.interop.plan import Plan
 from kiebitz.services.interop.results import Attempt, Finding, OutcomeWord
@@ -15,16 +14,14 @@ from kiebitz.storage.session.session import Diagnostic, Session
 _MAX_FINDINGS = 50
 """Maximum number of different findings of a run."""
 
-_SENDERS: dict[Direction, str] = {"c2s": "client", "s2c": "server"}
-
 
 def judged(plan: Plan, record: CellRecord, database: str) -> Attempt:
     """Return the outcome of a run. Raises KiebitzError if its recording cannot be read."""
     with open_session(database) as session:
         findings = _findings(session.diagnostics('diag.severity == "error"'))
         has_begun = next(iter(session.games()), None) is not None
-        last = _last_sender(session, plan)
-    outcome, culprit, why = _outcome(plan, record, findings, has_begun, last)
+        silence = _silence(session, plan)
+    outcome, culprit, why = _outcome(plan, record, findings, has_begun, silence)
     return Attempt(
         outcome,
         culprit,
@@ -39,7 +36,11 @@ def judged(plan: Plan, record: CellRecord, database: str) -> Attempt:
 
 
 def _outcome(
-    plan: Plan, record: CellRecord, findings: Sequence[Finding], has_begun: bool, last: str | None
+    plan: Plan,
+    record: CellRecord,
+    findings: Sequence[Finding],
+    has_begun: bool,
+    silence: tuple[str | None, str] | None,
 ) -> tuple[OutcomeWord, str | None, str]:
     """Return the outcome, the culprit, and the reason."""
     # Whoever first broke the protocol may have brought the other down.
@@ -69,26 +70,17 @@ def _outcome(
             _blamed(first, left.program.role),
             f"{_who(left)} ended ({left.how}) in the game{cause}",
         )
-    silent = _silent(last)
     played = f"{_counted_games(record.games)} of {plan.games} in {plan.timeout_s:g} s"
-    if last is None:
+    if silence is None:
         return "refused", None, f"no client sent anything in {plan.timeout_s:g} s"
-    reason = (
-        f"{played}; for {record.quiet_s:.0f} s the {silent} has not answered"
-        if record.quiet_s > 1
-        else played
-    )
-    return "hung", _blamed(first, silent if record.quiet_s > 1 else None), f"{reason}{cause}"
+    silent, what = silence if record.quiet_s > 1 else (None, "")
+    reason = f"{played}; for {record.quiet_s:.0f} s {what}" if what else played
+    return "hung", _blamed(first, silent), f"{reason}{cause}"
 
 
 def _blamed(first: Finding | None, otherwise: str | None) -> str | None:
     """Return the side that broke a rule first, or else another one."""
     return first.blame if first is not None and first.blame in ("server", "client") else otherwise
-
-
-def _silent(last: str | None) -> str | None:
-    """Return the side that did not answer the last message."""
-    return {"server": "client", "client": "server"}.get(last or "")
 
 
 def _who(ended: Ended) -> str:
@@ -99,14 +91,36 @@ def _counted_games(count: int) -> str:
     return f"{count} game{'' if count == 1 else 's'}"
 
 
-def _last_sender(session: Session, plan: Plan) -> str | None:
-    """Return the sender of the last message that is no heartbeat; None if there is none."""
-    heartbeats = {row.name for row in plan.dissector.grammar.rows if row.heartbeat}
+def _silence(session: Session, plan: Plan) -> tuple[str | None, str] | None:
+    """Return the side that has not answered the last message and a clause; None if there are no messages.
+
+    The side is None if no answer was due. A server reacts to whatever a client sends, a client to a message
+    for which the grammar has an answer, and in its turn. Heartbeats do not count.
+    """
+    grammar = plan.dissector.grammar
+    heartbeats = {row.name for row in grammar.rows if row.heartbeat}
     last = None
     for message in session.messages():
         if message.name not in heartbeats:
-            last = _SENDERS[message.direction]
-    return last
+            last = message
+    if last is None:
+        return None
+    if last.direction == "c2s":
+        return "server", f"the server has not answered {last.name}"
+    if any(last.name in row.answers for row in grammar.rows if row.direction == "c2s"):
+        return "client", f"the client has not answered {last.name}"
+    if _is_client_to_move(session):
+        return "client", "the client has not made its move"
+    return None, f"nobody has sent anything; the server's last message, {last.name}, needs no answer"
+
+
+def _is_client_to_move(session: Session) -> bool:
+    """Return whether the last game is running, and it is known whose turn it is."""
+    games = list(session.games())
+    if not games or games[-1].ended is not None:
+        return False
+    states = [table.state["games"] for table in session.state(game=games[-1].number)]
+    return any([*parts.values()][-1].get("turn") is not None for parts in states if parts)
 
 
 def _findings(diagnostics: Iterable[Diagnostic]) -> list[Finding]:
