@@ -25,8 +25,8 @@ from kiebitz.dissectors.probing.routes import Address, InjectionPoint, Route
 from kiebitz.dissectors.replay.replay_peer import AwaitPeer, InputResult, PeerAction, SendBytes, WaitUntil
 from kiebitz.dissectors.replay.script import StreamRole
 
-MAX_SEARCH_S = 10.0
-"""Maximum number of seconds to look for an injection point."""
+MAX_SEARCH_S = 20.0
+"""Maximum number of seconds to look for an injection point; some real servers take 14 s to a second trick."""
 
 _SILENCE_TIMEOUT_S = 4.0
 """Seconds of silence after which the route is considered lost."""
