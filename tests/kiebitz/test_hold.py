@@ -249,10 +249,10 @@ def test_the_terminal_decides(tmp_path: Path) -> None:
             watch.type(b"h")
             watch.until("held 1/1")
             watch.type(b"e")
-            watch.until("with other values")
+            watch.until("Enter forwards it")
             watch.type(b"by\r")
             assert talk.hears() == b"REGISTER;bobby"
-            watch.until("it was let go with other values")
+            watch.until("the edited message was forwarded")
             watch.type(b"q")
             assert watch.ended() == 0
             assert watch.is_as_it_was()
@@ -269,11 +269,11 @@ def test_next_to_the_relay_itself(tmp_path: Path) -> None:
     client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     options = ("-w", str(tmp_path / "game.db"), "--watch", "--hold", 'msg == "REGISTER"')
     with server, client, Filled("relay", "-m", mode, *options) as watch:
-        watch.until("nobody plays")
+        watch.until("no game yet")
         client.sendto(b"REGISTER;alice", ("127.0.0.1", port))
         watch.until("held: REGISTER from")
         watch.type(b"h\r")
-        watch.until("REGISTER was let go")
+        watch.until("REGISTER was forwarded")
         assert server.recv(1000) == b"REGISTER;alice"
         watch.type(b"q")
         assert watch.ended() == 0

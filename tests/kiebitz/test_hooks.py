@@ -239,7 +239,7 @@ BAD = {
         ", line 2: message returned over 1 MiB for one message, at ROLLED on stream 1",
     ),
     "grows": (
-        "grown = []\n    while True: grown.append(bytearray(1 << 26))",
+        "grown = []\n    while True: grown.append(bytearray(1 << 29))",
         ", line 5: message raised MemoryError, at ROLLED on stream 1: a hook has 1 GiB of memory, "
         "and it needs more",
     ),
