@@ -44,7 +44,7 @@ types: .venv/installed
 tests: .venv/compiled
 	$(PYTEST) < /dev/null
 
-# The first time, one process compiles the tests, which else each of three would do; meanwhile the types are checked.
+# The first time, one process compiles the tests, which else each of them would do; meanwhile the types are checked.
 .venv/compiled: .venv/installed
 	-.venv/bin/python -m pytest --collect-only --quiet > /dev/null < /dev/null
 	@touch $@
@@ -75,7 +75,7 @@ test-oldest:
 	.venv-oldest/bin/python -m pip install --quiet uv
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--editable '.[test]'
-	.venv-oldest/bin/python -m pytest -n 3 --dist worksteal -m 'not soak' < /dev/null
+	$(PYTEST:.venv/%=.venv-oldest/%) < /dev/null
 
 # The documentation as a site, in site/. It fails over a link that leads nowhere, and over a page that would ask
 # another machine for anything.

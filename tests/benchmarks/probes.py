@@ -75,6 +75,7 @@ def _probed(protocol: str) -> tuple[int, int, float, float]:
         command += ["--restart", _server(protocol), "--jobs", str(JOBS), "--rate", "1000"]
         cost = run([*command, "--max-cases", str(MOST_CASES)], written=file.name)
         verdicts = [result["verdict"] for result in json.load(file)["results"]]
+    assert "FAILED" not in verdicts, f"the model server of {protocol} fails"
     return len(verdicts), len(verdicts) - verdicts.count("NOT TRIED"), cost.wall, cost.cpu
 
 

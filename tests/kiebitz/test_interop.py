@@ -210,7 +210,7 @@ while True:
         (
             ("REGISTERED",),
             None,
-            "nobody has sent anything; the server's last message, REGISTERED, needs no answer",
+            "no message was sent; the last one, REGISTERED from the server, needs no answer",
         ),
         (("REGISTERED", "ROUND STARTING;1"), "client", "the client has not answered ROUND STARTING"),
         (

@@ -31,6 +31,11 @@ _MAX_OUTPUT = 8000
 """Maximum number of characters kept of a program's output."""
 
 
+_RECORDED = """
+    SELECT (SELECT count(*) FROM games WHERE ended_ns IS NOT NULL), (SELECT coalesce(max(id), 0) FROM chunks)
+"""
+
+
 class StoppedError(Exception):
     """The run was interrupted."""
 
@@ -119,7 +124,7 @@ class CellRun:
                 games, is_timed_out, quiet_s = self._watch(begun, is_stopped)
             outputs = [self._output(each) for each in self._running]
         return CellRecord(
-            max(games, self._games()),
+            max(games, self._recorded()[0]),
             time.monotonic() - begun,
             is_timed_out,
             quiet_s,
@@ -145,9 +150,9 @@ class CellRun:
                 raise StoppedError
             now = time.monotonic()
             self._note_ends()
-            if (latest := self._recorded_size()) > size:
+            games, latest = self._recorded()
+            if latest > size:
                 size, changed = latest, now
-            games = self._games()
             if finished_at is None and (games >= self._plan.games or self._is_over()):
                 finished_at = now
             if finished_at is not None and now >= finished_at + _GRACE_S:
@@ -180,22 +185,13 @@ class CellRun:
                 self._noted.add(each)
                 self._ended.append(Ended(each.program, how, is_crash))
 
-    def _games(self) -> int:
-        """Return the number of finished games in the recording."""
-        with suppress(sqlite3.Error), closing(self._connect()) as connection:
-            (count,) = connection.execute("SELECT count(*) FROM games WHERE ended_ns IS NOT NULL").fetchone()
-            return int(count)
-        return 0
-
-    def _recorded_size(self) -> int:
-        """Return the number of the last recorded chunk; 0 if there is none, or the database is locked."""
-        with suppress(sqlite3.Error), closing(self._connect()) as connection:
-            (size,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
-            return int(size)
-        return 0
-
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
+    def _recorded(self) -> tuple[int, int]:
+        """Return the number of finished games and that of the last chunk; 0 while the database is locked."""
+        address = f"{self.database.absolute().as_uri()}?mode=ro"
+        with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
+            games, size = connection.execute(_RECORDED).fetchone()
+            return games, size
+        return 0, 0
 
     def _output(self, each: _Running) -> ProgramOutput:
         return ProgramOutput(

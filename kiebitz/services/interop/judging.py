@@ -20,7 +20,7 @@ def judged(plan: Plan, record: CellRecord, database: str) -> Attempt:
     with open_session(database) as session:
         findings = _findings(session.diagnostics('diag.severity == "error"'))
         has_begun = next(iter(session.games()), None) is not None
-        silence = _silence(session, plan)
+        silence = _silence(session, plan) if record.is_timed_out else None
     outcome, culprit, why = _outcome(plan, record, findings, has_begun, silence)
     return Attempt(
         outcome,
@@ -97,8 +97,8 @@ def _silence(session: Session, plan: Plan) -> tuple[str | None, str] | None:
     The side is None if no answer was due. A server reacts to whatever a client sends, a client to a message
     for which the grammar has an answer, and in its turn. Heartbeats do not count.
     """
-    grammar = plan.dissector.grammar
-    heartbeats = {row.name for row in grammar.rows if row.heartbeat}
+    rows = (*plan.dissector.grammar.rows, *plan.dissector.grammar.transport_rows)
+    heartbeats = {row.name for row in rows if row.heartbeat}
     last = None
     for message in session.messages():
         if message.name not in heartbeats:
@@ -107,20 +107,20 @@ def _silence(session: Session, plan: Plan) -> tuple[str | None, str] | None:
         return None
     if last.direction == "c2s":
         return "server", f"the server has not answered {last.name}"
-    if any(last.name in row.answers for row in grammar.rows if row.direction == "c2s"):
+    if any(last.name in row.answers for row in rows if row.direction == "c2s"):
         return "client", f"the client has not answered {last.name}"
     if _is_client_to_move(session):
         return "client", "the client has not made its move"
-    return None, f"nobody has sent anything; the server's last message, {last.name}, needs no answer"
+    return None, f"no message was sent; the last one, {last.name} from the server, needs no answer"
 
 
 def _is_client_to_move(session: Session) -> bool:
     """Return whether the last game is running, and it is known whose turn it is."""
-    games = list(session.games())
+    games = session.games()
     if not games or games[-1].ended is not None:
         return False
-    states = [table.state["games"] for table in session.state(game=games[-1].number)]
-    return any([*parts.values()][-1].get("turn") is not None for parts in states if parts)
+    (table,) = session.state(game=games[-1].number)
+    return table.state["games"].get(str(games[-1].number), {}).get("turn") is not None
 
 
 def _findings(diagnostics: Iterable[Diagnostic]) -> list[Finding]:
