@@ -326,7 +326,10 @@ class _CaseGenerator:
 
     def _harmless_reactions(self, row: MessageType | None) -> tuple[Reaction, ...]:
         """Return the right reactions to a harmless case; a client that is asked nothing may stay silent."""
-        is_asked = row is not None and any(row.name in each.answers for each in self._dissector.grammar.rows)
+        is_asked = row is not None and any(
+            row.name in each.answers and each.direction != row.direction
+            for each in self._dissector.grammar.rows
+        )
         return ("answers",) if self._role == "server" or is_asked else ("answers", "ignores")
 
     def _specified_expectation(

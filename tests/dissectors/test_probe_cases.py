@@ -39,7 +39,7 @@ from kiebitz.dissectors.protocols.maexchen.grammar import TOKEN
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.okey.grammar import NAME
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.registry import BUILT_IN, dissector_of_text
 
 SAMPLES: dict[Dissector, list[Sample]] = {
     **CASES,
@@ -502,6 +502,24 @@ def test_demanded_reactions(
     assert expectation.level == level
     if right is not None:
         assert expectation.right == right
+
+
+@pytest.mark.parametrize(
+    ("messages", "right"),
+    [
+        (["c: x=number", "s*: x=number < Move"], ("answers", "ignores")),
+        (["s: x=number", "c: x=number < Move"], ("answers",)),
+        (["s: x=number", "c: x=number"], ("answers", "ignores")),
+    ],
+)
+def test_a_client_is_asked_by_what_clients_answer(messages: list[str], right: tuple[str, ...]) -> None:
+    """A name that both sides send is no question because the server answers it."""
+    text = (
+        'protocol = "moves"\nport = 9\nframing = "lines"\nformat = "json"\nname = "type"\n'
+        f"[messages]\nMove = {messages}\n"
+    )
+    case = case_of(dissector_of_text(text, "moves.toml"), "client", "Move/whole")
+    assert case.expectation.right == right
 
 
 # Rules.
