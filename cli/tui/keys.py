@@ -46,7 +46,7 @@ KEYS = (
         "tab",
         "pane(1)",
         "Tab",
-        "next pane: events, messages, message, diagnostics, streams, sequence",
+        "next pane",
         "pane",
         by_hand="pane",
     ),

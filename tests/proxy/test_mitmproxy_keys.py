@@ -111,9 +111,9 @@ def test_too_open_permissions_are_corrected_and_reported_once(tmp_path: Path, ma
     assert mode_of(folder) == 0o700
     for name in PRIVATE:
         assert mode_of(folder / name) == 0o600
-        assert said.count(f"{folder / name} let others on this machine read") == 1
+        assert said.count(f"{folder / name} let other users of this machine read") == 1
     assert keys(folder / "wireguard.conf") == keys(made / "wireguard.conf")
-    assert "let others" not in relay(tmp_path, wireguard())[1]
+    assert "let other users" not in relay(tmp_path, wireguard())[1]
 
 
 @pytest.mark.full

@@ -311,12 +311,12 @@ BAD_CALLS = [
     (("socks5@0", "confdri=x"), 2, "mitmproxy's modes have no option confdri; did you mean confdir?"),
     (("socks5@0", "mode=regular"), 2, "mode is set with -m"),
     (("socks5@0", "key_size=big"), 2, "ot an integer: big"),
-    (("socks5@0", "connection_strategy=slow"), 2, "connection_strategy is one of eager, lazy"),
+    (("socks5@0", "connection_strategy=slow"), 2, "connection_strategy must be one of eager, lazy"),
     (("socks5@0", "certs=no/such.pem"), 2, "Certificate file does not exist: no/such.pem"),
     (("reverse:tcp://127.0.0.1:9@0",), 2, "none of the modes uses mitmproxy"),
     (("socks5@TAKEN",), 1, "Cannot listen on tcp 127.0.0.1:TAKEN: the port is in use"),
     (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is not a regular expression: "),
-    (("wireguard:/dev/null@0",), 1, "/dev/null is no file, and keys are read from one"),
+    (("wireguard:/dev/null@0",), 1, "/dev/null is not a regular file, as key files must be"),
 ]
 
 

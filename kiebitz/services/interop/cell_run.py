@@ -104,19 +104,20 @@ class CellRun:
         """Run the cell. Raises StoppedError once `is_stopped` is set, KiebitzError if the relay fails."""
         self._folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
-        port = free_port(self._transport)
-        options = decoding_options(self._transport, port, self._plan.protocol, self._plan.protocol_file)
+        plan, count = self._plan, self._plan.server_ports
+        port = free_port(self._transport, count)
+        options = decoding_options(self._transport, port, plan.protocol, plan.protocol_file, count)
         not_started: str | None = None
         games, is_timed_out, quiet_s = 0, False, 0.0
         with ExitStack() as ends:
             relay_port = ends.enter_context(
-                running_relay(self._transport, HOST, port, str(self.database), options)
+                running_relay(self._transport, HOST, port, str(self.database), options, count)
             )
             ends.callback(self._stop)
             try:
-                self._start(self._server, self._server.name, port, port)
+                self._start(self._server, self._server.name, port, relay_port)
                 for number, client in enumerate(self._clients, 1):
-                    self._start(client, f"{client.name}-{number}", relay_port, None)
+                    self._start(client, f"{client.name}-{number}", relay_port, relay_port)
                     time.sleep(_CLIENT_INTERVAL_S)
             except ProgramError as error:
                 not_started = str(error)
@@ -133,8 +134,16 @@ class CellRun:
             outputs,
         )
 
-    def _start(self, program: Program, label: str, port: int, listens_at: int | None) -> None:
-        values = {"host": HOST, "port": str(port), "name": label, "seed": str(self._seed)}
+    def _start(self, program: Program, label: str, port: int, relay_port: int) -> None:
+        values = {
+            "host": HOST,
+            "port": str(port),
+            "port+1": str(port + 1),
+            "relay+1": str(relay_port + 1),
+            "name": label,
+            "seed": str(self._seed),
+        }
+        listens_at = port if program.role == "server" else None
         # A server and a client may have the same name.
         folder = self._folder / f"{program.role}-{label}"
         process = program_of(self._plan, program, values, self._transport, listens_at, folder)

@@ -19,6 +19,7 @@ from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError,
 from kiebitz.dissectors.protocol_file.reading.source import Source, TooManyMistakes
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.decode_as import unknown_protocol
+from kiebitz.services.probing.targets import NEXT_PORT
 from kiebitz.services.protocol_files import add_protocol_files
 from kiebitz.storage.database.schema import StorageError
 
@@ -32,6 +33,9 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min)")
 _MEMORY = re.compile(r"(\d+)\s*(MB|GB)")
 _NAME = re.compile(r"[\w.+-]{1,40}")
 _UNITS = {"s": 1.0, "min": 60.0, "MB": 10**6, "GB": 10**9}
+
+NEXT_RELAY = "{relay+1}"
+"""Placeholder for the port at which clients reach the second port, which the server must announce to them."""
 
 Role = Literal["server", "client"]
 
@@ -94,6 +98,12 @@ class Plan(msgspec.Struct, frozen=True):
     mixed: bool
     probe_s: float
     folder: str
+
+    @property
+    def server_ports(self) -> int:
+        """Number of consecutive ports of a server: 2 if a command has the placeholder of the next port."""
+        commands = (word for each in (*self.servers, *self.clients) for word in each.command)
+        return 2 if any(NEXT_PORT in word or NEXT_RELAY in word for word in commands) else 1
 
     @property
     def dissector(self) -> Dissector:

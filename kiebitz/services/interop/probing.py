@@ -17,7 +17,7 @@ from kiebitz.services.interop.results import ProbeSummary
 from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.probing.recorded_samples import built_in_script
 from kiebitz.services.probing.results import by_verdict
-from kiebitz.services.probing.targets import PORT, targets
+from kiebitz.services.probing.targets import NEXT_PORT, PORT, targets
 from kiebitz.services.probing.test_run import RunLimits, TestRun
 from kiebitz.services.recording.relay_process import free_port
 
@@ -31,7 +31,9 @@ def probe(plan: Plan, program: Program, folder: Path) -> ProbeSummary:
     """Probe a program for as long as the plan says; `folder` is its working folder."""
     folder.mkdir(parents=True, exist_ok=True)
     dissector = plan.dissector
-    values = {"host": HOST, "port": PORT, "name": program.name, "seed": str(plan.seed)}
+    # There is no relay: the ports at which a client reaches a server are its own.
+    next_port = {"port+1": NEXT_PORT, "relay+1": NEXT_PORT}
+    values = {"host": HOST, "port": PORT, **next_port, "name": program.name, "seed": str(plan.seed)}
     try:
         script = built_in_script(dissector)
         if script is not None and program.role == "client":

@@ -60,7 +60,7 @@ def program_of(
     Args:
         plan: The plan.
         program: The server or client.
-        values: Values of the placeholders: host, port, name, seed.
+        values: Values of the placeholders: host, port, port+1, relay+1, name, seed.
         transport: The transport of the port.
         port: The port at which it must listen; None for a client.
         folder: Its working folder, which is created. Relative paths in the command still work, as the first

@@ -16,6 +16,9 @@ from kiebitz.services.probing.program import ProgramError, TargetProgram
 PORT = "{port}"
 """Placeholder for the port in the command that starts a target."""
 
+NEXT_PORT = "{port+1}"
+"""Placeholder for the port after it, where the protocol has a second one."""
+
 _PORTS_EACH = 10
 """Distance between the ports of two targets: some protocols use the next ports as well."""
 
@@ -37,7 +40,7 @@ def targets(setup: ProbeSetup, command: str, count: int, folder: str | None = No
                 f"--jobs {count}: not enough free ports above {setup.address[1]}: use fewer jobs"
             )
         program = TargetProgram(
-            command.replace(PORT, str(port)),
+            command.replace(PORT, str(port)).replace(NEXT_PORT, str(port + 1)),
             setup.dissector.transport,
             port if setup.target_role == "server" else None,
             folder=folder,

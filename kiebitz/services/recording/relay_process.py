@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
@@ -24,18 +24,27 @@ class RelayProcessError(KiebitzError):
     """The relay could not be started; the text has its output."""
 
 
-def free_port(transport: Transport) -> int:
-    """Return a port of this machine at which nothing listens."""
+def free_port(transport: Transport, count: int = 1) -> int:
+    """Return the first of `count` consecutive ports of this machine at which nothing listens."""
     kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind((HOST, 0))
-        port: int = sock.getsockname()[1]
-    return port
+    while True:
+        with ExitStack() as sockets, suppress(OSError, OverflowError):
+            first = sockets.enter_context(socket.socket(socket.AF_INET, kind))
+            first.bind((HOST, 0))
+            port: int = first.getsockname()[1]
+            for each in range(port + 1, port + count):
+                sockets.enter_context(socket.socket(socket.AF_INET, kind)).bind((HOST, each))
+            return port
 
 
 @contextmanager
 def running_relay(
-    transport: Transport, host: str, server_port: int, database: str, options: Sequence[str] = ()
+    transport: Transport,
+    host: str,
+    server_port: int,
+    database: str,
+    options: Sequence[str] = (),
+    count: int = 1,
 ) -> Iterator[int]:
     """Relay clients to a server until the end of the `with` statement; everything is recorded then.
 
@@ -45,24 +54,25 @@ def running_relay(
         server_port: Port of the server, which need not listen yet.
         database: The database for the recording.
         options: Further options of `kiebitz relay`.
+        count: Number of consecutive ports of the server.
 
     Yields:
-        The port at which the relay listens.
+        The first of as many ports at which the relay listens.
 
     Raises:
         RelayProcessError: It cannot be started.
     """
-    port = free_port(transport)
-    mode = f"reverse:{transport}://{host}:{server_port}@{HOST}:{port}"
+    port = free_port(transport, count)
+    modes = [f"-mreverse:{transport}://{host}:{server_port + each}@{HOST}:{port + each}" for each in range(count)]
     # Not from the current folder, which may contain anything.
-    command = [sys.executable, "-P", "-m", "kiebitz", "relay", "-q", "-m", mode, "-w", database, *options]
+    command = [sys.executable, "-P", "-m", "kiebitz", "relay", "-q", *modes, "-w", database, *options]
     # Ctrl-C is for this process, which ends the relay.
     relay = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     lines: list[str] = []
     is_ready = threading.Event()
-    reader = threading.Thread(target=_read, args=(relay, lines, is_ready), daemon=True)
+    reader = threading.Thread(target=_read, args=(relay, lines, count, is_ready), daemon=True)
     reader.start()
     try:
         if not is_ready.wait(_START_TIMEOUT_S) or relay.poll() is not None:
@@ -78,18 +88,20 @@ def running_relay(
         reader.join()
 
 
-def decoding_options(transport: Transport, port: int, protocol: str, file: str | None) -> list[str]:
-    """Return the options that make a command decode a server's port as a protocol, or one from a file."""
-    options = ["-d", f"{transport}.port=={port},{protocol}"]
+def decoding_options(
+    transport: Transport, port: int, protocol: str, file: str | None, count: int = 1
+) -> list[str]:
+    """Return the options that make a command decode a server's `count` ports as a protocol, or one from a file."""
+    options = [f"-d{transport}.port=={each},{protocol}" for each in range(port, port + count)]
     return options if file is None else [*options, "-P", file]
 
 
-def _read(relay: subprocess.Popen[str], lines: list[str], is_ready: threading.Event) -> None:
+def _read(relay: subprocess.Popen[str], lines: list[str], count: int, is_ready: threading.Event) -> None:
     assert relay.stderr is not None
     with relay.stderr:
         for line in relay.stderr:
             lines.append(line.strip())
-            if "listening on" in line:
+            if sum("listening on" in each for each in lines) == count:
                 is_ready.set()
     # Its end is no reason to wait, either.
     is_ready.set()

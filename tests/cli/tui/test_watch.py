@@ -29,7 +29,8 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
     "moving": (
         TINY,
         [
-            Step("", ["paused  #1 of 26", "#1 alice is registered", "q quit", "? help"], ["carl"]),
+            Step("", ["paused  #6 of 26", "#6 a round is about to start", "q quit", "? help"]),
+            Step("home", ["#1 of 26", "#1 alice is registered"], ["carl"]),
             Step("right", ["#2 of 26", "#2 bob is registered"]),
             Step("right left", ["#2 of 26"]),
             Step("left left", ["#1 of 26"]),
@@ -72,6 +73,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
     "others": (
         TINY,
         [
+            Step("home", ["#1 of 26"]),
             Step("n", ["there are no errors"]),
             Step("N", ["there are no errors"]),
             Step("t", ["there is only one table"]),

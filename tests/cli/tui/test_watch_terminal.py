@@ -81,7 +81,9 @@ def test_it_ends_when_its_terminal_is_gone() -> None:
 def test_a_terminal_of_any_kind(kind: str) -> None:
     (columns, rows), environment = SURROUNDINGS[kind]
     with Filled("watch", TINY, columns=columns, rows=rows, **environment) as watch:
-        watch.until(lambda screen: "#1 of 26" in screen and "q quit" in screen)
+        watch.until(lambda screen: "#6 of 26" in screen and "q quit" in screen)
+        watch.type(b"\x1b[H")
+        watch.until("#1 of 26")
         watch.type(b"\x1b[C\x1b[C")
         assert "carl is registered" in watch.until("#3 of 26")
         # Everything that is shown at some time.
@@ -153,7 +155,7 @@ def test_it_is_resized_while_it_runs() -> None:
                 lambda screen, rows=rows: (  # type: ignore[misc]  # cannot infer its type
                     len(screen.splitlines()) == rows
                     and "q quit" in screen.splitlines()[-1]
-                    and "#1 of 26" in screen
+                    and "#6 of 26" in screen
                 )
             )
         watch.type(b"q")

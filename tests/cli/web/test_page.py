@@ -173,7 +173,7 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
 
 @pytest.mark.full
 def test_the_slider_is_dragged_and_moved_by_keys(five: Five, look: Look) -> None:
-    sight = look(five.at(session=SESSION["okey"]))
+    sight = look(five.at(session=SESSION["okey"], at=1))
     sight.until_at(1)
     last = sight.count
     box = sight.one("#range").bounding_box()
@@ -200,7 +200,7 @@ def test_the_slider_is_dragged_and_moved_by_keys(five: Five, look: Look) -> None
 @pytest.mark.full
 def test_the_chart_is_a_second_timeline(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
-    sight = look(five.at(session=session))
+    sight = look(five.at(session=session, at=1))
     sight.until_at(1)
     course = asked(five, f"tables/{table_of(five, session)['table']}/timeline", session=session)
     assert sight.texts(".chart-names li span") != []
@@ -334,7 +334,7 @@ def test_the_filter_line(five: Five, look: Look) -> None:
 @pytest.mark.full
 def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
-    sight = look(five.at(session=session))
+    sight = look(five.at(session=session, at=1))
     sight.until_at(1)
     names = asked(five, "tables", session=session)["players"]
     assert sight.tell("[...document.getElementById('as').options].map((one) => one.textContent)") == [

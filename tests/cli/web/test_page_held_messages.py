@@ -160,7 +160,7 @@ def test_a_decision_never_applies_to_another_message(page: Served, relay: Relay,
     relay.do(lambda: relay.engine.act("drop", 2, ""))
     sight.until(lambda: rows(sight) == 2, "it is gone")
     sight.press("Enter")
-    sight.until(lambda: "choose the message" in sight.text("#notice"), "it is said")
+    sight.until(lambda: "select a message first" in sight.text("#notice"), "it is said")
     assert relay.engine.done == [("drop", 2)]
     assert sight.tell("document.querySelectorAll('#pane-held [aria-selected=true]').length") == 0
 
