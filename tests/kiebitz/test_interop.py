@@ -114,6 +114,26 @@ def test_the_example_has_each_fault_in_its_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+def test_a_server_sends_its_clients_to_a_second_port(tmp_path: Path) -> None:
+    server = f"{sys.executable} {PEERS} cgml-server --port {{port}} --url {{host}}:{{relay+1}}"
+    client = f"{sys.executable} {PEERS} cgml-player --port {{port}} --name {{name}}"
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'protocol = "cgml"\ntimeout = "60s"\nprobe = "5s"\n'
+        f'[[server]]\nname = "it"\ncommand = "{server}"\n[[client]]\nname = "it"\ncommand = "{client}"\n'
+    )
+    done = kiebitz("interop", str(path), "-o", str(tmp_path / "report"), "--json")
+    assert outcomes(tmp_path / "report") == {"it×it": ("completed", None)}, done.out
+    # The second port leads past no relay.
+    events = kiebitz("events", str(tmp_path / "report" / "cells" / "it--it.db")).out
+    assert "is over" in events
+    # A probe has no relay: the server announces its own second port.
+    (probe,) = [probe for probe in done.json["probes"] if probe["role"] == "server"]
+    assert probe["verdicts"].get("OK", 0) > 0
+    assert probe["failed"] == []
+
+
+@pytest.mark.full
 def test_containers_have_limits_and_end_with_their_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

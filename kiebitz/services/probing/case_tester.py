@@ -224,7 +224,8 @@ class CaseTester:
                 return self._confirmed(case, choice, run, recorders)
             if run.result.verdict != NOT_TRIED:
                 return run
-            if run.outcome.diverged_at is not None:
+            # What a server does after earlier games says nothing about a new one.
+            if run.outcome.diverged_at is not None and (program is None or not is_used):
                 shared.divergences[run.outcome.diverged_at, run.result.why] += 1
             points += run.outcome.unsuitable_points
             obstacle = choice.kind, case.of, run.result.why

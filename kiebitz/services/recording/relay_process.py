@@ -63,7 +63,9 @@ def running_relay(
         RelayProcessError: It cannot be started.
     """
     port = free_port(transport, count)
-    modes = [f"-mreverse:{transport}://{host}:{server_port + each}@{HOST}:{port + each}" for each in range(count)]
+    modes = [
+        f"-mreverse:{transport}://{host}:{server_port + each}@{HOST}:{port + each}" for each in range(count)
+    ]
     # Not from the current folder, which may contain anything.
     command = [sys.executable, "-P", "-m", "kiebitz", "relay", "-q", *modes, "-w", database, *options]
     # Ctrl-C is for this process, which ends the relay.
@@ -91,7 +93,7 @@ def running_relay(
 def decoding_options(
     transport: Transport, port: int, protocol: str, file: str | None, count: int = 1
 ) -> list[str]:
-    """Return the options that make a command decode a server's `count` ports as a protocol, or one from a file."""
+    """Return the options to decode a server's `count` ports as a protocol, or one from a file."""
     options = [f"-d{transport}.port=={each},{protocol}" for each in range(port, port + count)]
     return options if file is None else [*options, "-P", file]
 
