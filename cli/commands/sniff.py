@@ -225,8 +225,9 @@ def _record(
         except EOFError:
             is_over = True
             break
-        recording.take(packets)
-        if not packets:
+        if packets:
+            recording.take(packets)
+        else:
             recording.expire(source.now_ns())
         if tap is not None:
             tap.look()

@@ -57,7 +57,7 @@ class PacketFlows:
         order = self._order
         all_sent: list[Sent] = []
         size = 0
-        ts_ns = self._latest_ns
+        ts_ns = None
         for ts_ns, linktype, data, wirelen in packets:
             self.packets += 1
             sent = decode(linktype, data, wirelen, ts_ns)
@@ -69,8 +69,10 @@ class PacketFlows:
                     rest.clear()
         if order is None:
             self._feed(all_sent)
-            # Any packet advances the clock.
-            self._tcp.expire(ts_ns, self._items)
+            # Any packet advances the clock. Without one the time of the last is long ago, perhaps: to repeat
+            # it between two calls of `expire` would be a clock that jumps back each time.
+            if ts_ns is not None:
+                self._tcp.expire(ts_ns, self._items)
             self._release()
         else:
             self._add_in_order(order, order.add(all_sent, size))
