@@ -7,6 +7,8 @@ UDP. All bytes sent and received are emitted as items, in order, as a relay woul
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
@@ -14,10 +16,14 @@ import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import OPPOSITE, Chunk, Direction, End, Item, Stream, Transport
+from kiebitz.proxy.relay.endpoints import Address, RelayError, bind
 from kiebitz.proxy.system.clock import now_ns
 
 CLOSE_SECONDS = 1.0
 """Time the other side has to close a connection as well before it is closed anyway."""
+
+_IN_USE_S = 1.0
+_RETRY_S = 0.02
 
 
 class PeerError(KiebitzError):
@@ -206,3 +212,27 @@ class Peers:
     def _end(self, connection: Connection, reason: str) -> None:
         connection.close()
         self.on_item(End(connection.stream, now_ns(), reason))
+
+
+async def bind_when_free(
+    family: socket.AddressFamily, address: Address, transport: Transport
+) -> socket.socket:
+    """Return a socket bound to an address, which may be in use for up to a second.
+
+    A program that another thread starts at this moment holds each port of this process until it runs, also of
+    sockets that were closed.
+
+    Raises:
+        RelayError: The socket cannot be bound.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _IN_USE_S
+    while True:
+        try:
+            return bind(family, address, transport)
+        except RelayError as error:
+            cause = error.__cause__
+            is_in_use = isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE
+            if not is_in_use or loop.time() > end:
+                raise
+        await asyncio.sleep(_RETRY_S)

@@ -9,8 +9,8 @@ import struct
 from contextlib import suppress
 from typing import cast
 
-from kiebitz.proxy.peers.connections import RESET, Connection, PeerError, Peers
-from kiebitz.proxy.relay.endpoints import bind, endpoint_text, resolve
+from kiebitz.proxy.peers.connections import RESET, Connection, PeerError, Peers, bind_when_free
+from kiebitz.proxy.relay.endpoints import endpoint_text, resolve
 
 CONNECT_SECONDS = 10.0
 """Timeout for connecting to a server."""
@@ -90,7 +90,7 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     Raises RelayError.
     """
     family, address = resolve(host, port, "tcp")
-    listener = bind(family, address, "tcp")
+    listener = await bind_when_free(family, address, "tcp")
     listener.listen(_BACKLOG)
     here = endpoint_text(listener.getsockname())
     loop = asyncio.get_running_loop()

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kiebitz.dissectors.model import Stream
-from kiebitz.proxy.peers.connections import UNREACHABLE, Connection, Peers
-from kiebitz.proxy.relay.endpoints import Address, bind, endpoint_text, enlarge_buffers, resolve
+from kiebitz.proxy.peers.connections import UNREACHABLE, Connection, Peers, bind_when_free
+from kiebitz.proxy.relay.endpoints import Address, endpoint_text, enlarge_buffers, resolve
 
 _MAX_DATAGRAM = 65_535
 _BURST = 64
@@ -47,7 +47,7 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     Raises RelayError.
     """
     family, address = resolve(host, port, "udp")
-    sock = bind(family, address, "udp")
+    sock = await bind_when_free(family, address, "udp")
     here = endpoint_text(sock.getsockname())
     clients: dict[Address, _UdpConnection] = {}
 

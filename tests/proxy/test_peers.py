@@ -20,6 +20,7 @@ from kiebitz.proxy.peers.connections import (
     PeerEvent,
     Peers,
 )
+from kiebitz.proxy.relay.endpoints import RelayError
 
 PATIENCE_S = 30.0
 
@@ -48,6 +49,30 @@ def run(trial: Callable[[], Awaitable[None]]) -> None:
             await trial()
 
     asyncio.run(bounded())
+
+
+@pytest.mark.parametrize("transport", [peers_tcp, peers_udp])
+@pytest.mark.parametrize("is_freed", [True, False])
+def test_a_port_may_be_in_use_for_a_moment(transport: ModuleType, is_freed: bool) -> None:
+    """A child process that is being started holds a closed listener until it runs."""
+
+    async def trial() -> None:
+        with socket.socket(type=socket.SOCK_STREAM if transport is peers_tcp else socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
+            if transport is peers_tcp:
+                sock.listen()
+            if is_freed:
+                asyncio.get_running_loop().call_later(0.2, sock.close)
+            server = Recorded("s2c")
+            if is_freed:
+                assert await transport.listen(server.peers, "127.0.0.1", port, "it") == f"127.0.0.1:{port}"
+            else:
+                with pytest.raises(RelayError, match="the port is in use"):
+                    await transport.listen(server.peers, "127.0.0.1", port, "it")
+            server.peers.close()
+
+    run(trial)
 
 
 @pytest.mark.parametrize("transport", [peers_tcp, peers_udp])
