@@ -96,17 +96,17 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     loop = asyncio.get_running_loop()
 
     async def accept_clients() -> None:
-        # The loop watches the listener until this task ends.
-        with listener:
-            while True:
-                sock, client = await loop.sock_accept(listener)
-                if len(peers.streams) >= _MAX_CLIENTS:
-                    sock.close()
-                    continue
-                connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
-                await connection.attach(sock, server)
+        while True:
+            sock, client = await loop.sock_accept(listener)
+            if len(peers.streams) >= _MAX_CLIENTS:
+                sock.close()
+                continue
+            connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
+            await connection.attach(sock, server)
 
     task = loop.create_task(accept_clients())
+    # The loop watches the listener until the task ends, which may be before it begins.
+    task.add_done_callback(lambda _: listener.close())
 
     def close() -> None:
         task.cancel()
