@@ -324,7 +324,7 @@ def _own_address(host: str) -> str:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return "this port is in use; choose another"
+        return "this port is in use; choose another with serve --port or relay --serve"
     if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
         return "this machine has no such address"
     if isinstance(error, OSError):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from command import ROOT
+from command import CAPTURES
+from tcp_segments import SECOND
 
 from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.proxy.capture.files import open_capture
-from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.flows.packet_flows import PacketFlows
 
-SECOND_NS = 1_000_000_000
-LOOK_EVERY_NS = SECOND_NS // 20
+LOOK_EVERY_NS = SECOND // 20
 
 
 def live_flows(items: list[Item]) -> PacketFlows:
@@ -36,7 +35,7 @@ def received(items: list[Item]) -> list[tuple[int, str, bytes]]:
 @pytest.mark.parametrize("is_old", [False, True], ids=["live", "an old capture through a pipe"])
 def test_silence_ends_no_connection(silence_s: int, is_old: bool) -> None:
     """A connection is idle after two hours, not while players think; behind a pipe the time may step back."""
-    with open_capture(str(ROOT / "captures" / "okey-seed-game-win.pcap.gz")) as capture:
+    with open_capture(str(CAPTURES / "okey-seed-game-win.pcap.gz")) as capture:
         packets = list(capture)
     undisturbed: list[Item] = []
     flows = live_flows(undisturbed)
@@ -46,11 +45,10 @@ def test_silence_ends_no_connection(silence_s: int, is_old: bool) -> None:
     flows = live_flows(items)
     half = len(packets) // 2
     flows.take(packets[:half])
-    nothing: list[RawPacket] = []
-    for waited_ns in range(0, silence_s * SECOND_NS, LOOK_EVERY_NS):
-        flows.take(nothing)
+    for waited_ns in range(0, silence_s * SECOND, LOOK_EVERY_NS):
+        flows.take([])
         flows.expire(packets[half - 1][0] + waited_ns)
-    late_ns = 0 if is_old else silence_s * SECOND_NS
+    late_ns = 0 if is_old else silence_s * SECOND
     flows.take((ts_ns + late_ns, link, data, size) for ts_ns, link, data, size in packets[half:])
     flows.end()
     assert received(items) == received(undisturbed)

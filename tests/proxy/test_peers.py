@@ -62,14 +62,14 @@ def test_a_port_may_be_in_use_for_a_moment(transport: ModuleType, is_freed: bool
             port = sock.getsockname()[1]
             if transport is peers_tcp:
                 sock.listen()
+            server = Recorded("s2c")
+            listening = transport.listen(server.peers, "127.0.0.1", port, "it")
             if is_freed:
                 asyncio.get_running_loop().call_later(0.2, sock.close)
-            server = Recorded("s2c")
-            if is_freed:
-                assert await transport.listen(server.peers, "127.0.0.1", port, "it") == f"127.0.0.1:{port}"
+                assert await listening == f"127.0.0.1:{port}"
             else:
                 with pytest.raises(RelayError, match="the port is in use"):
-                    await transport.listen(server.peers, "127.0.0.1", port, "it")
+                    await listening
             server.peers.close()
 
     run(trial)

@@ -638,7 +638,7 @@ def test_a_port_that_is_in_use_is_reported(paths: dict[str, Path]) -> None:
     with socket.create_server(("127.0.0.1", free_port("tcp"))) as taken:
         done = kiebitz("serve", str(paths["maexchen"]), "--port", str(taken.getsockname()[1]))
     assert done.status == 1
-    assert "this port is in use; choose another" in done.err
+    assert "this port is in use; choose another with serve --port or relay --serve" in done.err
 
 
 # The document.

@@ -542,7 +542,7 @@ def test_a_relay_continues_without_its_page(tmp_path: Path) -> None:
         socket.create_server(("127.0.0.1", free_port("tcp"))) as taken,
         relaying("udp", server.port, path, "--serve", f"127.0.0.1:{taken.getsockname()[1]}") as relay,
     ):
-        relay.wait_for("this port is in use")
+        relay.wait_for("this port is in use; choose another with serve --port or relay --serve")
         relay.wait_for("kiebitz serve exited with status 1; still recording")
         playing(server, relay.port).join(PATIENCE_S)
         assert relay.stop() == 0
