@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
 from kiebitz.cli.completion.session import SessionType
-from kiebitz.cli.terminal.screen import counting, loading
-from kiebitz.dissectors.drafting.draft import Draft
-from kiebitz.services.drafting import DraftError, draft_from, protocol_name, read_traffic
 from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
 from kiebitz.services.progress import OnProgress
 from kiebitz.services.sessions import all_sessions
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.drafting.draft import Draft
 
 
 @click.command()
@@ -45,6 +46,10 @@ def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None)
       kiebitz draft monday.pcap tuesday.pcap --server 4711 > uno.toml
       kiebitz events uno.pcap -P uno.toml
     """
+    # They load slowly, and help does without.
+    from kiebitz.cli.terminal.screen import counting, loading
+    from kiebitz.services.drafting import DraftError, draft_from, protocol_name, read_traffic
+
     if output not in (None, STANDARD_OUTPUT) and os.path.exists(str(output)):
         raise DraftError(f"{output} exists, and may have been edited: name another file, or delete it first")
     names = [*all_sessions(captures)]

@@ -20,7 +20,6 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.terminal.screen import counting, loading
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.proxy.capture.files import CaptureError
 from kiebitz.services.anonymizing import pseudonyms_if
@@ -88,6 +87,9 @@ def _import(
     stand_ins: Pseudonyms | None,
 ) -> bool:
     """Import each file, anonymized if there are pseudonyms; return True if one of them failed."""
+    # It loads Rich, without which help and errors come sooner.
+    from kiebitz.cli.terminal.screen import loading
+
     failed = False
     for file in files:
         try:
@@ -121,6 +123,7 @@ def _import_database(
 ) -> None:
     """Import the sessions of another database from their bytes. Raises StorageError."""
     # Not needed for captures.
+    from kiebitz.cli.terminal.screen import counting
     from kiebitz.storage.database.opening import open_existing
     from kiebitz.storage.derived.derived_session import copy_session
 

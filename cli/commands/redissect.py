@@ -7,7 +7,6 @@ import click
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.dissectors.model import port_of
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.gc_tuning import infrequent_gc
@@ -16,7 +15,6 @@ from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import recover
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.derived.redissect import redissect as redissect_database
 
 
 @click.command()
@@ -33,6 +31,10 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
       kiebitz redissect game.db
       kiebitz redissect game.db:2 -d udp.port==4711,maexchen
     """
+    # They load slowly, and help does without.
+    from kiebitz.cli.terminal.screen import progress_bar
+    from kiebitz.storage.derived.redissect import redissect as redissect_database
+
     forced = parse_decode_as(decode_as)
     path, number = split_number(database)
     if not is_database(path):

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from kiebitz.cli.completion.network import complete_interface, complete_mode
-from kiebitz.cli.live_view import live_view
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.companions import Companions, showing_options
@@ -212,6 +211,9 @@ def relay(
     if interfaces or ports:
         raise click.UsageError(f"{'-i' if interfaces else '--port'} requires --print-rules")
     continue_as_invoking_user()
+    # It loads Rich, without which help and errors come sooner.
+    from kiebitz.cli.live_view import live_view
+
     compile_optional_filter(wanted)
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):

@@ -15,11 +15,8 @@ from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
-from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
-from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
-from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.cli.tui.run import create_navigator, run
 from kiebitz.dissectors.model import Game
@@ -207,6 +204,10 @@ def _in_terminal(
     player: str | None,
     svg: str | None,
 ) -> None:
+    # They load Rich, without which help and errors come sooner.
+    from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
+    from kiebitz.cli.spectator.view import SpectatorView
+
     if player is not None:
         check_player(timeline, player)
     game = find_game(timeline, number) if number is not None else None
@@ -236,6 +237,8 @@ def _watched(
     svg: str | None,
 ) -> None:
     """Play interactively in the terminal; print the last picture on exit."""
+    from kiebitz.cli.terminal.screen import Console, Text
+
     path, _ = split_number(session)
     viewer = create_navigator(timeline, path, player, None, number, pace, between)
     if viewer.event is None:

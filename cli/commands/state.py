@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,14 +12,16 @@ from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
-from kiebitz.cli.spectator.view import RECENT, SpectatorView
 from kiebitz.cli.terminal.console import write_json_array
-from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, tables_at
 from kiebitz.storage.read.timeline import Timeline
+
+# It loads Rich, without which help and errors come sooner.
+if TYPE_CHECKING:
+    from kiebitz.cli.spectator.view import SpectatorView
 
 
 @click.command()
@@ -49,6 +52,8 @@ def state(
       kiebitz state game.db --at 12.5s --json
       kiebitz state game.db --at 12.5s --svg slide.svg
     """
+    from kiebitz.cli.spectator.view import SpectatorView
+
     if as_json and svg is not None:
         raise click.UsageError("--json and --svg exclude each other")
     timeline = open_session(session)
@@ -100,6 +105,9 @@ def _write_json(
 def _draw(
     timeline: Timeline, tables: Sequence[TablePosition], spectator_view: SpectatorView, game: int | None
 ) -> None:
+    from kiebitz.cli.spectator.view import RECENT
+    from kiebitz.cli.terminal.screen import Console, Text
+
     console = Console()
     for place, found in enumerate(tables):
         if place:
@@ -117,6 +125,8 @@ def _write_svg(
     spectator_view: SpectatorView,
     game: int | None,
 ) -> None:
+    from kiebitz.cli.spectator.view import RECENT
+
     if len(tables) > 1:
         warn(f"showing the first of {len(tables)} tables; select another with --game")
     found = tables[0]

@@ -63,9 +63,9 @@ class DuplicateDetector:
 
     def is_duplicate(self, datagram: Datagram, ts_ns: int) -> bool:
         """Return True if a datagram at `ts_ns` is a copy of an earlier one; otherwise remember it."""
-        flow, payload, _, identification = datagram
-        # One hash in place of all three, as it is looked up repeatedly.
-        key = hash((flow, identification, payload))
+        flow, _, _, identification = datagram
+        # One hash in place of its parts, as it is looked up repeatedly.
+        key = hash(datagram)
         known, latest = self._first_ns, self._latest
         first_ns = known.get(key)
         if first_ns is None:

@@ -119,13 +119,12 @@ class PacketReorderer:
         for ts_ns, datagram in sent:
             if type(datagram) is not tuple or not datagram[3]:
                 continue
-            flow, payload, _, identification = datagram
-            key = hash((flow, identification, payload))
+            key = hash(datagram)
             first_ns = first.get(key) or before.get(key)
             if first_ns is None:
                 first[key] = ts_ns
             elif DUPLICATE_NS <= abs(ts_ns - first_ns) <= MAX_SKEW_NS:
-                self._copies.append((abs(ts_ns - first_ns), first_ns, key, flow))
+                self._copies.append((abs(ts_ns - first_ns), first_ns, key, datagram[0]))
         if len(first) > MAX_REMEMBERED:
             self._first_ns, self._first_before_ns = {}, first
 
@@ -141,7 +140,7 @@ class PacketReorderer:
         for ts_ns, datagram in self._waiting:
             if type(datagram) is tuple and datagram[3]:
                 flow, payload, _, identification = datagram
-                key = hash((flow, identification, payload))
+                key = hash(datagram)
                 datagrams[flow].setdefault(key, ts_ns)
                 identifications[flow].add(identification)
                 payloads[key] = hash(payload)

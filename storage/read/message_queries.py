@@ -121,18 +121,22 @@ def messages(
         f" WHERE m.id {which} ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY m.id {order}",
         [number, timeline.session.id, *parameters],
     )
-    for number, stream, direction, ts_ns, name, fields, *rest in (
+    stream_of, decode = timeline.stream, msgspec.json.decode
+    for number, stream, direction, ts_ns, name, fields, offset, length, game_id, event_id in (
         rows if after is None else check_ascending(rows)
     ):
         yield Message(
             number,
-            timeline.stream(stream),
+            stream_of(stream),
             direction,
             ts_ns,
             name,
-            msgspec.json.decode(fields),
+            decode(fields),
             fields,
-            *rest,
+            offset,
+            length,
+            game_id,
+            event_id,
         )
 
 

@@ -106,10 +106,11 @@ class Timeline:
 
     def stream(self, row_id: int) -> Stream:
         """Return a stream, without its end; each is read once."""
-        if row_id not in self._streams:
+        found = self._streams.get(row_id)
+        if found is None:
             query = "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE id = ?"
-            self._streams[row_id] = Stream(*self.connection.execute(query, (row_id,)).fetchone())
-        return self._streams[row_id]
+            found = self._streams[row_id] = Stream(*self.connection.execute(query, (row_id,)).fetchone())
+        return found
 
     @contextmanager
     def as_of_now(self) -> Iterator[None]:
