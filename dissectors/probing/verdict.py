@@ -93,7 +93,8 @@ def judge(case: Case, observed: ObservedBehaviour) -> Verdict:
     """Return the verdict on observed behaviour.
 
     Every case requires the program to stay alive, to accept others, to leave their game alone, and to send
-    only what the grammar allows.
+    only what the grammar allows. Not so after a message that it need not be able to read: what it takes that
+    for is left open.
     """
     reactions = reactions_of(case, observed)
     broken = _broken_requirement(case, observed)
@@ -132,6 +133,6 @@ def _broken_requirement(case: Case, observed: ObservedBehaviour) -> str | None:
         return "the other players' game does not continue"
     if observed.leaves_waiting:
         return "the other players wait for one that has left"
-    if observed.violations:
+    if observed.violations and not (case.harmless and case.expectation.level == "open"):
         return f"it sends what the grammar does not allow: {observed.violations[0]}"
     return None

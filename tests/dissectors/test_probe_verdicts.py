@@ -132,6 +132,23 @@ def test_reactions_that_are_always_demanded(
     assert (verdict.word, verdict.why) == ("FAILED", why)
 
 
+@pytest.mark.parametrize(
+    ("dissector", "role", "name"),
+    [
+        # A client that reads the padding as a part of the last tile discards that tile.
+        (OKEY, "client", "STRT/spelling/percent"),
+        (SCHAFKOPF, "client", "MODEL/spelling/windows"),
+    ],
+)
+def test_what_follows_a_spelling_that_need_not_be_read_is_left_open(
+    dissector: Dissector, role: TargetRole, name: str
+) -> None:
+    case = case_of(dissector, role, name)
+    wrong = ObservedBehaviour(continued_normally=True, violations=("PUTT: there is no such colour",))
+    assert judge(case, wrong).word == "INFORMATIONAL"
+    assert judge(case, ObservedBehaviour(died="signal 11")).word == "FAILED"
+
+
 def test_a_name_that_is_taken_over_may_end_its_players_game() -> None:
     """A client at the same address may have it; the specification has it so."""
     case = case_of(MAEXCHEN, "server", "REGISTER/name/others-player")
