@@ -27,14 +27,21 @@ class Identity:
     Args:
         grammar: The protocol's grammar.
         login_messages: Names of the messages in which a client gives its player's name.
+        logout_messages: Names of the messages after which the server may end a client's connection.
         same_player: Condition for two clients of one name to be the same player.
     """
 
     def __init__(
-        self, grammar: Grammar, *, login_messages: Iterable[str] = (), same_player: SamePlayer = "connection"
+        self,
+        grammar: Grammar,
+        *,
+        login_messages: Iterable[str] = (),
+        logout_messages: Iterable[str] = (),
+        same_player: SamePlayer = "connection",
     ) -> None:
         self._grammar = grammar
         self.login_messages = frozenset(login_messages)
+        self.logout_messages = frozenset(logout_messages)
         self.same_player: SamePlayer = same_player
 
     def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:

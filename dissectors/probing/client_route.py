@@ -60,6 +60,8 @@ class ClientRoute(SimulatedRoute):
         self._stranger = stranger
         self._newcomer = self._role(len(players), address)
         self._newcomer_at: int | None = None
+        self._logged_out: set[int] = set()
+        """The connections on which a bot has logged out."""
         self._called_at = 0.0
         self.servers = self._places = {self.newcomer_role: address}
 
@@ -137,6 +139,8 @@ class ClientRoute(SimulatedRoute):
         sent = self._to_send(message, connection)
         if sent is None:
             return
+        if message.name in self._dissector.identity.logout_messages:
+            self._logged_out.add(connection)
         # A server cannot know yet which client this is.
         is_first = self._goal.target_message is not None and self._goal.target_message.name is None
         is_first = is_first and not self._lines[connection].has_begun
@@ -181,6 +185,9 @@ class ClientRoute(SimulatedRoute):
     @property
     def has_finished_game(self) -> bool:
         return all(seat.player.games for seat in self._seats)
+
+    def is_finished_on(self, connection: int) -> bool:
+        return connection in self._logged_out
 
     def _all_finished(self) -> bool:
         return all(seat.has_called for seat in self._seats) and all(

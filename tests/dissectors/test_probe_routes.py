@@ -20,6 +20,7 @@ from kiebitz.dissectors.probing.client_route import ClientRoute
 from kiebitz.dissectors.probing.routes import RecordedRoute
 from kiebitz.dissectors.probing.simulated_route import RouteGoal
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.dissectors.replay.script import RecordedLine
@@ -166,6 +167,19 @@ def test_a_new_client_repeats_a_player_s_message() -> None:
     assert name_of(MAEXCHEN, point.frame) == "ROLL"
     assert bench.seats[-1].said == []
     assert len(point.others) == len(bench.seats) - 1
+
+
+def test_a_server_may_end_the_connections_of_players_that_have_logged_out() -> None:
+    bench = bench_of("okey", 3)
+    walk = Walk(playing("okey", bench, RouteGoal()), bench)
+    walk.go()
+    gone = {
+        number
+        for number, seat in enumerate(bench.seats, 1)
+        if "LOGO" in [name_of(OKEY, frame) for frame in seat.said]
+    }
+    assert gone
+    assert gone == {*filter(walk.route.is_finished_on, range(1, len(bench.seats) + 1))}
 
 
 def test_a_message_that_never_comes_up_is_given_up_and_told() -> None:

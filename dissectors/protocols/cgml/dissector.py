@@ -119,6 +119,7 @@ CGML = Cgml(
     identity=Identity(
         GRAMMAR,
         login_messages=("connect", "newgroup", "newgame"),
+        logout_messages=("disconnect",),
         # A client uses its player's number on all connections, one for each group.
         same_player="number",
     ),

@@ -135,6 +135,6 @@ OKEY = Okey(
     framer=OkeyFramer,
     table=OkeyTable,
     presentation=OkeyPresentation(GRAMMAR),
-    identity=OkeyIdentity(GRAMMAR, login_messages=("LOGI",)),
+    identity=OkeyIdentity(GRAMMAR, login_messages=("LOGI",), logout_messages=("LOGO",)),
     conformance=_conformance,
 )

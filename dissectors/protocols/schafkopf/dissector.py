@@ -97,6 +97,6 @@ SCHAFKOPF = Schafkopf(
     table=SchafkopfTable,
     default_ports={35555},
     presentation=SchafkopfPresentation(GRAMMAR),
-    identity=Identity(GRAMMAR, login_messages=("NAME",)),
+    identity=Identity(GRAMMAR, login_messages=("NAME",), logout_messages=("BEENDEN",)),
     conformance=_conformance,
 )

@@ -26,5 +26,5 @@ NOUGHTS = Dissector(
     table=NoughtsTable,
     default_ports={3333},
     presentation=NoughtsPresentation(GRAMMAR),
-    identity=Identity(GRAMMAR, login_messages=("HELLO",)),
+    identity=Identity(GRAMMAR, login_messages=("HELLO",), logout_messages=("BYE",)),
 )
