@@ -300,6 +300,13 @@ class Grammar:
         """Return the rows (dialects) of a message name in one direction; empty if there is none."""
         return self._by_name.get((direction, name), ())
 
+    def is_shared(self, direction: Direction, name: str) -> bool:
+        """Return True if several messages of the specification have this name, such as question and notice.
+
+        Then `answers` does not tell which of them is answered.
+        """
+        return sum(row.deviation is None for row in self.rows_named(direction, name)) > 1
+
     def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
         """Return the first row of a message name that has these fields."""
         return next((row for row in self.rows_named(direction, name) if row.matches(fields)), None)

@@ -203,7 +203,7 @@ def swap_line_ends(frame: bytes) -> bytes:
 
 def _following(at: Situation, waits: bool) -> bytes:
     if at.following is None:
-        raise NotApplicable("no message follows it")
+        raise UnsuitableMoment("no message follows it")
     if at.waits != waits:
         raise UnsuitableMoment(
             "the next message " + ("waits for the target" if at.waits else "does not wait for the target")

@@ -18,6 +18,7 @@ class Baseline:
 
     def __init__(self, dissector: Dissector, direction: Direction) -> None:
         """Create an empty baseline of a target that sends in the direction `direction`."""
+        self._grammar = dissector.grammar
         self._rows = dissector.grammar.rows
         self._answers: dict[str, set[str]] = {}
         for row in dissector.grammar.rows:
@@ -109,6 +110,8 @@ class Baseline:
 
     def follows(self, sent: MessageType, reply: str, names_speaker: bool) -> bool:
         """Return True if a reply is the usual one to a message, or if nothing is known about that message."""
+        if sent.direction == "s2c" and self._grammar.is_shared(sent.direction, sent.name):
+            return True
         if sent.name in self._answers:
             return reply in self._answers[sent.name]
         always, first = self._always.get(sent.name, {}), self._first.get(sent.name, set())

@@ -326,9 +326,11 @@ class _CaseGenerator:
 
     def _harmless_reactions(self, row: MessageType | None) -> tuple[Reaction, ...]:
         """Return the right reactions to a harmless case; a client that is asked nothing may stay silent."""
-        is_asked = row is not None and any(
-            row.name in each.answers and each.direction != row.direction
-            for each in self._dissector.grammar.rows
+        grammar = self._dissector.grammar
+        is_asked = (
+            row is not None
+            and not grammar.is_shared(row.direction, row.name)
+            and any(row.name in each.answers and each.direction != row.direction for each in grammar.rows)
         )
         return ("answers",) if self._role == "server" or is_asked else ("answers", "ignores")
 

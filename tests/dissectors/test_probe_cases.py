@@ -29,6 +29,7 @@ from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing import actions as actions
 from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender
+from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case import Case, select_cases
 from kiebitz.dissectors.probing.case_generator import cases_by_rule, generate_cases
 from kiebitz.dissectors.probing.mutations import Mutator
@@ -520,6 +521,29 @@ def test_a_client_is_asked_by_what_clients_answer(messages: list[str], right: tu
     )
     case = case_of(dissector_of_text(text, "moves.toml"), "client", "Move/whole")
     assert case.expectation.right == right
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("licite.ask/whole", ("answers",)),
+        ("playcard.ask/in-two", ("answers",)),
+        # Notices have the names of questions.
+        ("licite.result/whole", ("answers", "ignores")),
+        ("gametype.info/whole", ("answers", "ignores")),
+        ("playcard.info/bytewise", ("answers", "ignores")),
+    ],
+)
+def test_of_messages_of_one_name_only_questions_must_be_answered(name: str, right: tuple[str, ...]) -> None:
+    assert case_of(CGML, "client", name).expectation.right == right
+
+
+def test_after_a_notice_that_has_the_name_of_a_question_any_message_goes_on() -> None:
+    baseline = Baseline(CGML, "c2s")
+    (notice, *_) = CGML.grammar.rows_named("s2c", "gametype")
+    (question,) = CGML.grammar.rows_named("s2c", "newgame")
+    assert baseline.follows(notice, "playcard", names_speaker=False)
+    assert not baseline.follows(question, "playcard", names_speaker=False)
 
 
 # Rules.

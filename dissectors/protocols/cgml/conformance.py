@@ -38,11 +38,12 @@ _RENONC = "4 Řídící zprávy: RENONC"
 _OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
 _BREACHED = (Refusal("renonc"), Refusal("disconnect"))
 
-_HARMLESS = ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
+_AS_SPECIFIED = ("whole", "bytewise", "in-two", "slowly", "joined")
+_HARMLESS = (*_AS_SPECIFIED, "spelling/*")
 
 
-def _with_form(name: str) -> str:
-    return " ".join(f"{name}/{form}" for form in _HARMLESS)
+def _with_form(name: str, forms: Sequence[str] = _HARMLESS) -> str:
+    return " ".join(f"{name}/{form}" for form in forms)
 
 
 _LAST: tuple[tuple[str, TargetRole, str, str], ...] = (
@@ -72,7 +73,19 @@ _LAST: tuple[tuple[str, TargetRole, str, str], ...] = (
     ),
 )
 
+_QUESTIONS = (
+    ("licite.ask", "3 Průběh jednotlivých her: Licitace -- žádost o hru"),
+    ("gametype.ask", "3 Průběh jednotlivých her: Trumfy -- dotaz"),
+    ("flek.ask", "3 Průběh jednotlivých her: Flekování -- nabídka"),
+    ("playcard.ask", "3 Průběh jednotlivých her: Hra -- žádost o kartu"),
+)
+"""The server's messages that a client must answer, with their clauses; notices have the same names."""
+
 EXPECTATIONS = (
+    *(
+        Expectation(_with_form(name, _AS_SPECIFIED), "client", "must", ("answers",), clause)
+        for name, clause in _QUESTIONS
+    ),
     # After these a client connects elsewhere, or ends; and a client that has refused receives nothing.
     *(
         Expectation(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
