@@ -54,6 +54,9 @@ _MAX_ATTEMPTS = 3
 _MAX_SEARCHES = 2
 """Maximum number of attempts if the message does not come up, which takes long."""
 
+_MAX_SEARCHES_AGAIN = 4
+"""The same for a message that has come up in other cases: then it depends on dice and cards."""
+
 _ENOUGH_POINTS = 3
 """Number of unsuitable points after which no other attempt is made."""
 
@@ -229,10 +232,13 @@ class CaseTester:
                 shared.divergences[run.outcome.diverged_at, run.result.why] += 1
             points += run.outcome.unsuitable_points
             obstacle = choice.kind, case.of, run.result.why
-            most = _max_attempts(run.outcome, points) if choice.kind == "played" else _MAX_SEARCHES
+            was_reached = (choice.kind, case.of) in shared.reached
+            most = (
+                _max_attempts(run.outcome, points, was_reached) if choice.kind == "played" else _MAX_SEARCHES
+            )
             if seed >= most or obstacle in shared.obstacles:
                 break
-        if run.outcome.never_came_up and (choice.kind, case.of) not in shared.reached:
+        if run.outcome.never_came_up and not was_reached:
             shared.unreachable[choice.kind, case.of] = run.result.why
         if run.outcome.unsuitable_points and not run.outcome.is_moment_unsuitable:
             # No game has it otherwise.
@@ -351,16 +357,21 @@ class CaseTester:
         return f"{self._command} --only {shlex.quote(case.name)}"
 
 
-def _max_attempts(outcome: CaseOutcome, points: int) -> int:
+def _max_attempts(outcome: CaseOutcome, points: int, was_reached: bool) -> int:
     """Return the number of attempts to inject a case, given the outcome of the latest one that failed to.
 
-    All attempts so far have met so many unsuitable points.
+    Args:
+        outcome: The outcome.
+        points: The number of unsuitable points in all attempts so far.
+        was_reached: True if the message has come up in another case.
     """
     if outcome.is_moment_unsuitable:
         return len(_SEEDS) if points < _ENOUGH_MOMENTS else 1
     if outcome.unsuitable_points >= _ENOUGH_POINTS:
         return 1
-    return _MAX_SEARCHES if outcome.never_came_up else _MAX_ATTEMPTS
+    if outcome.never_came_up:
+        return _MAX_SEARCHES_AGAIN if was_reached else _MAX_SEARCHES
+    return _MAX_ATTEMPTS
 
 
 def _tested(run: _Run) -> TestedCase:
