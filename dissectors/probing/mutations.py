@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from kiebitz.dissectors.conformance.expectations import NotApplicable, RuleViolation, Situation, Spelling
+from kiebitz.dissectors.conformance.expectations import (
+    NotApplicable,
+    RuleViolation,
+    Situation,
+    Spelling,
+    UnsuitableMoment,
+)
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.field_type import IdentifierKind, Mismatch
@@ -97,12 +103,19 @@ class Mutator:
     # Messages.
 
     def break_rule(self, breach: RuleViolation, at: Situation) -> bytes:
-        """Change the fields so that they break a rule. Raises NotApplicable."""
+        """Change the fields so that they break a rule.
+
+        Raises NotApplicable; UnsuitableMoment if the state does not let them, as other cards may.
+        """
         decoded, _ = self._read(at.frame)
         try:
             fields = breach.fields(decoded.fields, at)
+        except NotApplicable as error:
+            raise UnsuitableMoment(*error.args) from error
         except (*UNWRITABLE, StopIteration) as error:
-            raise NotApplicable("the table's state does not show what would break the rule here") from error
+            raise UnsuitableMoment(
+                "the table's state does not show what would break the rule here"
+            ) from error
         if breach.sends is None:
             return self._rewritten(at.frame, fields)
         try:

@@ -22,6 +22,7 @@ from kiebitz.dissectors.conformance.expectations import (
     NotApplicable,
     Situation,
     TargetRole,
+    UnsuitableMoment,
 )
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
@@ -414,6 +415,22 @@ def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
 def test_a_case_that_cannot_be_tried_says_why(name: str, at: Situation, reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
         case_of(NOUGHTS, "server", name).actions(at)
+
+
+@pytest.mark.parametrize(
+    ("dissector", "name", "at"),
+    [
+        (NOUGHTS, "PUT/joined", Situation(b"PUT 5\r\n")),
+        (NOUGHTS, "PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n")),
+        (OKEY, "PUTT/rule/joker-colour", Situation(b"PUTT 1:RED 2:RED\r\n")),
+        (OKEY, "DRAW/rule/must-draw", Situation(b"DRAW m\r\n", state={"games": {}})),
+    ],
+)
+def test_a_case_is_tried_at_another_moment_if_cards_or_due_messages_forbid_it(
+    dissector: Dissector, name: str, at: Situation
+) -> None:
+    with pytest.raises(UnsuitableMoment):
+        case_of(dissector, "server", name).actions(at)
 
 
 @pytest.mark.parametrize("way", [actions.send_bytewise, actions.send_slowly, actions.send_in_two])
