@@ -662,3 +662,27 @@ def test_any_flipped_bytes(data: st.DataObject) -> None:
     with contextlib.suppress(CaptureError):
         read(bytes(changed))
     assert time.monotonic() - begun < 2
+
+
+class _Pieces(io.BytesIO):
+    """A stream that gives a few bytes at a time, as a slow pipe does."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        super().__init__(data)
+        self._size = size
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return self.read(self._size)
+
+
+@given(st.data(), st.integers(1, 40))
+@settings(max_examples=times(200), deadline=2000)
+def test_a_capture_is_read_alike_at_once_and_in_pieces(data: st.DataObject, size: int) -> None:
+    changed = bytearray(data.draw(st.sampled_from([pcap(), PCAPNG, PCAPNG + PCAPNG])))
+    for _ in range(data.draw(st.integers(0, 3))):
+        changed[data.draw(st.integers(28, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    captures = [open_capture(source) for source in (io.BytesIO(changed), _Pieces(bytes(changed), size))]
+    at_once, in_pieces = (
+        (list(capture), capture.truncated, capture.damages, dict(capture.faults)) for capture in captures
+    )
+    assert at_once == in_pieces
