@@ -119,7 +119,7 @@ _SOURCE_PORT = _PACKET_HEADER.size + 14 + 20
 _PORT = Struct(">H")
 
 MAEXCHEN = Recording("maexchen-old-20111003.pcap", 9007, 9007, 60, _new_tokens)
-MAEXCHEN_OF_THREE = Recording("maexchen-old-20110928-seed-tiny.pcap", 2848, 2848, 2, _new_tokens)
+MAEXCHEN_OF_THREE = Recording("maexchen-old-20110928-seed-tiny.pcap", 2848, 2848, 60, _new_tokens)
 SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_clients_and_cards)
 CATAN = Recording("catan-infrarot-game2-3p.pcap.gz", 7233, 4837, 180, _new_clients_and_players)
 CGML = Recording("cgml-hands.pcap.gz", 5072, 4270, 60, _new_clients_and_colours)
