@@ -28,13 +28,15 @@ def free_port(transport: Transport, count: int = 1) -> int:
     """Return the first of `count` consecutive ports of this machine at which nothing listens."""
     kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
     while True:
-        with ExitStack() as sockets, suppress(OSError, OverflowError):
-            first = sockets.enter_context(socket.socket(socket.AF_INET, kind))
+        with ExitStack() as stack:
+            first, *others = (stack.enter_context(socket.socket(socket.AF_INET, kind)) for _ in range(count))
             first.bind((HOST, 0))
             port: int = first.getsockname()[1]
-            for each in range(port + 1, port + count):
-                sockets.enter_context(socket.socket(socket.AF_INET, kind)).bind((HOST, each))
-            return port
+            # Only what another program holds is looked past: any other error would recur for ever.
+            with suppress(OSError, OverflowError):
+                for each, sock in enumerate(others, port + 1):
+                    sock.bind((HOST, each))
+                return port
 
 
 @contextmanager
