@@ -131,7 +131,8 @@ class PcapNgRecords:
     def _buffered_packets(self) -> list[RawPacket]:
         """Read the undamaged blocks at the start of the stream's buffer, up to a section header.
 
-        Reading each block from the stream, as `records` does, takes twice as long.
+        Reading each block from the stream, as `records` does, takes 1.6 times as long. Only the case of its
+        own for the commonest block makes the difference.
         """
         if not isinstance(self._stream, io.BufferedReader):
             return []
