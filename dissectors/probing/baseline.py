@@ -19,9 +19,8 @@ class Baseline:
     def __init__(self, dissector: Dissector, direction: Direction) -> None:
         """Create an empty baseline of a target that sends in the direction `direction`."""
         self._grammar = dissector.grammar
-        self._rows = dissector.grammar.rows
         self._answers: dict[str, set[str]] = {}
-        for row in dissector.grammar.rows:
+        for row in self._grammar.rows:
             for asked in row.answers if row.direction == direction else ():
                 self._answers.setdefault(asked, set()).add(row.name)
         self._always: dict[str, dict[str, bool]] = {}
@@ -73,7 +72,9 @@ class Baseline:
         """Return False if only a dialect has this message, and nothing led to it in the undisturbed game."""
         if self._offered is None or sent.name in self._offered:
             return True
-        alike = (row for row in self._rows if (row.name, row.direction) == (sent.name, sent.direction))
+        alike = (
+            row for row in self._grammar.rows if (row.name, row.direction) == (sent.name, sent.direction)
+        )
         return any(row.deviation is None for row in alike)
 
     def learn(self, sent: str, received: Sequence[tuple[str, bool]]) -> None:
@@ -101,7 +102,7 @@ class Baseline:
         return [
             name
             for name in self.answers_to(sent)
-            if all(row.answers == (sent.name,) for row in self._rows if row.name == name)
+            if all(row.answers == (sent.name,) for row in self._grammar.rows if row.name == name)
         ]
 
     def is_answered(self, sent: MessageType) -> bool:

@@ -93,8 +93,7 @@ def judge(case: Case, observed: ObservedBehaviour) -> Verdict:
     """Return the verdict on observed behaviour.
 
     Every case requires the program to stay alive, to accept others, to leave their game alone, and to send
-    only what the grammar allows. Not so after a message that it need not be able to read: what it takes that
-    for is left open.
+    only what the grammar allows, unless the case may have misled it.
     """
     reactions = reactions_of(case, observed)
     broken = _broken_requirement(case, observed)
@@ -133,6 +132,15 @@ def _broken_requirement(case: Case, observed: ObservedBehaviour) -> str | None:
         return "the other players' game does not continue"
     if observed.leaves_waiting:
         return "the other players wait for one that has left"
-    if observed.violations and not (case.harmless and case.expectation.level == "open"):
+    if observed.violations and not _may_mislead(case):
         return f"it sends what the grammar does not allow: {observed.violations[0]}"
     return None
+
+
+def _may_mislead(case: Case) -> bool:
+    """Return True if the program's later messages may be wrong because of what the case made it believe.
+
+    A client gets false information, or a program a message that it need not be able to read.
+    """
+    is_false = case.role == "client" and (case.field is not None or "/rule/" in case.name)
+    return is_false or (case.harmless and case.expectation.level == "open")

@@ -348,11 +348,6 @@ class CaseRun(TargetSession):
         """Return True if the case changes a player's name."""
         return any(handle.of_player for handle in self._mutated_kinds)
 
-    def _gets_false_data(self) -> bool:
-        """Return True if a client receives false information: its later messages follow from that."""
-        names = self._case.field is not None or "/rule/" in self._case.name
-        return self._case.role == "client" and names
-
     def _ignored_messages(self) -> set[str]:
         """Return the names of messages whose violations do not count.
 
@@ -388,9 +383,7 @@ class CaseRun(TargetSession):
     async def _observe(self, point: InjectionPoint) -> ObservedBehaviour:
         how = self._how_ended()
         message = self._replies_until_clear if self._replies_until_clear is not None else self._replies
-        violations = (
-            () if self._gets_false_data() else self._observer.violations_except(self._ignored_messages())
-        )
+        violations = self._observer.violations_except(self._ignored_messages())
         # At the end of the record, silence is right.
         is_at_end = point.is_last and self._case.harmless
         continued_normally = self._continued_normally(point) or is_at_end
