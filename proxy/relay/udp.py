@@ -23,6 +23,7 @@ from collections.abc import Hashable
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
+from kiebitz.proxy.relay.busy_wait import BUSY_WAIT_NS, DENSE_NS
 from kiebitz.proxy.relay.endpoints import NETWORK_FAULTS, Notice, endpoint_text
 from kiebitz.proxy.relay.listeners import (
     MAX_DATAGRAM,
@@ -43,10 +44,6 @@ _MAX_WAITING = 256
 """Maximum datagrams queued for a socket that accepts no more."""
 _MAX_TURN_NS = 1_000_000
 """Longest time to forward datagrams before yielding to the event loop."""
-_DENSE_NS = 200_000
-"""After an interval between datagrams shorter than this, busy-wait for the next one ..."""
-_BUSY_WAIT_NS = 30_000
-"""... for this long: waking up takes longer than forwarding a datagram."""
 _MIN_SWEEP_SECONDS = 0.01
 _LOOP_THRESHOLD = 32
 """Consecutive unverified clients with equal first datagrams and no answer that suggest a forwarding loop."""
@@ -205,7 +202,7 @@ class UdpRelay:
         """Forward datagrams until none arrive or the time is up; at dense traffic, busy-wait for more."""
         now = now_ns()
         turn_ends = now + _MAX_TURN_NS
-        awake = _BUSY_WAIT_NS if now - self._ready_ns < _DENSE_NS else 0
+        awake = BUSY_WAIT_NS if now - self._ready_ns < DENSE_NS else 0
         while now < turn_ends:
             if ready := self._selector.select(0):
                 self._handle_ready(ready)
