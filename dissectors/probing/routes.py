@@ -64,6 +64,8 @@ class Route(ABC):
     """The number of the recorded line in whose place the target first did something else."""
     never_came_up = False
     """True if the case's message never came up, so that its other cases need not be tried on this route."""
+    points_before = 0
+    """The number of points that other routes to the same case have skipped."""
     servers: Mapping[StreamRole, Address]
     """The address of each server, by the first role that it has."""
 

@@ -37,6 +37,9 @@ _NEXT_POINT_S = 3.0
 _MAX_POINTS = 12
 """Maximum number of injection points to try for a case."""
 
+_POINTS_WITHOUT_NEXT = 5
+"""Number of skipped points after which a heartbeat may be the next message: others come up by chance."""
+
 _MAX_RECEIVED = 50
 """Maximum number of received messages kept after one of ours."""
 
@@ -217,6 +220,8 @@ class SimulatedRoute(Route):
         self._row = self._dissector.codec.decode(sent.data, self._plays).row
         following = self._encode(upcoming) if isinstance(upcoming, play.SendMessage) else None
         self._skipped = upcoming if following is not None else None
+        if following is None and self.points_before + self._passed >= _POINTS_WITHOUT_NEXT:
+            following = self._any_heartbeat()
         waits = following is None
         if following is None and self._row is not None:
             following = self._later.get((sent.connection, self._row.name))
@@ -224,6 +229,13 @@ class SimulatedRoute(Route):
         return InjectionPoint(
             sent.connection, role, sent.data, following, waits and following is not None, others, None
         )
+
+    def _any_heartbeat(self) -> bytes | None:
+        """Return a heartbeat that may be sent at any time; None if the protocol has none."""
+        for row in self._dissector.grammar.rows:
+            if row.direction == self._plays and row.heartbeat and not row.answers:
+                return self._encode(play.SendMessage(row.name, {}))
+        return None
 
     def skip_point(self) -> None:
         self.point = None

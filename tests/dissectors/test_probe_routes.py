@@ -159,6 +159,19 @@ def test_players_lead_to_each_message_whatever_the_server_does(
         assert walk.route.continued_normally or name in LAST, name
 
 
+def test_after_enough_places_without_a_next_message_a_heartbeat_is_the_next() -> None:
+    bench = bench_of("okey", 3)
+    walk = Walk(playing("okey", bench, RouteGoal(TargetMessage("DRAW"))), bench)
+    points = []
+    for _ in range(8):
+        point = walk.go()
+        assert point is not None
+        points.append(point)
+        walk.route.skip_point()
+    assert all(point.waits or point.following is None for point in points[1:5])
+    assert [(point.following, point.waits) for point in points[5:]] == 3 * [(b"PING\r\n", False)]
+
+
 def test_a_new_client_repeats_a_player_s_message() -> None:
     bench = bench_of("maexchen", 3)
     walk = Walk(playing("maexchen", bench, RouteGoal(TargetMessage("ROLL"), early=True)), bench)

@@ -106,6 +106,14 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
     assert result["why"] == "it ignores it; the specification leaves that open"
 
 
+@pytest.mark.full
+def test_where_no_message_follows_a_heartbeat_does() -> None:
+    # Who draws a tile or logs out says nothing more before the server does, unless another player happens to.
+    results = probed("okey/DRAW/joined", "okey/LOGO/joined", protocol="okey")
+    assert [each["verdict"] for each in results] == ["OK", "OK"]
+    assert all(bytes.fromhex(each["sent"][0]["hex"]).endswith(b"PING\r\n") for each in results), results
+
+
 # Reports.
 
 

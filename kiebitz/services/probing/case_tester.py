@@ -218,7 +218,7 @@ class CaseTester:
             else:
                 # The server may still be dealing with the end of the last game.
                 time.sleep(_BETWEEN_S)
-            run = self._run_once(case, choice, seed, left_s, recorders)
+            run = self._run_once(case, choice, seed, left_s, recorders, points=points)
             if run.result.verdict != NOT_TRIED:
                 shared.reached.add((choice.kind, case.of))
                 shared.reused += is_used
@@ -280,9 +280,13 @@ class CaseTester:
 
     def _fresh_run(self, case: Case, choice: RouteChoice, recorders: ExitStack) -> _Run:
         """Run a case patiently on a target that was started again, with other play if it is not reached."""
+        points = 0
         for seed in _SEEDS:
             self._start_again()
-            run = self._run_once(case, choice, seed, _CONFIRMATION_S, recorders, is_patient=True)
+            run = self._run_once(
+                case, choice, seed, _CONFIRMATION_S, recorders, points=points, is_patient=True
+            )
+            points += run.outcome.unsuitable_points
             if run.result.verdict != NOT_TRIED:
                 break
         return run
@@ -299,12 +303,17 @@ class CaseTester:
         seed: int,
         left_s: float,
         recorders: ExitStack,
+        *,
+        points: int,
         is_patient: bool = False,
     ) -> _Run:
+        """Run a case once; `points` unsuitable points were found in the games before."""
         recorder = recorders.enter_context(self._store.recorder(case.name, self.setup.decode_as))
         # In a second attempt, what an overloaded machine has kept from happening may happen after all.
         self.setup.clock.is_patient = is_patient or seed != _SEEDS[0]
-        case_run = CaseRun(case, choice.make(seed), self.setup, recorder, is_patient)
+        route = choice.make(seed)
+        route.points_before = points
+        case_run = CaseRun(case, route, self.setup, recorder, is_patient)
         outcome = self.run(case_run.run(left_s), recorder)
         shared, observed = self._shared, outcome.observed
         shared.is_responsive = shared.is_responsive or outcome.is_responsive
