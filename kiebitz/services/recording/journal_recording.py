@@ -30,7 +30,7 @@ RETRY_S = 0.5
 GIVE_UP_S = 10.0
 """Time limit (seconds) for retrying a database that cannot be written, once the relay has ended."""
 
-_SOON_S = COMMIT_EVERY_S / 5
+_SOON_S = COMMIT_EVERY_S / 10
 """Longest time (seconds) between commits while items arrive."""
 
 
