@@ -62,8 +62,8 @@ __all__ = [
     "progress_bar",
 ]
 
-_WORD = re.compile(r'\s*(?>"[^"]*"|\S)++\s*')
-_ITEM = re.compile(r'(?>"[^"]*"|[^,])*+,\s*|(?>"[^"]*"|[^,])++')
+_WORD = re.compile(r'\s*(?>(?:"[^"]*"|\S)+)\s*')
+_ITEM = re.compile(r'(?>(?:"[^"]*"|[^,])*),\s*|(?>(?:"[^"]*"|[^,])+)')
 """A word, and an item of a list; quoted text is not split. No backtracking, as texts are untrusted."""
 
 _INDENT = "    "

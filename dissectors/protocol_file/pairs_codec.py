@@ -50,7 +50,7 @@ class PairsCodec(MappingCodec):
         if self._quote:
             mark, assign, delimiter = map(re.escape, (self._quote, self._assign, self._delimiter))
             key = rf"(?:(?!{assign}|{delimiter}|{mark}).)*{assign}\s*"
-            self._is_quoted = re.compile(rf"{key}{mark}(?:[^{mark}\\]|\\.)*+{mark}", re.DOTALL)
+            self._is_quoted = re.compile(rf"{key}{mark}(?>(?:[^{mark}\\]|\\.)*){mark}", re.DOTALL)
 
     def reader_of(self, kind: FieldType) -> Read:
         return kind.decode

@@ -78,7 +78,7 @@ _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
 # In a text, `\s` matches more than XML's blanks.
 _BEGIN = re.compile(rf"<{ENVELOPE}([{BLANK_TEXT}][^<>]*+)?>[{BLANK_TEXT}]*+")
 _END = re.compile(rf"</{ENVELOPE}[{BLANK_TEXT}]*+>[{BLANK_TEXT}]*+\Z")
-_PROLOG = re.compile(rf"\A(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))++[{BLANK_TEXT}]*+", re.DOTALL)
+_PROLOG = re.compile(rf"\A(?>(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))+)[{BLANK_TEXT}]*+", re.DOTALL)
 _SMALL = 4096
 """Size in bytes (up to ten times as much) below which no nesting is too deep for the parser."""
 _MAX_QUOTED = 40

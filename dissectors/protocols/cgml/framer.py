@@ -64,19 +64,19 @@ def _element(names: bytes, inside: bytes) -> bytes:
 
 
 _LEAF = _element(rb"card|name|race|game|url|message|money|trumf|numplayers", b"")
-_BRANCH = _element(rb"player|winer|loser", rb"(?:%s%s)*+" % (_TEXT, _LEAF))
-_TRICK = _element(rb"round", rb"(?:%s%s)*+" % (_TEXT, _LEAF))
+_BRANCH = _element(rb"player|winer|loser", rb"(?>(?:%s%s)*)" % (_TEXT, _LEAF))
+_TRICK = _element(rb"round", rb"(?>(?:%s%s)*)" % (_TEXT, _LEAF))
 _SIMPLE = rb"<(?:licite|flek)>%s%s" % (_TEXT, _END_TAG)
 _START = rb"<(?:%s)(?:\s[^<>]*+)?"
 _WHOLE = re.compile(
-    rb"(?:<cgml(?:\s[^<>]*+)?>[ \t\r\n]*+)?+"
+    rb"(?>(?:<cgml(?:\s[^<>]*+)?>[ \t\r\n]*+)?)"
     + rb"(?:%s(?<!/)>" % (_START % b"result|gametype")
-    + rb"(?:%s(?:%s))*+" % (_TEXT, b"|".join((_LEAF, _BRANCH, _TRICK, _SIMPLE)))
+    + rb"(?>(?:%s(?:%s))*)" % (_TEXT, b"|".join((_LEAF, _BRANCH, _TRICK, _SIMPLE)))
     + rb"|%s(?<!/)>" % (_START % _ROOTS)
-    + rb"(?:%s(?:%s|%s))*+)" % (_TEXT, _LEAF, _BRANCH)
+    + rb"(?>(?:%s(?:%s|%s))*))" % (_TEXT, _LEAF, _BRANCH)
     + _TEXT
     + _END_TAG
-    + rb"(?:(?:\r\n</cgml>)?+\r\n\r\n|\r\n[ \t]*+(?=%s>))" % (_START % _ROOTS)
+    + rb"(?:(?>(?:\r\n</cgml>)?)\r\n\r\n|\r\n[ \t]*+(?=%s>))" % (_START % _ROOTS)
 )
 """A fast path for usual messages; all others are processed tag by tag."""
 
