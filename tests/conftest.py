@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from kiebitz.cli.terminal import emoji
 
-pytest_plugins = ["browser", "taps_and_nats"]
+pytest_plugins = ["browser", "forgotten_files", "taps_and_nats"]
 """Modules with fixtures that several test modules use."""
 
 GRACE_S = 60

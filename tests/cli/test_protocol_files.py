@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from command import TINY, kiebitz
-from dice_file import DICE, OTHER, SENTENCES, capture_game, forgetting_files, record_game, write_file
+from dice_file import DICE, OTHER, SENTENCES, capture_game, record_game, write_file
 
 import kiebitz as library
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.registry import protocol_files
 
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    with forgetting_files():
-        yield
+pytestmark = pytest.mark.usefixtures("protocol_files_forgotten")
 
 
 @pytest.fixture(scope="module")

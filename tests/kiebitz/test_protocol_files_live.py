@@ -14,17 +14,13 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
-from dice_file import DICE, OTHER, SENTENCES, TALK, capture_game, forgetting_files, write_file
+from dice_file import DICE, OTHER, SENTENCES, TALK, capture_game, write_file
 from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, rows, running, until
 from served_pages import Serving, serving
 
 from kiebitz.dissectors.model import Direction
 
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    with forgetting_files():
-        yield
+pytestmark = pytest.mark.usefixtures("protocol_files_forgotten")
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,12 @@ from pathlib import Path
 import pytest
 from certificates import Authority
 from command import ROOT, kiebitz
-from dice_file import forgetting_files
 from live_replays import ended, playing
 from mitmproxy_live import mitmproxys
 from processes_and_rows import KIEBITZ, free_port, rows, running, until
 from websocket_dice import dice_server, play, write_file
 
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    with forgetting_files():
-        yield
+pytestmark = pytest.mark.usefixtures("protocol_files_forgotten")
 
 
 @contextmanager

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
 from command import kiebitz
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Item, Stream
-from kiebitz.dissectors.registry import protocol_files, remove_files
 from kiebitz.storage.recording.recorder import Recorder
 
 DICE = """\
@@ -107,13 +105,3 @@ def write_file(folder: Path, text: str = DICE, name: str = "dice.toml") -> str:
     path = folder / name
     path.write_text(text)
     return str(path)
-
-
-@contextmanager
-def forgetting_files() -> Iterator[None]:
-    """Forget the protocol files of the block, in a process that runs other tests."""
-    remove_files([file.protocol for file in protocol_files()])
-    try:
-        yield
-    finally:
-        remove_files([file.protocol for file in protocol_files()])
