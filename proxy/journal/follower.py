@@ -27,7 +27,7 @@ from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS, deferred_
 _POLL_SECONDS = 0.02
 
 _NICENESS = 12
-"""The recorder's niceness, so that on two busy cores round trips are as quick as through socat (ADR 0054)."""
+"""The recorder's niceness. On two busy cores round trips are as quick as through socat (docs/design/0054)."""
 
 _SAFE_PATH = "PYTHONSAFEPATH"
 
