@@ -37,7 +37,7 @@ _NEXT_POINT_S = 3.0
 _MAX_POINTS = 12
 """Maximum number of injection points to try for a case."""
 
-_POINTS_WITHOUT_NEXT = 5
+_POINTS_WITHOUT_NEXT = 3
 """Number of skipped points after which a heartbeat may be the next message: others come up by chance."""
 
 _MAX_RECEIVED = 50

@@ -60,7 +60,7 @@ _MAX_SEARCHES_AGAIN = 4
 _ENOUGH_POINTS = 3
 """Number of unsuitable points after which no other attempt is made."""
 
-_ENOUGH_MOMENTS = 40
+_ENOUGH_MOMENTS = 80
 """The same number if only the moment was unsuitable, in all attempts together."""
 
 _BETWEEN_S = 0.1
