@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz, spawn
-from dice_file import forgetting_files, write_file
+from dice_file import write_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes_and_rows import until
@@ -174,6 +174,7 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
 # What is offered.
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -203,8 +204,7 @@ def test_offered_candidates(
 ) -> None:
     paths = {"game": str(folder / "game.db"), "tiny": str(folder / "tiny.pcap"), "bad": BADCARD}
     paths["dice"] = write_file(folder)
-    with forgetting_files():
-        found = offered(f"kiebitz {line.format(**paths)}", capsys, "zsh")
+    found = offered(f"kiebitz {line.format(**paths)}", capsys, "zsh")
     named = [value.replace("\\:", ":") for value in found[1::3]]
     wanted = [word.format(**paths) for word in words]
     assert [word for word in named if word in wanted] == wanted

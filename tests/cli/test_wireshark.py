@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
-from dice_file import forgetting_files
 from file_formats import PAIRS, USUAL, messages, protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,9 +61,9 @@ def test_a_protocol_file_is_a_dissector(tmp_path: Path) -> None:
     assert (found.messages, found.differences) == (210, [])
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 def test_websocket_is_refused(tmp_path: Path) -> None:
-    with forgetting_files():
-        done = kiebitz("protocols", "wsdice", "-P", write_file(tmp_path), "-T", "lua")
+    done = kiebitz("protocols", "wsdice", "-P", write_file(tmp_path), "-T", "lua")
     assert done.status != 0
     assert "wsdice is carried by WebSocket, for which no dissector can be written yet" in done.err
 

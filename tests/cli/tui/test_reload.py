@@ -6,7 +6,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
-from dice_file import DICE, OTHER, capture_game, forgetting_files, write_file
+from dice_file import DICE, OTHER, capture_game, write_file
 from terminals import OnTerminal
 from watch_driver import Sight, watch
 
@@ -14,6 +14,7 @@ from kiebitz.services.protocol_files import add_protocol_files
 from kiebitz.services.reloading import Dissected, Reloader
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 @pytest.mark.full
 def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
     capture, file = capture_game(tmp_path), write_file(tmp_path)
@@ -46,17 +47,16 @@ def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
         finally:
             reloader.close()
 
-    with forgetting_files():
-        add_protocol_files([file])
-        reloader = Reloader([file], [capture], lambda found: put.put(found[0]), put.put)
-        app = watch(capture, script, size=(120, 40))
-        app.viewer.followed.session.close()
+    add_protocol_files([file])
+    reloader = Reloader([file], [capture], lambda found: put.put(found[0]), put.put)
+    app = watch(capture, script, size=(120, 40))
+    app.viewer.followed.session.close()
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 @pytest.mark.full
 def test_the_command_on_a_terminal(tmp_path: Path) -> None:
-    with forgetting_files():
-        capture = capture_game(tmp_path)
+    capture = capture_game(tmp_path)
     file = write_file(tmp_path)
     with OnTerminal("watch", capture, "-P", file, "--reload", columns=120, rows=40) as terminal:
         terminal.read_until(lambda written: b"alice rolls 5" in written)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import Look, Sight, served
-from dice_file import DICE, OTHER, capture_game, forgetting_files, write_file
+from dice_file import DICE, OTHER, capture_game, write_file
 
 pytestmark = pytest.mark.full
 
@@ -21,9 +21,9 @@ def shows(sight: Sight, selector: str, text: str) -> bool:
         return False
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 def test_a_saved_file_changes_the_page(tmp_path: Path, look: Look) -> None:
-    with forgetting_files():
-        capture = capture_game(tmp_path)
+    capture = capture_game(tmp_path)
     file = write_file(tmp_path)
     with served(capture, "-P", file, "--reload") as server:
         sight = look(server.at(table=1, at=5))
