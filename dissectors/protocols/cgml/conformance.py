@@ -74,17 +74,33 @@ _LAST: tuple[tuple[str, TargetRole, str, str], ...] = (
 )
 
 _QUESTIONS = (
-    ("licite.ask", "3 Průběh jednotlivých her: Licitace -- žádost o hru"),
-    ("gametype.ask", "3 Průběh jednotlivých her: Trumfy -- dotaz"),
-    ("flek.ask", "3 Průběh jednotlivých her: Flekování -- nabídka"),
-    ("playcard.ask", "3 Průběh jednotlivých her: Hra -- žádost o kartu"),
+    (
+        "licite.ask",
+        "3 Průběh jednotlivých her: Licitace -- žádost o hru",
+        "Superhrací server žádá hráče nebo bota o licitaci hry.",
+    ),
+    (
+        "gametype.ask",
+        "3 Průběh jednotlivých her: Trumfy -- dotaz",
+        "se Superhrací server ptá hráče nebo bota, jenž vylicitoval hru, na dodatečné informace o hře",
+    ),
+    (
+        "flek.ask",
+        "3 Průběh jednotlivých her: Flekování -- nabídka",
+        "Superhrací server dává hráči nebo botovi možnost flekovat hru.",
+    ),
+    (
+        "playcard.ask",
+        "3 Průběh jednotlivých her: Hra -- žádost o kartu",
+        "Superhrací server žádá hráče nebo bota o kartu do hry.",
+    ),
 )
-"""The server's messages that a client must answer, with their clauses; notices have the same names."""
+"""The server's messages that a client must answer, with clauses and quotations; notices have the same names."""
 
 EXPECTATIONS = (
     *(
-        Expectation(_with_form(name, _AS_SPECIFIED), "client", "must", ("answers",), clause)
-        for name, clause in _QUESTIONS
+        Expectation(_with_form(name, _AS_SPECIFIED), "client", "must", ("answers",), clause, quote)
+        for name, clause, quote in _QUESTIONS
     ),
     # After these a client connects elsewhere, or ends; and a client that has refused receives nothing.
     *(
