@@ -52,7 +52,7 @@ class Situation(msgspec.Struct, frozen=True):
     `following` is the next message on the same connection, or None; it `waits` if the target sends something
     before it. `state` is the table's current state, and `player` our player's name in it. `others` has the
     identifiers in other players' conversations, by kind: their tokens, seats, names. `wrap` returns the bytes
-    that carry a frame.
+    that carry a frame. A `heartbeat` may take the place of a next message that does not wait.
     """
 
     frame: bytes
@@ -62,6 +62,7 @@ class Situation(msgspec.Struct, frozen=True):
     player: str | None = None
     others: Mapping[IdentifierKind, Sequence[Any]] = msgspec.field(default_factory=dict)
     wrap: Callable[[bytes], bytes] = bytes
+    heartbeat: bytes | None = None
 
     @property
     def wire(self) -> bytes:

@@ -202,6 +202,8 @@ def swap_line_ends(frame: bytes) -> bytes:
 
 
 def _following(at: Situation, waits: bool) -> bytes:
+    if not waits and (at.waits or at.following is None) and at.heartbeat is not None:
+        return at.heartbeat
     if at.following is None:
         raise UnsuitableMoment("no message follows it")
     if at.waits != waits:

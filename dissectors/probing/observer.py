@@ -133,7 +133,16 @@ class Observer:
         state = {} if known is None else self._states.get(known.server, {})
         player = self._names.get(point.connection)
         wrap = partial(self._dissector.to_wire, direction=OPPOSITE[self._target_direction])
-        return Situation(point.frame, point.following, point.waits, deepcopy(state), player, others, wrap)
+        return Situation(
+            point.frame,
+            point.following,
+            point.waits,
+            deepcopy(state),
+            player,
+            others,
+            wrap,
+            point.heartbeat,
+        )
 
     def received(self, *streams: int) -> tuple[ProgramMessage, ...]:
         """Return the target's messages since the actions began, on these streams or, without any, on all."""

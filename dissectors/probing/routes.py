@@ -37,7 +37,8 @@ class InjectionPoint(msgspec.Struct, frozen=True):
 
     `following` is the next message for that connection, or None; it `waits` if the target sends something
     before it. `others` are the connections of our other players. `expected` is the target's next recorded
-    line on this connection. The point `is_last` if the record has nothing more from either side.
+    line on this connection. The point `is_last` if the record has nothing more from either side. A
+    `heartbeat` may take the place of a next message that does not wait.
     """
 
     connection: int
@@ -48,6 +49,7 @@ class InjectionPoint(msgspec.Struct, frozen=True):
     others: tuple[int, ...]
     expected: RecordedLine | None
     is_last: bool = False
+    heartbeat: bytes | None = None
 
 
 class Route(ABC):

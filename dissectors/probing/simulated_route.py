@@ -220,18 +220,25 @@ class SimulatedRoute(Route):
         self._row = self._dissector.codec.decode(sent.data, self._plays).row
         following = self._encode(upcoming) if isinstance(upcoming, play.SendMessage) else None
         self._skipped = upcoming if following is not None else None
-        if following is None and self.points_before + self._passed >= _POINTS_WITHOUT_NEXT:
-            following = self._any_heartbeat()
         waits = following is None
         if following is None and self._row is not None:
             following = self._later.get((sent.connection, self._row.name))
         others = tuple(other for other in self._lines if other != sent.connection)
         return InjectionPoint(
-            sent.connection, role, sent.data, following, waits and following is not None, others, None
+            sent.connection,
+            role,
+            sent.data,
+            following,
+            waits and following is not None,
+            others,
+            None,
+            heartbeat=self._heartbeat_as_next(),
         )
 
-    def _any_heartbeat(self) -> bytes | None:
-        """Return a heartbeat that may be sent at any time; None if the protocol has none."""
+    def _heartbeat_as_next(self) -> bytes | None:
+        """Return a heartbeat that may be sent at any time; None if there is none, or not yet time for it."""
+        if self.points_before + self._passed < _POINTS_WITHOUT_NEXT:
+            return None
         for row in self._dissector.grammar.rows:
             if row.direction == self._plays and row.heartbeat and not row.answers:
                 return self._encode(play.SendMessage(row.name, {}))

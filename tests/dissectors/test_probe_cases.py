@@ -310,7 +310,23 @@ def piece(data: bytes, sender: Sender = "self") -> Send:
         ("PUT/whole", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"),)),
         ("PUT/twice", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"), Send(b"PUT 5\r\n"))),
         ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n"), (piece(b"PUT 5\r\nBYE\r\n"),)),
+        ("PUT/joined", Situation(b"PUT 5\r\n", heartbeat=b"HI\r\n"), (piece(b"PUT 5\r\nHI\r\n"),)),
+        (
+            "PUT/joined",
+            Situation(b"PUT 5\r\n", b"BYE\r\n", True, heartbeat=b"HI\r\n"),
+            (piece(b"PUT 5\r\nHI\r\n"),),
+        ),
+        (
+            "PUT/joined",
+            Situation(b"PUT 5\r\n", b"BYE\r\n", heartbeat=b"HI\r\n"),
+            (piece(b"PUT 5\r\nBYE\r\n"),),
+        ),
         ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n", True), (Send(b"BYE\r\n"), Send(b"PUT 5\r\n"))),
+        (
+            "PUT/early",
+            Situation(b"PUT 5\r\n", b"BYE\r\n", True, heartbeat=b"HI\r\n"),
+            (Send(b"BYE\r\n"), Send(b"PUT 5\r\n")),
+        ),
         ("PUT/in-two", Situation(b"PUT 5\r\n"), (piece(b"PUT"), Pause(1), piece(b" 5\r\n"))),
         ("PUT/cut/silence", Situation(b"PUT 5\r\n"), (piece(b"PUT"),)),
         ("PUT/cut/half-close", Situation(b"PUT 5\r\n"), (piece(b"PUT"), HalfClose())),

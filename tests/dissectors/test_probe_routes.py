@@ -168,8 +168,8 @@ def test_after_enough_places_without_a_next_message_a_heartbeat_is_the_next() ->
         assert point is not None
         points.append(point)
         walk.route.skip_point()
-    assert all(point.waits or point.following is None for point in points[1:3])
-    assert [(point.following, point.waits) for point in points[3:]] == 5 * [(b"PING\r\n", False)]
+    assert all(point.waits or point.following is None for point in points[1:])
+    assert [point.heartbeat for point in points] == 3 * [None] + 5 * [b"PING\r\n"]
 
 
 def test_a_new_client_repeats_a_player_s_message() -> None:

@@ -95,7 +95,7 @@ _QUESTIONS = (
         "Superhrací server žádá hráče nebo bota o kartu do hry.",
     ),
 )
-"""The server's messages that a client must answer, with clauses and quotations; notices have the same names."""
+"""The server's messages that a client must answer, each with its clause; notices have the same names."""
 
 EXPECTATIONS = (
     *(
