@@ -14,7 +14,7 @@ from kiebitz.dissectors.drafting.json_format import json_format, json_object
 from kiebitz.dissectors.drafting.text_format import text_format
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.drafting.xml_format import element_of, xml_format
-from kiebitz.dissectors.protocol_file.specification import Framing
+from kiebitz.dissectors.protocol_file.specification import Framing, TextEncoding
 
 _SAMPLE = 4000
 """Number of messages by which a format is inferred."""
@@ -27,7 +27,7 @@ def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice
         return json_format(contents)
     if _share(contents, element_of) >= 0.5 and Counter(c[:1] for c in contents).most_common(1)[0][0] == b"<":
         return xml_format(contents)
-    encoding = "utf-8" if _share(contents, _utf8) >= 0.99 else "latin-1"
+    encoding: TextEncoding = "utf-8" if _share(contents, _utf8) >= 0.99 else "latin-1"
     texts = [content.rstrip(b"\r\n").decode(encoding, "replace") for content in contents]
     if sum(map(_is_printable, texts)) < 0.8 * len(texts):
         return struct_format(framing, contents)

@@ -10,7 +10,7 @@ from typing import Any
 
 from kiebitz.dissectors.drafting.format_choice import FormatChoice, Parsed, Parser
 from kiebitz.dissectors.drafting.json_format import name_path
-from kiebitz.dissectors.protocol_file.specification import Format, Framing
+from kiebitz.dissectors.protocol_file.specification import Format, Framing, TextEncoding
 
 _MAX_COLUMNS = 8
 _QUOTED = re.compile(r'(?<!\S)"(?:[^"\\]|\\.)*"(?!\S)')
@@ -37,14 +37,14 @@ _DELIMITERS = (
 _PAIR = re.compile(r"([A-Za-z_][\w.-]{0,40})(=|: |:)(.*)", re.DOTALL)
 
 
-def text_format(framing: Framing, texts: Sequence[str], encoding: str) -> FormatChoice:
+def text_format(framing: Framing, texts: Sequence[str], encoding: TextEncoding) -> FormatChoice:
     """Return the format of text messages."""
     is_block = framing.kind == "block"
     pairs = _pairs_format(texts, encoding, is_block)
     if pairs is not None:
         return pairs
     if is_block:
-        form = Format(kind="delimited", delimiter="\n", encoding=encoding)  # type: ignore[arg-type]
+        form = Format(kind="delimited", delimiter="\n", encoding=encoding)
         return FormatChoice(form, _split_parser("\n", encoding), is_positional=True)
     quote = _quote(texts)
     best = (_cost([_words(text, quote) for text in texts]), " ")
@@ -56,9 +56,9 @@ def text_format(framing: Framing, texts: Sequence[str], encoding: str) -> Format
             best = cost, delimiter
     delimiter = best[1]
     if delimiter == " ":
-        form = Format(kind="words", quote=quote, encoding=encoding)  # type: ignore[arg-type]
+        form = Format(kind="words", quote=quote, encoding=encoding)
         return FormatChoice(form, _words_parser(texts, quote, encoding), is_positional=True)
-    form = Format(kind="delimited", delimiter=delimiter, encoding=encoding)  # type: ignore[arg-type]
+    form = Format(kind="delimited", delimiter=delimiter, encoding=encoding)
     return FormatChoice(form, _split_parser(delimiter, encoding), is_positional=True)
 
 
@@ -106,7 +106,7 @@ def _by_position(values: Iterable[str]) -> dict[str, Any]:
     return {str(number): value for number, value in enumerate(values, 1)}
 
 
-def _split_parser(delimiter: str, encoding: str) -> Parser:
+def _split_parser(delimiter: str, encoding: TextEncoding) -> Parser:
     def parse(content: bytes) -> Parsed | None:
         try:
             name, *values = content.rstrip(b"\r\n").decode(encoding).split(delimiter)
@@ -117,7 +117,7 @@ def _split_parser(delimiter: str, encoding: str) -> Parser:
     return parse
 
 
-def _words_parser(texts: Sequence[str], quote: str, encoding: str) -> Parser:
+def _words_parser(texts: Sequence[str], quote: str, encoding: TextEncoding) -> Parser:
     long_names = _long_names([_words(text, quote) for text in texts])
     most = max((name.count(" ") + 1 for name in long_names), default=1)
 
@@ -184,7 +184,7 @@ def _is_keyword(word: str, is_sign: bool) -> bool:
 # Pairs.
 
 
-def _pairs_format(texts: Sequence[str], encoding: str, is_block: bool) -> FormatChoice | None:
+def _pairs_format(texts: Sequence[str], encoding: TextEncoding, is_block: bool) -> FormatChoice | None:
     """Return the format `pairs` if most messages consist of keys and values."""
     best: tuple[float, str, str] | None = None
     delimiters = ("\n",) if is_block else (" ", ";", "&", ",", "|", "\t", "; ", ", ")
@@ -221,7 +221,7 @@ def _pairs_format(texts: Sequence[str], encoding: str, is_block: bool) -> Format
         found = first if name == "first" else pairs.pop(name, None)
         return None if found is None else (found, pairs)
 
-    form = Format(kind="pairs", name=name, delimiter=delimiter, assign=assign, encoding=encoding)  # type: ignore[arg-type]
+    form = Format(kind="pairs", name=name, delimiter=delimiter, assign=assign, encoding=encoding)
     return FormatChoice(form, parse)
 
 

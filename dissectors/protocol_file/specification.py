@@ -12,6 +12,7 @@ from kiebitz.dissectors.model import Direction, Severity, Transport
 FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml", "websocket"]
 FormatKind = Literal["words", "delimited", "pairs", "json", "xml", "struct"]
 ByteOrder = Literal["big", "little"]
+TextEncoding = Literal["utf-8", "latin-1", "ascii"]
 IntegerKind = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint"]
 
 
@@ -61,7 +62,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     quote: str = ""
     line_end: str = ""
     order: ByteOrder = "big"
-    encoding: Literal["utf-8", "latin-1", "ascii"] = "utf-8"
+    encoding: TextEncoding = "utf-8"
 
 
 # Types of fields.
