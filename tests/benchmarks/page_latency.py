@@ -76,7 +76,7 @@ class Game:
 def games(folder: Path, *options: str) -> Iterator[list[Game]]:
     """Yield the games, the measured one first; each is recorded in a folder of its own.
 
-    The relay of the measured one has these options, too.
+    The relay of the measured game also has these `options`.
     """
     with ExitStack() as held:
         found = []
@@ -211,16 +211,23 @@ def delays(browser: Browser, port: int, playing: Sequence[Game]) -> list[float]:
 
 
 def measured(browsers: int, per_second: int) -> list[float]:
-    """Return the delays in ms with so many browsers on the home page, none or all, and such a flood."""
+    """Return the delays in ms.
+
+    Meanwhile there are this many browsers on the home page (none or all), and another table behind the same
+    relay has this many registrations per second.
+    """
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as name, ExitStack() as held:
-        flooded, port = free_port("udp"), free_port("udp")
-        held.enter_context(process(serve, flooded))
-        second_table = "-m", f"reverse:udp://{HOST}:{flooded}@{HOST}:{port}"
-        playing = held.enter_context(games(Path(name), *(second_table if per_second else ())))
+        options: tuple[str, ...] = ()
         if per_second:
-            held.enter_context(process(register_evenly, port, per_second))
+            flooded_server, flooded_relay = free_port("udp"), free_port("udp")
+            held.enter_context(process(serve, flooded_server))
+            options = "-m", f"reverse:udp://{HOST}:{flooded_server}@{HOST}:{flooded_relay}"
+        playing = held.enter_context(games(Path(name), *options))
+        if per_second:
+            # Only now, as the page shows the first table of the session.
+            held.enter_context(process(register_evenly, flooded_relay, per_second))
         port = held.enter_context(served(Path(name)))
         if browsers:
             held.enter_context(process(show_homes, port))
