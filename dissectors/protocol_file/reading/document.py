@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, field
 
 from kiebitz.dissectors.model import Severity, Transport
-from kiebitz.dissectors.protocol_file.specification import ByteOrder, FormatKind, FramingKind
+from kiebitz.dissectors.protocol_file.specification import ByteOrder, FormatKind, FramingKind, TextEncoding
 
 
 def _kind(words: str) -> Meta:
@@ -167,7 +167,7 @@ class Document(Table, kw_only=True):
     ] = []
     framing: Annotated[FramingKind | None, _about("How bytes are cut into messages.")] = None
     format: Annotated[FormatKind | None, _about("How a message contains its name and fields.")] = None
-    encoding: Annotated[Literal["utf-8", "latin-1", "ascii"], _about("Encoding of text.")] = "utf-8"
+    encoding: Annotated[TextEncoding, _about("Encoding of text.")] = "utf-8"
     line_end: Annotated[Text, _about("Line end of messages that Kiebitz writes.")] = "\n"
     end: Annotated[Text, _about("Bytes after a message, or the text of a block's last line.")] = ""
     prefix: Annotated[
