@@ -21,7 +21,8 @@ from strength import a_few
 
 from kiebitz.services.probing.fair_clock import FairClock
 
-SERVER = Path(__file__).parents[1] / "support" / "planned_server.py"
+SUPPORT = Path(__file__).parents[1] / "support"
+SERVER = SUPPORT / "planned_server.py"
 DIES = "dies-on-an-unknown-word"
 
 
@@ -91,6 +92,21 @@ def test_an_unstable_case_is_reported_with_both_runs(tmp_path: Path) -> None:
     assert done.out.count("  sent ") >= 2
     assert "in the other run, which was INFORMATIONAL:" in done.out
     assert "<h3>The other run: INFORMATIONAL</h3>" in report.read_text()
+
+
+# The moment of the others' next messages.
+
+
+def test_a_server_has_time_to_notice_that_a_client_has_left() -> None:
+    restart = shlex.join([sys.executable, str(SUPPORT / "late_okey_server.py")]) + " {port}"
+    done = kiebitz(
+        *("probe", "server", str(free_port("tcp")), "-d", "okey", "--restart", restart, "--json"),
+        *("--timeout", "0.7", "--rate", "1000", "--only", "okey/+CATS/cut/reset"),
+        *("--only", "okey/+CATS/cut/close", "--only", "okey/PUTT/cut/reset"),
+    )
+    verdicts = {each["case"]: (each["verdict"], each["why"]) for each in done.json["results"]}
+    assert len(verdicts) == 3
+    assert {verdict for verdict, _ in verdicts.values()} <= {"OK", "INFORMATIONAL"}, verdicts
 
 
 # Several targets.
