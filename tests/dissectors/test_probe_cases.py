@@ -384,6 +384,13 @@ def test_results_of_a_plug_in_s_test_case(name: str, at: Situation, expected: tu
         (OKEY, "CATC.b+l/msg/markup", "CATC b hallo\r\n", 'CATC b "<b>&\\"Kiebitz\\"</b> "\r\n'),
         (OKEY, "CATC.b+l/msg/empty", 'CATC b "ein Wort%"\r\n', 'CATC b "%"\r\n'),
         (OKEY, "PUTT/tile/out-of-range", "PUTT 4:RED 3:RED\r\n", "PUTT 14:RED 3:RED\r\n"),
+        (OKEY, "PUTT/rule/joker-colour", 'PUTT 4:RED "3:RED 0:RED%"\r\n', 'PUTT 0:BLUE "4:RED 3:RED%"\r\n'),
+        (
+            OKEY,
+            "PUTT/rule/joker-colour",
+            'PUTT 0:RED "3:RED 0:BLUE%"\r\n',
+            'PUTT 0:YELLOW "3:RED 0:BLUE%"\r\n',
+        ),
         (OKEY, "JLOB/n/left-out", "JLOB 42\r\n", "JLOB\r\n"),
         (
             CGML,

@@ -170,10 +170,14 @@ def _one_more(fields: Fields, at: Situation) -> Fields:
 
 
 def _joker_of_another_colour(fields: Fields, at: Situation) -> Fields:
-    tile = fields["tile"]
-    if tile is None or not is_joker(tile):
-        raise NotApplicable("no joker is put here")
-    return {**fields, "tile": next(other for each in COLOURS if (other := f"0:{each}") != tile)}
+    """Put a held joker instead of the message's tile, in the colour of no held one."""
+    held = [tile for tile in (fields["tile"], *tiles(fields["deck"])) if tile is not None]
+    joker = next((tile for tile in held if is_joker(tile)), None)
+    if joker is None:
+        raise NotApplicable("no joker is held here")
+    other = next(other for each in COLOURS if (other := f"0:{each}") not in held)
+    held.remove(joker)
+    return {**fields, "tile": other, "deck": held}
 
 
 def _put_undrawn(fields: Fields, at: Situation) -> Fields:
