@@ -1,7 +1,7 @@
-"""An Okey server of `peers` that notices only after a moment that a client has left: `late_okey_server.py PORT`.
+"""An Okey server of `peers` that notices a client's end only after a moment: `late_okey_server.py PORT`.
 
-Until then, whoever writes to that client loses their own connection, as in a server whose threads write to one
-another's sockets.
+Until then, whoever writes to that client loses their own connection, as in a server whose threads write to
+one another's sockets.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class CaseRun(TargetSession):
                 self._closed.add(connection)
                 self._peers.reset(connection)
         self._has_hung_up = self._has_hung_up or action.sender == "self"
-        # Otherwise the verdict depends on whether the target notices the end before the others' next messages.
+        # Otherwise the verdict depends on whether the target notices this before the others' next messages.
         await self._driver.receive_until(self._clock() + _LINGER_S)
 
     async def _send(self, action: Send, connection: int) -> None:
