@@ -29,7 +29,7 @@ _LEAST = 2
 _ESCAPED_COLON = rb"\u003"
 """The beginning of an escape that may be a colon."""
 
-_TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"|[{}\[\],]', re.DOTALL)
 """Strings and the marks that decide whether a string is a name; numbers and literals are skipped."""
 
 

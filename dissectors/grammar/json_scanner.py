@@ -16,7 +16,7 @@ DEPTH_LIMIT = 64
 """Maximum nesting depth of objects and lists."""
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
-_TEXT = re.compile(rb'(?>(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)')
+_TEXT = re.compile(rb'[^"\\\x00-\x1f]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*)')
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,4})?")
 _HALF = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."

@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import Direction
 _SPECIAL = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"), (b"<?", b"?>"))
 """Beginnings and ends of markup that is not a tag."""
 
-_TAG = re.compile(rb"""</?([^\s<>/"'=]++)(?>(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*)>""")
+_TAG = re.compile(rb"""</?([^\s<>/"'=]++)[^<>"']*+(?>(?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*)>""")
 _DECLARATION = re.compile(rb"""<![A-Za-z](?>(?:[^<>"'\[]++|"[^"]*+"|'[^']*+'|\[[^\]]*+\])*)>""")
 _WHOLE = re.compile(rb"\s*+<([A-Za-z_][\w.:-]*+)(\s[^<>]*+|/)?(?:(?<=/)>|(?<!/)>[^<]*+</\1\s*>)")
 """An element without others in it: a fast path; all others are processed tag by tag."""

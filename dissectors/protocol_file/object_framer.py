@@ -16,11 +16,11 @@ from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, INCOMPLETE, Frame, S
 from kiebitz.dissectors.model import Direction
 
 _OUTSIDE = re.compile(rb'[^"{}\[\]]*+')
-_INSIDE = re.compile(rb'(?>(?:[^"\\\n]++|\\[^\n])*)')
+_INSIDE = re.compile(rb'[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)')
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _LINE_END_OR_OBJECT = re.compile(rb"[\n{]")
 _CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
-_TOKEN = re.compile(rb'"(?>(?:[^"\\\n]++|\\[^\n])*)"|[{}\[\]]')
+_TOKEN = re.compile(rb'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|[{}\[\]]')
 _OBJECT = msgspec.json.Decoder(msgspec.Raw)
 
 _State = Literal["between", "outside", "string", "broken"]

@@ -49,8 +49,9 @@ class PairsCodec(MappingCodec):
         self._is_quoted = re.compile("")
         if self._quote:
             mark, assign, delimiter = map(re.escape, (self._quote, self._assign, self._delimiter))
-            key = rf"(?:(?!{assign}|{delimiter}|{mark}).)*{assign}\s*"
-            self._is_quoted = re.compile(rf"{key}{mark}(?>(?:[^{mark}\\]|\\.)*){mark}", re.DOTALL)
+            key = rf"(?>.*?(?={assign}|{delimiter}|{mark})){assign}\s*"
+            quoted = rf"[^{mark}\\]*+(?>(?:\\.[^{mark}\\]*+)*)"
+            self._is_quoted = re.compile(f"{key}{mark}{quoted}{mark}", re.DOTALL)
 
     def reader_of(self, kind: FieldType) -> Read:
         return kind.decode

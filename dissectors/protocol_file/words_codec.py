@@ -95,12 +95,12 @@ class WordsCodec(FileCodec):
         quoted = ""
         if self._quote:
             mark = re.escape(self._quote)
-            quoted = rf"{mark}(?P<quoted>(?>(?:[^{mark}\\]|\\.)*)){mark}|"
+            quoted = rf"{mark}(?P<quoted>[^{mark}\\]*+(?>(?:\\.[^{mark}\\]*+)*)){mark}|"
         if self._is_words:
             blanks = r" \t\r\n" if has_lines else r" \t"
             return re.compile(rf"{quoted}(?P<bare>[^{blanks}]+)", re.DOTALL)
         delimiter = r"\r?\n" if self._separator == "\n" else re.escape(self._separator)
-        return re.compile(rf"(?:\A|{delimiter})(?:{quoted}(?P<bare>(?>(?:(?!{delimiter}).)*)))", re.DOTALL)
+        return re.compile(rf"(?:\A|{delimiter})(?:{quoted}(?P<bare>.*?)(?={delimiter}|\Z))", re.DOTALL)
 
     def _sent_words(self, row: MessageType) -> str:
         return str(self.sent_name(row))

@@ -77,6 +77,8 @@ BOMBS: dict[str, tuple[str, Direction, bytes]] = {
     "a long amount": ("cgml", "c2s", b"<load>" + b"9" * DIGITS + b"</load>\r\n\r\n"),
     "nested quotation marks": ("okey", "s2c", b'STAT "' + b'\\"' * (4 * DEPTH) + b' " 3\r\n'),
     "backslashes": ("okey", "s2c", b'CATS b "' + b"\\" * DIGITS + b"\r\n"),
+    "escapes": ("catan", "s2c", b'{"Fehler":{"Meldung":"' + b"a\\n" * (DIGITS // 3) + b'"}}\n'),
+    "quotation marks": ("okey", "s2c", b'CATS b "' + b'a\\"' * (DIGITS // 3) + b'%" x\r\n'),
     "many tokens": ("okey", "s2c", b'+LGAM o "' + b"1:2 " * (2 * DEPTH) + b'"\r\n'),
     "a long lobby": ("okey", "c2s", b"JLOB " + b"9" * DIGITS + b"\r\n"),
     "blanks": ("okey", "c2s", b"CATC" + b" " * DIGITS + b"b x\r\n"),

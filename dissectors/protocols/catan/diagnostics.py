@@ -25,7 +25,7 @@ _MESSAGE = '{"…":{…}} and a line feed'
 _MAX_QUOTED = 40
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
 """Every escape; the group is a surrogate without its other half."""
-_NUMBERS = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"|(-?[0-9][-+.0-9eE]*+)')
+_NUMBERS = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"|(-?[0-9][-+.0-9eE]*+)')
 
 
 def location(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:

@@ -20,8 +20,8 @@ DEPTH_LIMIT = 64
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _TEXT = {
-    False: re.compile(rb'(?>(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)'),
-    True: re.compile(rb'(?>(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)'),
+    False: re.compile(rb'[^"\\\x00-\x1f]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*)'),
+    True: re.compile(rb'[^"\\]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*)'),
 }
 """The contents of a string, without and with raw control characters."""
 _ESCAPE_BEGUN = re.compile(rb"\\(?>(?:u[0-9a-fA-F]{0,3}+)?)")
@@ -31,7 +31,7 @@ _FRACTION_BEGUN = re.compile(rb"\.|[eE][-+]?")
 _WORDS = {word[0]: word for word in (b"true", b"false", b"null")}
 _CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
 _FOUND = re.compile(r"\w{1,20}")
-_TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"|[\[\]{},]|[^ \t\r\n"\[\]{},:]++', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"|[\[\]{},]|[^ \t\r\n"\[\]{},:]++', re.DOTALL)
 _CONTROLS = {ord("\t"): "a tab", ord("\n"): "a line feed", ord("\r"): "a carriage return"}
 
 _State = Literal[

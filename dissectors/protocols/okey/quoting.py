@@ -21,7 +21,9 @@ BLANK_PAD, PERCENT_PAD = " ", "%"
 PADS = BLANK_PAD, PERCENT_PAD
 """The paddings of the specification and of later programs."""
 
-_PIECES = re.compile(r'(?P<bare>[^ "]+)|"(?P<quoted>(?>(?:[^"\\]|\\"?)*))"|(?P<blank> +)|(?P<open>")')
+_PIECES = re.compile(
+    r'(?P<bare>[^ "]+)|"(?P<quoted>[^"\\]*+|.*?(?<!\\))"|(?P<blank> +)|(?P<open>")', re.DOTALL
+)
 r"""Within quotation marks `\"` is a quotation mark, and any other backslash is itself."""
 
 

@@ -44,6 +44,13 @@ def events_of(server: Served, session: int, **query: Any) -> list[dict[str, Any]
     return found
 
 
+def opening_of(server: Served, session: int) -> int:
+    """Return the position at which a recorded session opens: where its first game begins."""
+    table = table_of(server, session)["table"]
+    games = asked(server, f"tables/{table}/timeline", session=session)["games"]
+    return int(games[0]["seq"]) if games else 1
+
+
 # What it shows.
 
 
@@ -52,16 +59,14 @@ def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
     session = SESSION[game]
     events = events_of(five, session)
     sight = look(five.at(session=session))
-    # A recorded game opens where there is something to see.
-    table = table_of(five, session)
-    games = asked(five, f"tables/{table['table']}/timeline", session=session)["games"]
-    opening = games[0]["seq"] if games else 1
+    opening = opening_of(five, session)
     sight.until_at(opening)
     sight.tells(events[opening - 1]["sentence"])
     sight.press("End")
     sight.until_at(len(events))
     sight.tells(events[-1]["sentence"])
     assert sight.text("#said"), "a screen reader is told of it"
+    table = table_of(five, session)
     picture = asked(five, f"tables/{table['table']}/picture", session=session, at=table["last"])
     assert sight.tell("document.querySelectorAll('#board use').length") == len(picture["wide"]["pieces"])
     assert (
@@ -407,7 +412,7 @@ def test_a_moment_has_an_address(five: Five, look: Look) -> None:
     sight.until_at(33)
     # An address that names what is not there.
     sight.be(session=99, table=77, at="x", pane="nowhere", message="-1")
-    sight.until(lambda: sight.seq == 1, "it begins where one begins")
+    sight.until_at(opening_of(five, 1))
     sight.be(session=session, at=10**9)
     sight.until_at(len(events))
     # Loaded again, one is where one was.
