@@ -15,6 +15,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.quoted_text import JSON_STRING
 
 CLAUSE = "RFC 8259, 4"
 
@@ -29,7 +30,7 @@ _LEAST = 2
 _ESCAPED_COLON = rb"\u003"
 """The beginning of an escape that may be a colon."""
 
-_TOKEN = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"|[{}\[\],]', re.DOTALL)
+_TOKEN = re.compile(JSON_STRING + rb"|[{}\[\],]", re.DOTALL)
 """Strings and the marks that decide whether a string is a name; numbers and literals are skipped."""
 
 

@@ -11,12 +11,13 @@ import re
 import msgspec
 
 from kiebitz.dissectors.grammar.patching import Path, Place
+from kiebitz.dissectors.grammar.quoted_text import JSON_ESCAPE, quoted_text
 
 DEPTH_LIMIT = 64
 """Maximum nesting depth of objects and lists."""
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
-_TEXT = re.compile(rb'[^"\\\x00-\x1f]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*)')
+_TEXT = re.compile(quoted_text(r'"\x00-\x1f', JSON_ESCAPE).encode())
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,4})?")
 _HALF = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."

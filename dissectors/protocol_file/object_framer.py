@@ -13,14 +13,16 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, INCOMPLETE, Frame, StructuredFramer
+from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.model import Direction
 
 _OUTSIDE = re.compile(rb'[^"{}\[\]]*+')
-_INSIDE = re.compile(rb'[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)')
+_TEXT = quoted_text(r'"\n').encode()
+_INSIDE = re.compile(_TEXT)
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _LINE_END_OR_OBJECT = re.compile(rb"[\n{]")
 _CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
-_TOKEN = re.compile(rb'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|[{}\[\]]')
+_TOKEN = re.compile(b'"%b"' % _TEXT + rb"|[{}\[\]]")
 _OBJECT = msgspec.json.Decoder(msgspec.Raw)
 
 _State = Literal["between", "outside", "string", "broken"]

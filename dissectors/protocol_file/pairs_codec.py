@@ -11,6 +11,7 @@ from kiebitz.dissectors.grammar.delimited_codec import DELIMITER
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, Grammar, MessageType, Violation, unreadable
 from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part, byte_offsets, span_of
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
@@ -50,8 +51,7 @@ class PairsCodec(MappingCodec):
         if self._quote:
             mark, assign, delimiter = map(re.escape, (self._quote, self._assign, self._delimiter))
             key = rf"(?>.*?(?={assign}|{delimiter}|{mark})){assign}\s*"
-            quoted = rf"[^{mark}\\]*+(?>(?:\\.[^{mark}\\]*+)*)"
-            self._is_quoted = re.compile(f"{key}{mark}{quoted}{mark}", re.DOTALL)
+            self._is_quoted = re.compile(f"{key}{mark}{quoted_text(mark)}{mark}", re.DOTALL)
 
     def reader_of(self, kind: FieldType) -> Read:
         return kind.decode

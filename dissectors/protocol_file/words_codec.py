@@ -19,6 +19,7 @@ from kiebitz.dissectors.grammar.grammar import (
     unreadable,
 )
 from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.file_codec import FileCodec, Part, byte_offsets, span_of
 from kiebitz.dissectors.protocol_file.specification import Specification
@@ -95,7 +96,7 @@ class WordsCodec(FileCodec):
         quoted = ""
         if self._quote:
             mark = re.escape(self._quote)
-            quoted = rf"{mark}(?P<quoted>[^{mark}\\]*+(?>(?:\\.[^{mark}\\]*+)*)){mark}|"
+            quoted = rf"{mark}(?P<quoted>{quoted_text(mark)}){mark}|"
         if self._is_words:
             blanks = r" \t\r\n" if has_lines else r" \t"
             return re.compile(rf"{quoted}(?P<bare>[^{blanks}]+)", re.DOTALL)

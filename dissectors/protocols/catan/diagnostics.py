@@ -13,6 +13,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import Decoded, Violation, nearest_word, sender_of, unreadable
 from kiebitz.dissectors.grammar.patching import Path, Place
+from kiebitz.dissectors.grammar.quoted_text import JSON_STRING
 from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
 from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.scanner import first_error, key_place_of, place_of
@@ -25,7 +26,7 @@ _MESSAGE = '{"…":{…}} and a line feed'
 _MAX_QUOTED = 40
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
 """Every escape; the group is a surrogate without its other half."""
-_NUMBERS = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"|(-?[0-9][-+.0-9eE]*+)')
+_NUMBERS = re.compile(JSON_STRING + rb"|(-?[0-9][-+.0-9eE]*+)")
 
 
 def location(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:

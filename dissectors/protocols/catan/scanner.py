@@ -14,14 +14,15 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.grammar.patching import Path, Place
+from kiebitz.dissectors.grammar.quoted_text import JSON_ESCAPE, JSON_STRING, quoted_text
 
 DEPTH_LIMIT = 64
 """Maximum nesting depth of objects and lists."""
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _TEXT = {
-    False: re.compile(rb'[^"\\\x00-\x1f]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*)'),
-    True: re.compile(rb'[^"\\]*+(?>(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*)'),
+    False: re.compile(quoted_text(r'"\x00-\x1f', JSON_ESCAPE).encode()),
+    True: re.compile(quoted_text('"', JSON_ESCAPE).encode()),
 }
 """The contents of a string, without and with raw control characters."""
 _ESCAPE_BEGUN = re.compile(rb"\\(?>(?:u[0-9a-fA-F]{0,3}+)?)")
@@ -31,7 +32,7 @@ _FRACTION_BEGUN = re.compile(rb"\.|[eE][-+]?")
 _WORDS = {word[0]: word for word in (b"true", b"false", b"null")}
 _CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
 _FOUND = re.compile(r"\w{1,20}")
-_TOKEN = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"|[\[\]{},]|[^ \t\r\n"\[\]{},:]++', re.DOTALL)
+_TOKEN = re.compile(JSON_STRING + rb'|[\[\]{},]|[^ \t\r\n"\[\]{},:]++', re.DOTALL)
 _CONTROLS = {ord("\t"): "a tab", ord("\n"): "a line feed", ord("\r"): "a carriage return"}
 
 _State = Literal[
