@@ -179,6 +179,7 @@ class CaseRun(TargetSession):
     # The actions and their consequences.
 
     async def _execute(self, point: InjectionPoint, actions: tuple[CaseAction, ...]) -> ObservedBehaviour:
+        # What is still in transit is no answer.
         await self._settle(point)
         self._begun_ns = now_ns()
         self._observer.start_collecting()
@@ -199,7 +200,7 @@ class CaseRun(TargetSession):
         return await self._observe(point)
 
     async def _settle(self, point: InjectionPoint) -> None:
-        """Receive what is still in transit, which is no answer; over TCP only, as datagrams may be urgent."""
+        """Receive what is still in transit; over TCP only, as datagrams may be urgent."""
         if point.role.transport == "tcp":
             await self._driver.receive_until(self._clock() + _LINGER_S)
 
@@ -222,7 +223,7 @@ class CaseRun(TargetSession):
                 self._peers.reset(connection)
         self._has_hung_up = self._has_hung_up or action.sender == "self"
         # Otherwise the verdict depends on whether the target notices this before the others' next messages.
-        await self._driver.receive_until(self._clock() + _LINGER_S)
+        await self._settle(point)
 
     async def _send(self, action: Send, connection: int) -> None:
         if action.sender == "self" and "stranger" in self._senders:
