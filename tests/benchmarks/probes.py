@@ -32,11 +32,11 @@ _OPTIONS = {
 """Options of each protocol's server."""
 
 JOBS = 8
-MOST_CASES = {"maexchen": 204}
-"""Maximum number of cases by protocol: all that Mäxchen has, and of the others ..."""
+ALL_CASES = 204
+"""The number of Mäxchen's cases."""
 
 FIRST_CASES = 100
-"""... the first."""
+"""Maximum number of cases of each other protocol."""
 
 MOST_SECONDS = 60
 _FIRST_PORT = 21_000
@@ -76,7 +76,8 @@ def _probed(protocol: str) -> tuple[int, int, float, float]:
     with tempfile.NamedTemporaryFile() as file:
         command = [*KIEBITZ, "probe", "server", str(_FIRST_PORT), "-d", protocol, "--json"]
         command += ["--restart", _server(protocol), "--jobs", str(JOBS), "--rate", "1000"]
-        cost = run([*command, "--max-cases", str(MOST_CASES.get(protocol, FIRST_CASES))], written=file.name)
+        most = ALL_CASES if protocol == "maexchen" else FIRST_CASES
+        cost = run([*command, "--max-cases", str(most)], written=file.name)
         verdicts = [result["verdict"] for result in json.load(file)["results"]]
     assert "FAILED" not in verdicts, f"the model server of {protocol} fails"
     return len(verdicts), len(verdicts) - verdicts.count("NOT TRIED"), cost.wall, cost.cpu

@@ -1,7 +1,7 @@
-"""An Okey server of `peers` that notices a client's end only after a moment: `late_okey_server.py PORT`.
+"""An Okey server of `peers` with a race: `late_okey_server.py PORT`.
 
-Until then, whoever writes to that client loses their own connection, as in a server whose threads write to
-one another's sockets.
+For a moment after a client has left, it closes the connection of every client that sends a line. In
+p-vf/JavaTiles a thread that writes to the socket of a lost client ends the connection of its own client.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from peers.okey_server import OkeyServer  # noqa: E402 (likewise)
 from peers.program import Link, Setup  # noqa: E402 (likewise)
 
 UNNOTICED_S = 0.02
+"""The duration of that moment in seconds."""
 
 
 class LateOkeyServer(OkeyServer):
-    """A server that breaks the connections of others for a moment after one has ended."""
+    """A server that closes the connections of others for a moment after a client has left."""
 
     _lost_at = float("-inf")
 
