@@ -1,4 +1,4 @@
-# What a fresh machine with Python 3.11, make and git needs: `make demo` and `make test`.
+# What a fresh machine with Python 3.11, make and git needs: `make setup`, `make demo` and `make test`.
 
 PYTHON ?= python3
 KIEBITZ = .venv/bin/kiebitz
@@ -9,7 +9,10 @@ DEMO_DB = .demo/game.db
 # Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs docs-serve man clean
+.PHONY: setup demo test types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs docs-serve man clean
+
+# The command and all that its tests need, in `.venv`.
+setup: .venv/installed
 
 demo: .venv/core-installed
 	@rm -rf .demo && mkdir -p .demo

@@ -182,9 +182,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     `key` is the diagnostic's code; several rows of one code are distinguished by a suffix after a slash.
     `message` is the name of the message that breaks it, None if several can. `text`, `expected` and `clause`
-    are
-    templates with placeholders in braces. `blame` is None if the sender is at fault. If there is no clause,
-    `unwritten` gives the reason.
+    are templates with placeholders in braces. `blame` is None if the sender is at fault. If there is no
+    clause, `unwritten` gives the reason.
     """
 
     key: str

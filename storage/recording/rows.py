@@ -116,8 +116,7 @@ def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
     columns = [*rows.columns]
     if table == "chunks":
         # sqlite3 searches an adapter for each bytes object, which takes half as long as the row; it accepts a
-        # bytearray
-        # directly.
+        # bytearray directly.
         columns[DATA_INDEX] = [bytearray(data) if data else data for data in columns[DATA_INDEX]]
     values = chain.from_iterable(zip(*columns, strict=True))
     together = [islice(values, len(rows) // _BATCH_ROWS * _BATCH_ROWS * width)] * (_BATCH_ROWS * width)

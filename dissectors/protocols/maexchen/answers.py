@@ -39,8 +39,6 @@ class _Unsure(msgspec.Struct, eq=False):
 
 
 class Answers:
-    """Answers to unseen questions, judged later by `judge_unsure`."""
-
     """The open questions of a table, and the checks of their answers."""
 
     def __init__(self, rounds: Rounds) -> None:

@@ -13,8 +13,6 @@ Account = dict[str, int]
 
 
 class Points:
-    """The streams that have registered since the server may have been restarted."""
-
     """The points of a table's players, by name, computed from the captured rounds."""
 
     def __init__(self) -> None:

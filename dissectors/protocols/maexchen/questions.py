@@ -43,12 +43,6 @@ class Question(msgspec.Struct, eq=False):
 
 
 class Seat(msgspec.Struct, eq=False):
-    """True if the latest registration was rejected."""
-
-    """True if the server has unregistered all players here."""
-    """True if the server has sent anything here."""
-    """True if a registration without a name was sent; old servers take the name as `undefined`."""
-    """Registrations without a reply yet, oldest first."""
     """One conversation with the server: its players, and the questions to them."""
 
     stream: Stream

@@ -16,9 +16,6 @@ Phase = Literal["starting", "started", "lost", "canceled"]
 class Round(msgspec.Struct, eq=False):
     """A round. `whole` is False if a part of it is missing: then no violations are reported."""
 
-    """Path of its part of the table's state."""
-    """A round. `whole` is False if a part of it is missing: then no violations are reported."""
-
     game: Game
     place: tuple[str, str]
     """Path of its part of the table's state."""

@@ -31,9 +31,6 @@ _LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_
 
 
 class MaexchenTable(GameTable):
-    """Time of the server's latest message to a registered client."""
-
-    """True if the server's port was closed, and the server has sent nothing since."""
     """One Mäxchen server: its players, its consecutive rounds, and the points."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
