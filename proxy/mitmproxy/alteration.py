@@ -61,6 +61,8 @@ class _AlteredLayer(Layer):
         """Directions whose sender is paused; the event is set when that ends."""
         self._events: list[Event] = []
         """Output that the pipeline returned immediately."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Pending deliveries of later output; the event loop itself keeps weak references only."""
 
     def deliver(self, direction: Direction, data: bytes) -> None:
         self._enqueue(_DataReleased(direction, data))
@@ -103,8 +105,8 @@ class _AlteredLayer(Layer):
         handler = self._connections.get(self.context.client.id)
         if handler is not None:
             task = asyncio.ensure_future(handler.server_event(event))
-            handler.hook_tasks.add(task)
-            task.add_done_callback(handler.hook_tasks.discard)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def _from(self, direction: Direction) -> Connection:
         return self.context.client if direction == "c2s" else self.context.server
