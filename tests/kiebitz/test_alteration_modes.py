@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
@@ -22,9 +22,12 @@ from altering_relay import (
     rules_of,
 )
 from certificates import Authority
+from held_messages import Follower
 from mitmproxy_live import by_socks, mitmproxys, tunnel, with_tls
 from networks import GATEWAY_INSIDE, SERVER, Network, inside, network, redirecting, skip_unless_possible
 from processes_and_rows import PATIENCE_S, free_port, until
+
+from kiebitz.services.alteration.control_server import Act
 
 LGAM, LPLA = conversation("okey")[7].data, conversation("okey")[3].data
 
@@ -114,26 +117,94 @@ class InNetwork(Line):
         return client
 
 
-@pytest.mark.full
-def test_by_socks(tmp_path: Path) -> None:
+@pytest.fixture
+def by_mitmproxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[type[Line], list[str]]]:
+    """Yield the lines, and the relay's options, of a mode of mitmproxy that needs neither root nor tools."""
+    kind: type[Line] = request.param
+    options = ["--set", f"confdir={tmp_path / 'keys'}"]
+    with ExitStack() as stack:
+        if kind is BySocks:
+            BySocks.proxy = free_port("tcp")
+            options += ["-m", f"socks5@{BySocks.proxy}"]
+        else:
+            WithTls.authority, WithTls.folder, WithTls.stack = Authority(tmp_path), tmp_path, stack
+            options += ["--set", f"ssl_verify_upstream_trusted_ca={WithTls.authority.path}"]
+        yield kind, options
+
+
+ByMitmproxy = tuple[type[Line], list[str]]
+
+IN_BOTH = pytest.mark.parametrize(
+    "by_mitmproxy",
+    [pytest.param(BySocks, id="SOCKS"), pytest.param(WithTls, id="TLS", marks=pytest.mark.full)],
+    indirect=True,
+)
+
+DECISIONS: list[tuple[bytes, Act, str, bytes, bytes]] = [
+    (b"LOGI alice\r\n", "change", "nickname=bob", b"LOGI bob\r\n", b""),
+    (b"NAME carl\r\n", "let-go", "", b"NAME carl\r\n", b""),
+    (b"NAME dora\r\n", "answer", "+NAME actualname=eve", b"", b"+NAME eve\r\n"),
+]
+"""A message that is held, the decision about it, and what server and client receive."""
+
+
+@IN_BOTH
+def test_by_mitmproxy(by_mitmproxy: ByMitmproxy, tmp_path: Path) -> None:
+    kind, options = by_mitmproxy
     database = tmp_path / "altered.db"
-    BySocks.proxy = free_port("tcp")
-    lines = [BySocks(case.protocol) for case in CASES]
-    options = ("-m", f"socks5@{BySocks.proxy}", "--set", f"confdir={tmp_path / 'keys'}")
+    lines = [kind(case.protocol) for case in CASES]
     assert_as_told(CASES, play_all(CASES, database, *options, lines=lines), database)
     assert blamed(database) == []
 
 
+@IN_BOTH
+def test_held_messages_by_mitmproxy(by_mitmproxy: ByMitmproxy, tmp_path: Path) -> None:
+    """Each decision about a held message, and a sender that has to wait as the queue behind one is full."""
+    kind, options = by_mitmproxy
+    database, line = tmp_path / "held.db", kind("okey")
+    held = ("--hold", 'msg in {"LOGI", "NAME", "LOGO"} and dir == "c2s"')
+    with relaying([line], database, *held, *options), Follower(lambda: (str(database), 1)) as follower:
+        line.connect()
+        for said, action, text, here, back in DECISIONS:
+            line.say("c2s", said)
+            until(lambda: bool(follower.held and follower.held.messages), "it is held")
+            assert follower.held is not None
+            (message,) = follower.held.messages
+            follower.act(action, message.number, text)
+            line.hear("c2s", [here])
+            line.hear("s2c", [back])
+            assert (line.got["c2s"][-1], line.got["s2c"][-1]) == (here, back)
+        follower.act("drop", message.number)
+        sent = b"LOGO\r\n" + (b"x" * 1000 + b"\r\n") * 32_768
+        sender = line.end_of("c2s")
+        sender.settimeout(1)
+        accepted = 0
+        with suppress(TimeoutError):
+            while accepted < len(sent):
+                accepted += sender.send(sent[accepted : accepted + 65_536])
+        assert 1 << 20 <= accepted < len(sent), "the sender has to wait"
+        follower.act("let-all-go")
+        line.hear("c2s", [sent[:accepted]])
+        assert line.got["c2s"][-1] == sent[:accepted]
+        line.hang_up()
+
+
 @pytest.mark.full
-def test_behind_tls(tmp_path: Path) -> None:
-    database = tmp_path / "altered.db"
-    WithTls.authority, WithTls.folder = Authority(tmp_path), tmp_path
-    trusted = f"ssl_verify_upstream_trusted_ca={WithTls.authority.path}"
-    with ExitStack() as WithTls.stack:
-        lines = [WithTls(case.protocol) for case in CASES]
-        options = ("--set", trusted, "--set", f"confdir={tmp_path / 'keys'}")
-        assert_as_told(CASES, play_all(CASES, database, *options, lines=lines), database)
-    assert blamed(database) == []
+@IN_BOTH
+def test_a_poor_network_by_mitmproxy(by_mitmproxy: ByMitmproxy, tmp_path: Path) -> None:
+    kind, options = by_mitmproxy
+    slow = "cut 100%, delay 20ms, rate 1Mbit/s, seed 1"
+    for impairment, is_reset in ((slow, False), ("reset 100%", True)):
+        database, line = tmp_path / f"{is_reset}.db", kind("okey")
+        with relaying([line], database, "--impair", impairment, *options):
+            line.connect()
+            if is_reset:
+                line.say("c2s", b"LOGI alice\r\n")
+                assert line.end_of("c2s").recv(100) == b"" == line.end_of("s2c").recv(100)
+                line.close()
+            else:
+                line.play({}, {})
+                line.hang_up()
 
 
 @pytest.mark.full

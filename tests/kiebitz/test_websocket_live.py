@@ -6,7 +6,7 @@ import shlex
 import ssl
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,14 +21,25 @@ pytestmark = pytest.mark.usefixtures("protocol_files_forgotten")
 
 
 @contextmanager
-def relaying(database: Path, server: int, *options: str) -> Iterator[int]:
+def relaying(database: Path, server: int, *options: str, scheme: str = "tcp") -> Iterator[int]:
     """Relay to a server; yield the relay's port."""
     port = free_port("tcp")
-    mode = f"reverse:tcp://127.0.0.1:{server}@{port}"
+    mode = f"reverse:{scheme}://127.0.0.1:{server}@{port}"
     file = write_file(database.parent)
     command = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", "-P", file, *options]
     with running(*command, ready="listening on"):
         yield port
+
+
+@contextmanager
+def tls_server(folder: Path) -> Iterator[tuple[int, list[str]]]:
+    """Run a server with TLS; yield its port, and the options for a relay that trusts it."""
+    authority = Authority(folder)
+    encrypted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    encrypted.load_cert_chain(authority.server())
+    with dice_server(encrypted) as port:
+        trusted = f"ssl_verify_upstream_trusted_ca={authority.path}"
+        yield port, ["--set", trusted, "--set", f"confdir={folder / 'keys'}"]
 
 
 def names(database: Path) -> list[tuple[str, str]]:
@@ -77,20 +88,29 @@ def test_an_export_is_the_same_game(recorded: Path, tmp_path: Path) -> None:
     assert rows(again, question) == rows(recorded, question)
 
 
-def test_messages_are_altered_with_mask_and_compression(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_tls", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_messages_are_altered_with_mask_and_compression(has_tls: bool, tmp_path: Path) -> None:
     database = tmp_path / "altered.db"
-    options = (
+    options = [
         *("--change", "msg == 'rolled' [2nd]", "dice=6"),
         *("--drop", "msg == 'roll' [3rd]"),
         *("--insert", "msg == 'roll' [first 1]", "roll"),
+        *("--delay", "msg == 'welcome'", "50ms"),
         *("--impair", "cut 50%, seed 1"),
-    )
-    with dice_server() as server, relaying(database, server, *options) as port:
+    ]
+    with ExitStack() as stack:
+        if has_tls:
+            served, trusted = stack.enter_context(tls_server(tmp_path))
+            options += trusted
+        else:
+            served = stack.enter_context(dice_server())
+        scheme = "wss" if has_tls else "tcp"
+        port = stack.enter_context(relaying(database, served, *options, scheme=scheme))
         # The server has seen an additional roll, and one less.
         assert play(port, "alice", 3) == [1, 6, 3]
     assert "bad-deflate" not in kiebitz("check", str(database)).out
     altered = rows(database, "SELECT DISTINCT action FROM alterations")
-    assert {action for (action,) in altered} >= {"change", "drop", "insert", "cut"}
+    assert {action for (action,) in altered} >= {"change", "drop", "insert", "delay", "cut"}
 
 
 @pytest.mark.full
@@ -110,26 +130,14 @@ def test_it_is_replayed_to_a_live_server_and_to_a_live_client(recorded: Path, tm
 @pytest.mark.full
 @pytest.mark.parametrize("has_tls", [True, False], ids=["TLS on both sides", "TLS to the server"])
 def test_a_server_with_tls(has_tls: bool, tmp_path: Path) -> None:
-    database, port = tmp_path / "game.db", free_port("tcp")
-    authority = Authority(tmp_path)
-    encrypted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    encrypted.load_cert_chain(authority.server())
-    with dice_server(encrypted) as server:
-        command = [
-            *KIEBITZ,
-            "relay",
-            "-m",
-            f"reverse:wss://127.0.0.1:{server}@{port}",
-            "-w",
-            str(database),
-            "-q",
-        ]
-        command += ["-P", write_file(tmp_path), "--set", f"ssl_verify_upstream_trusted_ca={authority.path}"]
-        command += ["--set", f"confdir={tmp_path / 'keys'}"]
-        with running(*command, ready="listening on"):
-            trusted = ssl.create_default_context(cafile=mitmproxys(tmp_path)) if has_tls else None
-            assert play(port, "alice", 3, trusted) == [1, 2, 3]
-            until(lambda: len(rows(database, "SELECT id FROM messages")) == len(WHOLE), "all is recorded")
+    database = tmp_path / "game.db"
+    with (
+        tls_server(tmp_path) as (server, options),
+        relaying(database, server, *options, scheme="wss") as port,
+    ):
+        trusted = ssl.create_default_context(cafile=mitmproxys(tmp_path)) if has_tls else None
+        assert play(port, "alice", 3, trusted) == [1, 2, 3]
+        until(lambda: len(rows(database, "SELECT id FROM messages")) == len(WHOLE), "all is recorded")
     assert names(database) == WHOLE
 
 
