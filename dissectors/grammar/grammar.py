@@ -258,7 +258,8 @@ class Grammar:
         aliases: Pairs of keys of identifiers of the same player: number and name, or old and new name.
         variable_shape: Paths of values in fields or data that are a list or an object in some messages only,
             such as `Spieler.Rohstoffe`; lists on the path are omitted.
-        more_words: Words of the protocol that no row contains: markup, other spellings.
+        more_words: Words of the protocol that no row contains, such as markup.
+        spellings: Returns all spellings of names of messages and fields.
         transport_rows: Message types of what carries the protocol's messages, which are none of its own.
     """
 
@@ -276,6 +277,7 @@ class Grammar:
         aliases: Mapping[str, str] = MappingProxyType({}),
         variable_shape: Collection[str] = (),
         more_words: Iterable[str] = (),
+        spellings: Callable[[Iterable[str]], Iterable[str]] = tuple,
         transport_rows: Iterable[MessageType] = (),
     ) -> None:
         self.foreign = foreign
@@ -284,6 +286,7 @@ class Grammar:
         self.state_identifiers = state_identifiers
         self.aliases = aliases
         self._more_words = tuple(more_words)
+        self._spellings = spellings
         self.protocol = protocol
         self.title = title
         self.rows = tuple(rows)
@@ -327,8 +330,7 @@ class Grammar:
         rows = (*self.rows, *self.transport_rows)
         fields = [field for row in rows for field in row.fields]
         return frozenset(
-            [row.name for row in rows]
-            + [field.name for field in fields]
+            [*self._spellings([*(row.name for row in rows), *(field.name for field in fields)])]
             + [word for field in fields for word in field.type.all_words()]
             + [*self._more_words]
         )

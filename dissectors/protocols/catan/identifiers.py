@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 
 NIEMAND = -1
 """Winner's number of a game without a winner."""
@@ -10,3 +10,41 @@ NIEMAND = -1
 PLAYER = IdentifierKind("player", of_player=True, null_values=(NIEMAND,))
 NAME = IdentifierKind("name", of_player=True)
 TRADE = IdentifierKind("trade")
+
+# Kinds of identifiers in the events' data and in the state.
+DATA_IDENTIFIERS: IdentifierKinds = {
+    "actor": NAME,
+    "player": PLAYER,
+    "name": NAME,
+    "before": NAME,
+    "from_player": PLAYER,
+    "from_name": NAME,
+    "partner": PLAYER,
+    "partner_name": NAME,
+    "from": PLAYER,
+    "winner": PLAYER,
+    "points": KeysOf(PLAYER),
+    "Eigentümer": PLAYER,
+    "trade": TRADE,
+}
+STATE_IDENTIFIERS: IdentifierKinds = {
+    "players": KeysOf(PLAYER),
+    "id": PLAYER,
+    "name": NAME,
+    "private": KeysOf(NAME),
+    "turn": PLAYER,
+    "owner": PLAYER,
+    "player": PLAYER,
+    "accepted": PLAYER,
+    "winner": PLAYER,
+    "longest_road": PLAYER,
+    "largest_army": PLAYER,
+    "trades": KeysOf(TRADE),
+}
+ALIASES = {
+    "player": "name",
+    "from_player": "from_name",
+    "partner": "partner_name",
+    "from": "name",
+    "winner": "name",
+}

@@ -35,7 +35,7 @@ from kiebitz.dissectors.protocols.cgml.diagnostics import (
     too_deep,
 )
 from kiebitz.dissectors.protocols.cgml.dissection_tree import build_tree, is_marked
-from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
+from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, VERSION, VERSIONS, ElementType
 from kiebitz.dissectors.protocols.cgml.layout_checks import (
     FOLLOWED,
     characters,
@@ -70,7 +70,9 @@ from kiebitz.dissectors.protocols.cgml.values import (
 from kiebitz.dissectors.suggestions import with_suggestion
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
-    (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))
+    (direction, name): tuple(
+        row for row in GRAMMAR.rows_named(direction, name) if isinstance(row, ElementType)
+    )
     for direction in DIRECTIONS
     for name in GRAMMAR.names(direction)
 }

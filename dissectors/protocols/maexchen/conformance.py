@@ -17,7 +17,6 @@ from kiebitz.dissectors.conformance.expectations import (
 )
 from kiebitz.dissectors.protocols.maexchen.bot import MaexchenBot
 from kiebitz.dissectors.protocols.maexchen.questions import ANSWER_WINDOW_NS
-from kiebitz.dissectors.protocols.maexchen.rules import alone
 from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenServer
 
 _JOINING, _PLAY = "Anmelden", "Ablauf einer Spielrunde"
@@ -160,10 +159,10 @@ CONFORMANCE = Conformance(
             "late": "*/late",
             "no-answer": "JOIN/lost ROLL/lost SEE/lost ANNOUNCE/lost",
             "out-of-turn": "YOUR_TURN/lost",
-            alone("wrong-verdict"): "PLAYER_LOST/rule/wrong-verdict",
-            alone("wrong-score"): "SCORE/rule/wrong-score",
-            alone("other-dice/shown"): "ACTUAL_DICE/rule/other-dice/shown",
-            alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
+            "wrong-verdict/alone": "PLAYER_LOST/rule/wrong-verdict",
+            "wrong-score/alone": "SCORE/rule/wrong-score",
+            "other-dice/shown/alone": "ACTUAL_DICE/rule/other-dice/shown",
+            "other-dice/announced/alone": "ANNOUNCED/rule/other-dice/announced",
         },
         unreachable={
             "answer-ignored": "it concerns a server's treatment of an answer that came in time",

@@ -16,7 +16,9 @@ from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.points import Points
 from kiebitz.dissectors.protocols.maexchen.questions import Seat
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
-from kiebitz.dissectors.protocols.maexchen.rules import alone
+
+ALONE = "alone"
+"""Suffix of the key of a rule for a single captured conversation, which may lack messages."""
 
 _MAX_DELAY_NS = 5_000_000
 """Longest delay of a round's messages after its end; some servers begin the next one soon after."""
@@ -178,7 +180,7 @@ class Rounds(GameContext):
         it may be.
         """
         heard = sum(seat.addressed and not seat.gone for seat in self.seats.values())
-        self.report_violation(message, key if heard > 1 else alone(key), **values)
+        self.report_violation(message, key if heard > 1 else f"{key}/{ALONE}", **values)
 
     def emit_broadcast(
         self,

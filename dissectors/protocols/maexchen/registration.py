@@ -9,7 +9,9 @@ from collections.abc import Collection
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.maexchen.context import Rounds
 from kiebitz.dissectors.protocols.maexchen.questions import Seat
-from kiebitz.dissectors.protocols.maexchen.rules import MAX_NAME_LENGTH
+
+MAX_NAME_LENGTH = 20
+"""Maximum length in UTF-16 units, as the newest server counts them."""
 
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
 

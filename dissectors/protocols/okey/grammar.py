@@ -1,4 +1,4 @@
-"""The grammar of Okey: every command and response of the specification, and additions of real programs.
+"""The types of fields in Okey's messages, and its grammar, whose tables are in `okey.toml`.
 
 A message is a line: its name, then its arguments separated by blanks (see `quoting.py`); a response begins
 with `+`. The clauses are the headings of the specification. There are two dialects, the specification's
@@ -21,11 +21,11 @@ from kiebitz.dissectors.grammar.field_type import (
     Rename,
     Replace,
 )
-from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
-from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType, nearest_word
+from kiebitz.dissectors.grammar.fields import Text, unknown_word
+from kiebitz.dissectors.grammar.grammar import nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.grammar.table_file import grammar_from
 from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
-from kiebitz.dissectors.protocols.okey.rules import RULES
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 from kiebitz.dissectors.suggestions import with_suggestion
 
@@ -455,397 +455,24 @@ class HighScores(Argument):
         return {"kind": "okey_list", "item": {"kind": "okey_score", "fields": fields}}
 
 
-_NICKNAME = Field("nickname", WantedName(), "the name that the player wants")
-_ACTUAL = Field("actualname", Name(), "name that the player gets", generated=True)
-_MSG = Field("msg", Text(), "text")
-_RECIPIENT = Field("whisperrecipient", Name(), "recipient")
-_SENDER = Field("sender", Name(), "sender")
-_TO_ALL = Field("messagetype", Word("b", "l"), "b to all on the server, l to the lobby")
-_WHISPER = Field("messagetype", Word("w"), "w to one player")
-_DEBUG = Field("debugmessage", Text(), "reason, in words", optional=True)
-_TILE = Field("tile", Tile(), "tile")
-_DECK = Field("deck", Deck(), "the player's tiles as they are on the rack")
-_N = Field("n", Lobby(), "lobby")
-_PLAYERS = Field("playerlist", Names(), "players")
-_PLACES = Field("playerlist", Names(), "the lobby's players by index")
-_STACKS = Field("exchangestacks", ExchangeStacks(), "the topmost tile of each exchange stack")
-_TURN = Field("currentplayeridx", Seat(), "whose turn it is")
-
-_LOGIN = "Login"
-_RENAME = "Namensänderung"
-_PLAYERS_HERE = "Spieler auf Server auflisten"
-_LOBBY_PLAYERS = "Spieler in Lobby auflisten"
-_LISTED = "Laufende und beendete Spiele / Lobbys auflisten"
-_JOIN = "Lobbyauswahl"
-_LOGOUT = "Logout"
-_READY = "Bereitschaft erklären"
-_START = "Spiel beginnen"
-_STATE = "Spielzustand senden"
-_DRAWING = "Tile ziehen"
-_PUTTING = "Stein ablegen"
-_WIN = "Spiel beenden (durch Sieg)"
-_EMPTY = "Spiel beenden (durch Unentschieden)"
-_CHAT = "Chat-Nachricht senden (Client)"
-_CHAT_PASSED_ON = "Chat-Nachricht an andere weiterleiten (Server)"
-_PING = "Ping"
-_CHEAT = "Cheating"
-_HEAD = "not in the specification"
-
-
-def _late(name: str) -> str:
-    return f"{name} is not in the specification (last dialect)"
-
-
-def _status(letter: str) -> Field:
-    return Field("gamestatus", Word(letter), "o open, r running, f finished")
-
-
-ROWS = (
-    # LOGI <nickname> · +LOGI <actualname>
-    MessageType("LOGI", "c2s", (_NICKNAME,), "logs in", clause=_LOGIN, summary="logs in as {nickname}"),
-    MessageType(
-        "+LOGI",
-        "s2c",
-        (_ACTUAL,),
-        "is logged in",
-        clause=_LOGIN,
-        answers=("LOGI",),
-        summary="is called {actualname}",
-    ),
-    # NAME <nickname> · +NAME <actualname>
-    MessageType(
-        "NAME", "c2s", (_NICKNAME,), "changes the name", clause=_RENAME, summary="wants to be {nickname}"
-    ),
-    MessageType(
-        "+NAME",
-        "s2c",
-        (_ACTUAL,),
-        "has a new name",
-        clause=_RENAME,
-        answers=("NAME",),
-        summary="is called {actualname}",
-    ),
-    # LPLA · +LPLA <playerlist>
-    MessageType("LPLA", "c2s", (), "who is on the server?", clause=_PLAYERS_HERE),
-    MessageType("+LPLA", "s2c", (_PLAYERS,), "who is on the server", clause=_PLAYERS_HERE, answers=("LPLA",)),
-    # LLPL · +LLPL <lobbieswithplayerlist>
-    MessageType("LLPL", "c2s", (), "who is in which lobby?", clause=_LOBBY_PLAYERS),
-    MessageType(
-        "+LLPL",
-        "s2c",
-        (Field("lobbieswithplayerlist", TitledLobbies(), "lobbies with their players"),),
-        "who is in which lobby",
-        clause=_LOBBY_PLAYERS,
-        answers=("LLPL",),
-    ),
-    MessageType(
-        "+LLPL",
-        "s2c",
-        (Field("lobbieswithplayerlist", Lobbies(), "lobbies with their players by index"),),
-        "who is in which lobby",
-        clause=_LOBBY_PLAYERS,
-        answers=("LLPL",),
-        deviation="+LLPL has lobbies in two levels, without the word Lobby (last dialect)",
-    ),
-    # LGAM <gamestatus> · +LGAM <gamestatus> <games>
-    MessageType(
-        "LGAM",
-        "c2s",
-        (Field("gamestatus", Word("o", "r", "f"), "o open, r running, f finished"),),
-        "which lobbies are there?",
-        clause=_LISTED,
-    ),
-    MessageType(
-        "+LGAM",
-        "s2c",
-        (_status("o"), Field("games", Games("players"), "open lobbies and their numbers of players")),
-        "open lobbies",
-        clause=_LISTED,
-        answers=("LGAM",),
-    ),
-    MessageType(
-        "+LGAM",
-        "s2c",
-        (_status("r"), Field("games", Games(None), "lobbies with a running game")),
-        "running games",
-        clause=_LISTED,
-        answers=("LGAM",),
-    ),
-    MessageType(
-        "+LGAM",
-        "s2c",
-        (_status("f"), Field("games", Games("winner"), "lobbies with a finished game, and the winner")),
-        "finished games",
-        clause=_LISTED,
-        answers=("LGAM",),
-    ),
-    # JLOB <n> · +JLOB <joinsuccessful>
-    MessageType("JLOB", "c2s", (_N,), "joins a lobby", clause=_JOIN, summary="joins lobby {n}"),
-    MessageType(
-        "+JLOB",
-        "s2c",
-        (Field("joinsuccessful", Flag(), "whether the client is in the lobby now"), _DEBUG),
-        "has joined the lobby, or not",
-        clause=_JOIN,
-        answers=("JLOB",),
-        summary="joined: {joinsuccessful}",
-    ),
-    MessageType("LLOB", "c2s", (), "leaves the lobby", clause=_HEAD, deviation=_late("LLOB")),
-    MessageType(
-        "+LLOB",
-        "s2c",
-        (Field("left", Flag(), "whether the client has left"),),
-        "has left the lobby, or not",
-        clause=_HEAD,
-        answers=("LLOB",),
-        deviation=_late("LLOB"),
-    ),
-    MessageType(
-        "JOND",
-        "s2c",
-        (Field("name", Name(), "player"),),
-        "a player joins the lobby",
-        clause=_HEAD,
-        broadcast=True,
-        deviation=_late("JOND"),
-        summary="{name} joins",
-    ),
-    MessageType(
-        "+JOND", "c2s", (), "acknowledges who joins", clause=_HEAD, answers=("JOND",), deviation=_late("JOND")
-    ),
-    MessageType(
-        "LEFT",
-        "s2c",
-        (Field("name", Name(), "player"),),
-        "a player leaves the lobby",
-        clause=_HEAD,
-        broadcast=True,
-        deviation=_late("LEFT"),
-        summary="{name} leaves",
-    ),
-    MessageType(
-        "+LEFT",
-        "c2s",
-        (),
-        "acknowledges who leaves",
-        clause=_HEAD,
-        answers=("LEFT",),
-        deviation=_late("LEFT"),
-    ),
-    MessageType(
-        "NAMS",
-        "s2c",
-        (_PLACES,),
-        "who is in the lobby",
-        clause=_HEAD,
-        broadcast=True,
-        deviation=_late("NAMS"),
-    ),
-    MessageType(
-        "+NAMS", "c2s", (), "acknowledges the list", clause=_HEAD, answers=("NAMS",), deviation=_late("NAMS")
-    ),
-    MessageType("RNAM", "c2s", (), "who is in the lobby?", clause=_HEAD, deviation=_late("RNAM")),
-    MessageType(
-        "+RNAM",
-        "s2c",
-        (_PLACES,),
-        "who is in the lobby",
-        clause=_HEAD,
-        answers=("RNAM",),
-        deviation=_late("RNAM"),
-    ),
-    MessageType("HIGH", "c2s", (), "who has won so far?", clause=_HEAD, deviation=_late("HIGH")),
-    MessageType(
-        "+HIGH",
-        "s2c",
-        (Field("highscores", HighScores(), "wins"),),
-        "who has won so far",
-        clause=_HEAD,
-        answers=("HIGH",),
-        deviation=_late("HIGH"),
-    ),
-    # LOGO · +LOGO
-    MessageType("LOGO", "c2s", (), "logs out", clause=_LOGOUT),
-    MessageType("+LOGO", "s2c", (), "is logged out", clause=_LOGOUT, answers=("LOGO",)),
-    # REDY · +REDY
-    MessageType("REDY", "c2s", (), "is ready to play", clause=_READY),
-    MessageType("+REDY", "s2c", (), "is marked as ready", clause=_READY, answers=("REDY",)),
-    # STRT <startdeck> <playeridx> · +STRT
-    MessageType(
-        "STRT",
-        "s2c",
-        (
-            Field("startdeck", Deck(), "the player's tiles; 15 for the first player"),
-            Field("playeridx", Seat(), "the player's index", generated=True),
-        ),
-        "the game begins",
-        clause=_START,
-        summary="deals to player {playeridx}",
-    ),
-    MessageType("+STRT", "c2s", (), "acknowledges the deck", clause=_START, answers=("STRT",)),
-    # STAT <exchangestacks> <currentplayeridx> · +STAT
-    MessageType(
-        "STAT",
-        "s2c",
-        (_STACKS, _TURN),
-        "exchange stacks, and whose turn it is",
-        clause=_STATE,
-        broadcast=True,
-        summary="player {currentplayeridx}'s turn; stacks {exchangestacks}",
-    ),
-    MessageType("+STAT", "c2s", (), "acknowledges the turn", clause=_STATE, answers=("STAT",)),
-    MessageType("RSTA", "c2s", (), "whose turn is it?", clause=_HEAD, deviation=_late("RSTA")),
-    MessageType(
-        "+RSTA",
-        "s2c",
-        (_STACKS, _TURN),
-        "exchange stacks, and whose turn it is",
-        clause=_HEAD,
-        answers=("RSTA",),
-        deviation=_late("RSTA"),
-        summary="player {currentplayeridx}'s turn; stacks {exchangestacks}",
-    ),
-    # DRAW <drawstack> · +DRAW <tile>
-    MessageType(
-        "DRAW",
-        "c2s",
-        (Field("drawstack", Word("m", "e"), "m main stack, e exchange stack"),),
-        "draws a tile",
-        clause=_DRAWING,
-        summary="draws from {drawstack}",
-    ),
-    MessageType(
-        "+DRAW",
-        "s2c",
-        (_TILE, _DEBUG),
-        "the tile drawn",
-        clause=_DRAWING,
-        answers=("DRAW",),
-        summary="drew {tile}",
-    ),
-    # PUTT <tile> <deck> · +PUTT <valid> <won>
-    MessageType("PUTT", "c2s", (_TILE, _DECK), "puts a tile", clause=_PUTTING, summary="puts {tile}"),
-    MessageType(
-        "+PUTT",
-        "s2c",
-        (
-            Field("valid", Flag(), "whether the put is allowed"),
-            Field("won", Flag(), "whether the player has won"),
-            _DEBUG,
-        ),
-        "the tile is put, or not",
-        clause=_PUTTING,
-        answers=("PUTT",),
-        summary="valid: {valid}, won: {won}",
-    ),
-    # PWIN <nickname> · +PWIN
-    MessageType(
-        "PWIN",
-        "s2c",
-        (Field("nickname", Name(), "player"),),
-        "a player has won",
-        clause=_WIN,
-        broadcast=True,
-        summary="{nickname} wins",
-    ),
-    MessageType("+PWIN", "c2s", (), "acknowledges the win", clause=_WIN, answers=("PWIN",)),
-    # EMPT · +EMPT
-    MessageType("EMPT", "s2c", (), "the main stack is empty: a draw", clause=_EMPTY, broadcast=True),
-    MessageType("+EMPT", "c2s", (), "acknowledges the draw", clause=_EMPTY, answers=("EMPT",)),
-    # CATC <messagetype> <msg> [<whisperrecipient>] · +CATC … [<whisperrecipient> <nicknameexists>]
-    MessageType("CATC", "c2s", (_TO_ALL, _MSG), "says", clause=_CHAT, summary="says: {msg}"),
-    MessageType(
-        "CATC",
-        "c2s",
-        (_WHISPER, _MSG, _RECIPIENT),
-        "whispers",
-        clause=_CHAT,
-        summary="whispers to {whisperrecipient}: {msg}",
-    ),
-    MessageType(
-        "+CATC", "s2c", (_TO_ALL, _MSG), "has said", clause=_CHAT, answers=("CATC",), summary="said: {msg}"
-    ),
-    MessageType(
-        "+CATC",
-        "s2c",
-        (_WHISPER, _MSG, _RECIPIENT, Field("nicknameexists", Flag(), "whether there is such a player")),
-        "has whispered",
-        clause=_CHAT,
-        answers=("CATC",),
-        summary="whispered to {whisperrecipient}: {msg}",
-    ),
-    # CATS <messagetype> <msg> <sender> · +CATS
-    MessageType(
-        "CATS",
-        "s2c",
-        (Field("messagetype", Word("b", "l", "w"), "recipient"), _MSG, _SENDER),
-        "a player says",
-        clause=_CHAT_PASSED_ON,
-        broadcast=True,
-        summary="{sender} says: {msg}",
-    ),
-    MessageType(
-        "+CATS", "c2s", (), "acknowledges the chat message", clause=_CHAT_PASSED_ON, answers=("CATS",)
-    ),
-    # PING · +PING, both ways
-    MessageType("PING", "c2s", (), "are you there?", clause=_PING, heartbeat=True),
-    MessageType("+PING", "s2c", (), "is alive", clause=_PING, answers=("PING",), heartbeat=True),
-    MessageType("PING", "s2c", (), "are you there?", clause=_PING, heartbeat=True),
-    MessageType("+PING", "c2s", (), "is alive", clause=_PING, answers=("PING",), heartbeat=True),
-    # WINC · +WINC <deck>
-    MessageType("WINC", "c2s", (), "wants a deck that wins (a cheat)", clause=_CHEAT),
-    MessageType(
-        "+WINC", "s2c", (_DECK,), "gets a deck that wins (a cheat)", clause=_CHEAT, answers=("WINC",)
-    ),
-)
-
-_AT_ONES_TABLE = ("games.{game}.lobby", "games.{game}.seats", "games.{game}.exchange")
-# A client's knowledge of its game from its lobby.
-
-EVENTS = (
-    EventKind("logged_in", ("name",), "{name} is logged in", reported_by=("+LOGI",), identifies=True),
-    EventKind("renamed", ("name", "before"), "{before} is now called {name}", reported_by=("+NAME",)),
-    EventKind("joined_lobby", ("name", "lobby"), "{name} joins lobby {lobby}"),
-    EventKind("ready", ("name", "lobby"), "{name} is ready", reported_by=("+REDY",)),
-    EventKind(
-        "dealt",
-        ("seat", "name", "deck"),
-        "{name} gets their tiles at seat {seat}: {deck}",
-        reported_by=("STRT",),
-        reveals=_AT_ONES_TABLE,
-    ),
-    EventKind(
-        "returned",
-        ("seat", "name", "deck"),
-        "{name} is back at seat {seat} with {deck}",
-        reported_by=("STRT",),
-        restores=True,
-        reveals=_AT_ONES_TABLE,
-    ),
-    # The others see it in the next STAT.
-    EventKind(
-        "drew",
-        ("seat", "name", "stack", "tile"),
-        "{name} draws {tile} from {stack}",
-        reported_by=("+DRAW",),
-        implied_by="after",
-    ),
-    EventKind(
-        "put",
-        ("seat", "name", "tile", "deck", "valid"),
-        "{name} puts {tile}",
-        reported_by=("+PUTT",),
-        implied_by="after",
-    ),
-    EventKind("status", ("exchange", "turn", "name"), "it is {name}'s turn; exchange stacks: {exchange}"),
-    EventKind(
-        "cheated", ("seat", "name", "deck"), "{name} takes a winning deck: {deck}", reported_by=("+WINC",)
-    ),
-    EventKind("won", ("name",), "{name} wins"),
-    EventKind("drawn_game", (), "the main stack is empty: nobody wins"),
-    EventKind("chat", ("scope", "from", "to", "text"), "{from} says: {text}", directed=True),
-    EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}", ending="reason"),
-)
+TYPES: dict[str, FieldType] = {
+    "wanted-name": WantedName(),
+    "name": _NAME,
+    "names": _NAMES,
+    "text": Text(),
+    "flag": Flag(),
+    "lobby": _LOBBY,
+    "seat": Seat(),
+    "tile": Tile(),
+    "deck": Deck(),
+    "stacks": ExchangeStacks(),
+    "titled-lobbies": TitledLobbies(),
+    "lobbies": Lobbies(),
+    "open-games": Games("players"),
+    "running-games": Games(None),
+    "finished-games": Games("winner"),
+    "high-scores": HighScores(),
+}
 
 # Identifiers in the data of the events, and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
@@ -868,15 +495,12 @@ STATE_IDENTIFIERS: IdentifierKinds = {
     "lobby": LOBBY,
 }
 
-GRAMMAR = Grammar(
-    "okey",
-    "Okey",
-    rows=ROWS,
-    events=EVENTS,
+GRAMMAR = grammar_from(
+    __package__,
+    TYPES,
     foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,
     aliases={"before": "name"},
-    rules=RULES,
     more_words=("Lobby",),
 )

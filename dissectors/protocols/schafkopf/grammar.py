@@ -1,4 +1,4 @@
-"""The grammar of Schafkopf: all productions of the specification, and real programs' dialects.
+"""The types of fields in Schafkopf's messages, and its grammar, whose tables are in `schafkopf.toml`.
 
 The specification is an EBNF in two parts, named after the receiver: *Client-seitig* is sent by the server,
 *Server-seitig* by the clients. A Paket is one token per line: a flag such as `!DRAN`, its fields, and `!END`;
@@ -23,10 +23,10 @@ from kiebitz.dissectors.grammar.field_type import (
     Rename,
 )
 from kiebitz.dissectors.grammar.fields import unknown_word
-from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType
+from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.grammar.table_file import grammar_from
 from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
-from kiebitz.dissectors.protocols.schafkopf.rules import RULES
 
 NAME = IdentifierKind("name", of_player=True)
 SEAT = IdentifierKind("seat", per_stream=True, null_values=(NOBODY,))
@@ -325,265 +325,31 @@ _CARDS: dict[str, str | None] = {
 }
 
 
-_SEAT = Seat()
 _BOOLEAN = Word("Boolean", "JA", "NEIN")
-_BOOLEANS = Each(_BOOLEAN, SEATS)
-_MODUS = Word("Modus", *MODI)
-_KONTO = Konto()
 _KARTE = Karte()
-_NOTHING = Field("nichts", Word(f'"{EMPTY}"', EMPTY, title=f'"{EMPTY}"'), "nothing")
-_JA_NEIN = _BOOLEAN.title
 MODEL_FLAG = Flag("UPDATE", "ERSTE3", "SPIELSTDU", "SPIEL")
 
-_KARTEN = (
-    Field("spielerhand", Karten(_KARTE, HAND, "Spielerhand"), "the hand; the empty places come last"),
-    Field("tisch", Karten(_KARTE, SEATS, "Tisch"), "the table, by seat"),
-    Field("letzter_stich", Karten(_KARTE, SEATS, "LetzterStich"), "the last trick, by seat"),
-)
-
-_CLIENT = "Client-seitig: Daten"
-_SERVER = "Server-seitig: Daten"
-
-ROWS = (
-    # Client-seitig, Paket = "!MODEL" Flag Model; Model = Spielerhand Tisch LetzterStich
-    MessageType(
-        "MODEL",
-        "s2c",
-        (
-            Field("flag", MODEL_FLAG, "what the player must do"),
-            *_KARTEN,
-        ),
-        "the cards, for information or with a question",
-        clause="Client-seitig: Model",
-    ),
-    # "!NAME" String
-    MessageType("NAME", "s2c", (Field("name", String(), f"{EMPTY}"),), "what is your name?", clause=_CLIENT),
-    # "!MITSPIELER" String String String String
-    MessageType(
-        "MITSPIELER",
-        "s2c",
-        (Field("namen", Each(String(NAME), SEATS), "by seat"),),
-        "who sits where in this round",
-        clause=_CLIENT,
-        broadcast=True,
-    ),
-    # "!MODUS" Modus
-    MessageType(
-        "MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "the mode of this round; Kontra?", clause=_CLIENT
-    ),
-    # "!BESTESSPIEL" Modus
-    MessageType(
-        "BESTESSPIEL", "s2c", (Field("modus", _MODUS, "mode"),), "the best bid so far", clause=_CLIENT
-    ),
-    # "!KONTRA" Boolean Boolean Boolean Boolean
-    MessageType(
-        "KONTRA",
-        "s2c",
-        (Field("kontra", _BOOLEANS, "by seat"),),
-        "who said Kontra",
-        clause=_CLIENT,
-        broadcast=True,
-    ),
-    # "!GEKLOPFT" Boolean Boolean Boolean Boolean
-    MessageType(
-        "GEKLOPFT",
-        "s2c",
-        (Field("geklopft", _BOOLEANS, "by seat"),),
-        "who knocked",
-        clause=_CLIENT,
-        broadcast=True,
-    ),
-    # "!ID" Integer
-    MessageType("ID", "s2c", (Field("id", _SEAT, "seat", generated=True),), "your seat", clause=_CLIENT),
-    # "!SPIELT" Integer Integer
-    MessageType(
-        "SPIELT",
-        "s2c",
-        (
-            Field("spieler", _SEAT, "seat of the player"),
-            Field("mitspieler", Seat(may_be_nobody=True), "seat of the partner; 4: not known"),
-        ),
-        "who plays",
-        clause=_CLIENT,
-        broadcast=True,
-    ),
-    # "!SIEGER" Sieger Sieger
-    MessageType(
-        "SIEGER",
-        "s2c",
-        (
-            Field("spieler", Sieger(), "seat that won; plus 10: that lost"),
-            Field("mitspieler", Sieger(), "the same; 4: nobody"),
-        ),
-        "who won or lost",
-        clause=_CLIENT,
-        broadcast=True,
-    ),
-    # "!HOCHZEIT"
-    MessageType("HOCHZEIT", "s2c", (), "do you take the Hochzeit?", clause=_CLIENT),
-    MessageType(
-        "HOCHZEIT",
-        "s2c",
-        (_NOTHING,),
-        "do you take the Hochzeit?",
-        clause=_CLIENT,
-        deviation=f"HOCHZEIT has a line with {EMPTY}; the specification has none",
-    ),
-    # "!DRAN" Integer
-    MessageType(
-        "DRAN", "s2c", (Field("dran", _SEAT, "seat"),), "whose turn it is", clause=_CLIENT, broadcast=True
-    ),
-    # "!KONTO" Konto
-    MessageType("KONTO", "s2c", (Field("konto", _KONTO, "account"),), "your account", clause=_CLIENT),
-    MessageType(
-        "KONTO",
-        "s2c",
-        (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
-        "your account and the stock",
-        clause=_CLIENT,
-        deviation="KONTO contains the stock, too; the specification has a message STOCK for that",
-    ),
-    # "!STOCK" Konto
-    MessageType(
-        "STOCK", "s2c", (Field("stock", _KONTO, "stock"),), "the stock", clause=_CLIENT, broadcast=True
-    ),
-    # "!ENDE" Konto
-    MessageType("ENDE", "s2c", (Field("konto", _KONTO, "account"),), "the round is over", clause=_CLIENT),
-    MessageType(
-        "ENDE",
-        "s2c",
-        (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
-        "the round is over",
-        clause=_CLIENT,
-        deviation="ENDE contains the stock, too; the specification has one field",
-    ),
-    # "!BEENDEN"
-    MessageType("BEENDEN", "s2c", (), "the session is over", clause=_CLIENT, broadcast=True),
-    MessageType(
-        "BEENDEN",
-        "s2c",
-        (_NOTHING,),
-        "the session is over",
-        clause=_CLIENT,
-        broadcast=True,
-        deviation=f"BEENDEN has a line with {EMPTY}; the specification has none",
-    ),
-    # Server-seitig, Paket = "!MODEL" "!SPIEL" Model
-    MessageType(
-        "MODEL",
-        "c2s",
-        (Field("flag", Flag("SPIEL"), "SPIEL"), *_KARTEN),
-        "plays a card: the cards as they are now",
-        clause="Server-seitig: Model",
-        answers=("MODEL",),
-    ),
-    # "!NAME" String
-    MessageType(
-        "NAME",
-        "c2s",
-        (Field("name", String(NAME), "name"),),
-        "this is my name",
-        clause=_SERVER,
-        answers=("NAME",),
-    ),
-    # "!SPIELSTDU" Modus
-    MessageType(
-        "SPIELSTDU", "c2s", (Field("modus", _MODUS, "mode"),), "bids", clause=_SERVER, answers=("MODEL",)
-    ),
-    # "!KONTRA" Boolean
-    MessageType(
-        "KONTRA",
-        "c2s",
-        (Field("kontra", _BOOLEAN, "whether"),),
-        "says Kontra?",
-        clause=_SERVER,
-        answers=("MODUS",),
-    ),
-    # "!ERSTE3" Boolean
-    MessageType(
-        "ERSTE3",
-        "c2s",
-        (Field("klopft", _BOOLEAN, "whether"),),
-        "knocks?",
-        clause=_SERVER,
-        answers=("MODEL",),
-    ),
-    # "!HOCHZEIT" ("JA" Karte | "NEIN")
-    MessageType(
-        "HOCHZEIT",
-        "c2s",
-        (Field("nimmt", Word('"NEIN"', "NEIN", title=_JA_NEIN), "no"),),
-        "does not take the Hochzeit",
-        clause=_SERVER,
-        answers=("HOCHZEIT",),
-    ),
-    MessageType(
-        "HOCHZEIT",
-        "c2s",
-        (
-            Field("nimmt", Word('"JA"', "JA", title=_JA_NEIN), "yes"),
-            Field("karte", _KARTE, "for the proposer"),
-        ),
-        "takes the Hochzeit",
-        clause=_SERVER,
-        answers=("HOCHZEIT",),
-    ),
-    MessageType(
-        "HOCHZEIT",
-        "c2s",
-        (Field("nimmt", Word('"JA"', "JA", title=_JA_NEIN), "yes"),),
-        "takes the Hochzeit; the card follows",
-        clause=_SERVER,
-        answers=("HOCHZEIT",),
-        deviation="HOCHZEIT JA is sent without its card, which follows as a KARTE",
-    ),
-    # "!KARTE" Karte
-    MessageType(
-        "KARTE", "c2s", (Field("karte", _KARTE, "card"),), "gives a card for a Hochzeit", clause=_SERVER
-    ),
-    # "!BEENDEN"
-    MessageType("BEENDEN", "c2s", (), "leaves", clause=_SERVER),
-    MessageType(
-        "BEENDEN",
-        "c2s",
-        (_NOTHING,),
-        "leaves",
-        clause=_SERVER,
-        deviation=f"a client's BEENDEN has a line with {EMPTY}; the specification has none",
-    ),
-)
-
-EVENTS = (
-    EventKind("joined", ("name",), "{name} joins", reported_by=("NAME",), identifies=True),
-    EventKind("round_started", ("round", "names"), "round {round}: {names}"),
-    EventKind("dealt", ("seat", "name", "cards"), "{name} gets {cards}", secret=True, reported_by=("MODEL",)),
-    EventKind(
-        "answered",
-        ("seat", "name", "question", "answer"),
-        "{name} answers {question} with {answer}",
-        secret=True,
-        reported_by=("ERSTE3", "KONTRA", "HOCHZEIT"),
-    ),
-    EventKind("knocked", ("seats", "names"), "knocked: {names}"),
-    EventKind("best_bid", ("mode",), "the best bid so far is {mode}", directed=True),
-    EventKind("bid", ("seat", "name", "mode"), "{name} bids {mode}", secret=True, reported_by=("SPIELSTDU",)),
-    EventKind("hochzeit", ("seat", "name", "proposer", "taken"), "Hochzeit, offered to {name}"),
-    EventKind("player", ("seat", "name"), "{name} is to play"),
-    EventKind("declared", ("mode", "player", "partner"), "{player} plays {mode}"),
-    EventKind("kontra", ("seats", "names"), "Kontra: {names}"),
-    EventKind("turn", ("seat", "name"), "it is {name}'s turn"),
-    EventKind("played", ("seat", "name", "card"), "{name} plays {card}"),
-    EventKind(
-        "trick",
-        ("number", "cards", "leader", "winner", "points"),
-        "trick {number} ({cards}) goes to {winner}, {points} points",
-    ),
-    EventKind("won", ("seats", "names"), "won: {names}"),
-    EventKind("lost", ("seats", "names"), "lost: {names}"),
-    EventKind("round_ended", ("reason",), "the round is over: {reason}"),
-    EventKind("settled", ("accounts", "stock"), "accounts: {accounts}; stock {stock}"),
-    EventKind("left", ("seat", "name", "reason"), "{name} leaves: {reason}", ending="reason"),
-)
+TYPES: dict[str, FieldType] = {
+    "question": MODEL_FLAG,
+    "answer": Flag("SPIEL"),
+    "hand": Karten(_KARTE, HAND, "Spielerhand"),
+    "table": Karten(_KARTE, SEATS, "Tisch"),
+    "trick": Karten(_KARTE, SEATS, "LetzterStich"),
+    "card": _KARTE,
+    "text": String(),
+    "name": String(NAME),
+    "names": Each(String(NAME), SEATS),
+    "mode": Word("Modus", *MODI),
+    "boolean": _BOOLEAN,
+    "booleans": Each(_BOOLEAN, SEATS),
+    "yes": Word('"JA"', "JA", title=_BOOLEAN.title),
+    "no": Word('"NEIN"', "NEIN", title=_BOOLEAN.title),
+    "seat": Seat(),
+    "partner": Seat(may_be_nobody=True),
+    "winner": Sieger(),
+    "amount": Konto(),
+    "nothing": Word(f'"{EMPTY}"', EMPTY, title=f'"{EMPTY}"'),
+}
 
 # Identifiers in the data of the events, and in the state. Seats rotate with the rounds.
 DATA_IDENTIFIERS: IdentifierKinds = {
@@ -611,15 +377,12 @@ STATE_IDENTIFIERS: IdentifierKinds = {
     "kontra": NAME,
 }
 
-GRAMMAR = Grammar(
-    "schafkopf",
-    "Schafkopf",
-    rows=ROWS,
-    events=EVENTS,
+GRAMMAR = grammar_from(
+    __package__,
+    TYPES,
     foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,
-    rules=RULES,
     # A client sends its own answer, the server those of all.
     variable_shape=("kontra",),
     more_words=(END, TWICE_ENCODED),

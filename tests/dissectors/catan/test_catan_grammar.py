@@ -22,7 +22,6 @@ from kiebitz.dissectors.protocols.catan.grammar import (
     ATTRIBUTE_NAMES,
     GRAMMAR,
     MESSAGE_NAMES,
-    ROWS,
     Nachricht,
 )
 from kiebitz.dissectors.protocols.catan.objects import BoughtCard, Building, Version
@@ -132,7 +131,7 @@ def fields_of(row: Nachricht) -> st.SearchStrategy[dict[str, Any]]:
 
 
 each_row = pytest.mark.parametrize(
-    "row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}"
+    "row", GRAMMAR.rows, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}"
 )
 
 
@@ -150,7 +149,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data:
     assert [told[:2] for told in messages(inspect(CATAN, row.direction, message))] == [(row.name, fields)]
 
 
-FREE_TEXTS = {field.name for row in ROWS for field in row.fields if isinstance(field.type, Text)}
+FREE_TEXTS = {field.name for row in GRAMMAR.rows for field in row.fields if isinstance(field.type, Text)}
 WORDS = {*FELDER, *HÄFEN, *GEBÄUDE, *FARBEN, *STATUS, *KARTEN, *ROHSTOFFE}
 
 

@@ -22,7 +22,7 @@ from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
-from kiebitz.dissectors.protocols.cgml.grammar import ROWS, VERSIONS, ElementType
+from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, VERSIONS, ElementType
 from kiebitz.dissectors.protocols.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
 
 CASES = [*SOUND, *LOOSE, *BROKEN]
@@ -126,7 +126,7 @@ def row_id(row: ElementType) -> str:
 
 
 @pytest.mark.full(but=9)
-@pytest.mark.parametrize("row", ROWS, ids=row_id)
+@pytest.mark.parametrize("row", GRAMMAR.rows, ids=row_id)
 @given(data=st.data())
 @settings(max_examples=times(40))
 def test_decode_after_encode_is_the_identity_for_every_row(row: ElementType, data: st.DataObject) -> None:

@@ -17,7 +17,7 @@ from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Stream
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.protocols.maexchen.grammar import ROWS, Dice, Names, Scores, Token
+from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR, Dice, Names, Scores, Token
 
 CASES = [*SOUND, *LOOSE, *MALFORMED]
 
@@ -51,7 +51,7 @@ def messages(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({field.name: values(field.type) for field in row.fields})
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name}-{len(row.fields)}")
+@pytest.mark.parametrize("row", GRAMMAR.rows, ids=lambda row: f"{row.name}-{len(row.fields)}")
 @given(data=st.data())
 def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
     fields = data.draw(messages(row))

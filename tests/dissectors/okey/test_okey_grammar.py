@@ -18,7 +18,7 @@ from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
 from kiebitz.dissectors.protocols.okey.grammar import (
-    ROWS,
+    GRAMMAR,
     Deck,
     ExchangeStacks,
     Flag,
@@ -171,7 +171,9 @@ def values(field: Field) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.full(but=14)
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
+@pytest.mark.parametrize(
+    "row", GRAMMAR.rows, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}"
+)
 @given(data=st.data(), pad=st.sampled_from(PADS))
 @settings(max_examples=times(40))
 def test_decode_after_encode_is_the_identity_for_every_row(

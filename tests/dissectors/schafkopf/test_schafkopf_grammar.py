@@ -25,7 +25,7 @@ from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     END,
-    ROWS,
+    GRAMMAR,
     Each,
     Flag,
     Karte,
@@ -82,7 +82,7 @@ def fields_of(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def sound_pakete(draw: st.DrawFn, direction: Direction) -> bytes:
-    row = draw(st.sampled_from([row for row in ROWS if row.direction == direction]))
+    row = draw(st.sampled_from([row for row in GRAMMAR.rows if row.direction == direction]))
     return SCHAFKOPF.codec.encode(row.name, direction, draw(fields_of(row)))
 
 
@@ -120,7 +120,7 @@ def test_an_expectation_is_written_as_in_the_specification(
 
 
 @pytest.mark.full(but=7)
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
+@pytest.mark.parametrize("row", GRAMMAR.rows, ids=lambda row: f"{row.direction}-{notation(row)}")
 @given(data=st.data())
 @settings(max_examples=times(50))
 def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
@@ -199,7 +199,7 @@ def test_any_cut_of_sound_pakete_gives_those_pakete(direction: Direction, data: 
 
 
 LINES: Sequence[bytes] = [
-    *(f"!{name}".encode() for name in {row.name for row in ROWS}),
+    *(f"!{name}".encode() for name in {row.name for row in GRAMMAR.rows}),
     *(b"!END", b"!UPDATE", b"!SPIEL", b"!SPIELSTDU", b"!CHAT", b"", b"0", b"JA", b"EICHEL", b"SAU"),
     *(b"\xc2\xa7", b"\xa7", b"\xc3\x82\xc2\xa7", b"\0", b"\r", b"!ENDE", b"HERZ!ID", b"x" * 17),
 ]
