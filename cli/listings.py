@@ -59,7 +59,7 @@ STREAMS = (
     address("server", "server"),
     moment("opened", "opened"),
     moment("closed", "closed"),
-    Column("close_reason", "why"),
+    Column("close_reason", "why", least=8),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
     Column("missing_c2s", "missing c2s", right=True),

@@ -47,6 +47,11 @@ class Stream(msgspec.Struct, eq=False):
     closed_ns: int | None = None
     close_reason: str | None = None
 
+    @property
+    def ending(self) -> str | None:
+        """The reason for its end without a text, one of `ENDINGS`; None while it is open."""
+        return None if self.close_reason is None else ending_of(self.close_reason)
+
 
 class Chunk(msgspec.Struct, eq=False, gc=False):
     """Bytes as received: one datagram, or one piece of a byte stream, at `offset` of its direction.
@@ -126,8 +131,18 @@ ENDINGS = frozenset({"closed", "reset", "refused", "idle", "evicted", "end", LOS
 """
 
 
+def close_reason(ending: str, text: str) -> str:
+    """Return the reason for the end of a stream, with the diagnostic text of its RST (RFC 9293, 3.5.3)."""
+    return f"{ending}: {text}" if text else ending
+
+
+def ending_of(reason: str) -> str:
+    """Return a close reason without the text of a RST."""
+    return reason.partition(": ")[0]
+
+
 class End(msgspec.Struct, eq=False, gc=False):
-    """The end of a stream; `reason` is one of `ENDINGS` other than `LOST`."""
+    """The end of a stream; `reason` is one of `ENDINGS` other than `LOST`, and the text of a RST."""
 
     stream: Stream
     ts_ns: int

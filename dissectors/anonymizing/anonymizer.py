@@ -30,6 +30,7 @@ from kiebitz.dissectors.model import (
     Gap,
     Item,
     Stream,
+    ending_of,
 )
 
 _MAX_HELD = 2 * FRAME_LIMIT
@@ -104,7 +105,7 @@ class Anonymizer:
             found.append(conversation.fault(item))
         else:
             conversation.finish(found)
-            found.append(End(conversation.stream, item.ts_ns, item.reason))
+            found.append(End(conversation.stream, item.ts_ns, ending_of(item.reason)))
             del self._conversations[item.stream.id]
 
 

@@ -39,6 +39,7 @@ from kiebitz.dissectors.model import (
     Severity,
     Stream,
     TableInfo,
+    ending_of,
     port_of,
 )
 
@@ -401,7 +402,7 @@ class Inspector:
         elif isinstance(item, Altered):
             self._altered(conversation, item)
         elif isinstance(item, End):
-            self._eof(conversation, item.ts_ns, item.reason)
+            self._eof(conversation, item.ts_ns, ending_of(item.reason))
             if conversation.server.table is not None:
                 conversation.server.table.closed(item.stream, item.ts_ns)
 

@@ -50,13 +50,14 @@ class Segment(msgspec.Struct, gc=False):
 
     Attributes:
         flow: Its flow, as that of a datagram.
-        payload: The captured payload.
-        missing: Number of payload bytes that were not captured.
+        payload: The captured payload; always empty with a RST.
+        missing: Number of payload bytes that were not captured; 0 with a RST.
         seq: Sequence number.
         ack: Acknowledgment number.
         flags: The eight flag bits of the header.
         window: Window as in the header, unscaled.
         scale: Window scale option of a SYN (RFC 7323, 2.2), None without it.
+        reset_text: Diagnostic text in a RST (RFC 9293, 3.5.3), which is not part of the stream.
     """
 
     flow: bytes
@@ -67,6 +68,7 @@ class Segment(msgspec.Struct, gc=False):
     flags: int
     window: int
     scale: int | None = None
+    reset_text: str = ""
 
 
 _MAX_LAYERS = 16
@@ -74,6 +76,9 @@ _MAX_LAYERS = 16
 
 _MAX_UDP_LENGTH = 65_535
 """Maximum length in bytes that fits into the field of a UDP header."""
+
+_MAX_RESET_TEXT = 200
+"""Maximum number of characters kept of a RST's text."""
 
 _ETHERNET = 1
 # Ethernet, an IPv4 header without options, UDP: ethertype, version and header length, total length,
@@ -149,8 +154,8 @@ class PacketDecoder:
                 if protocol == _TCP and total >= 40:
                     seq, ack, offset_and_flags, window = _TCP_HEADER(data, 38)
                     start = 34 + (offset_and_flags >> 12) * 4
-                    # A SYN's options are read on the slow path.
-                    if 54 <= start <= 14 + total and not offset_and_flags & SYN:
+                    # A SYN's options and a RST's text are read on the slow path.
+                    if 54 <= start <= 14 + total and not offset_and_flags & (SYN | RST):
                         payload = data[start : 14 + total]
                         return Segment(data[26:38], payload, 0, seq, ack, offset_and_flags & 0xFF, window)
                 elif protocol == _UDP and length + 20 == total >= 28 and port not in UDP_TUNNELS:
@@ -364,7 +369,16 @@ def _read_segment(addresses: bytes, payload: bytes, length: int) -> Segment:
     missing = length - header - len(content)
     scale = _window_scale(payload[20:header]) if offset_and_flags & SYN else None
     flow = addresses + payload[:4]
-    return Segment(flow, content, missing, seq, ack, offset_and_flags & 0xFF, window, scale)
+    reset_text = ""
+    if offset_and_flags & RST:
+        reset_text, content, missing = _reset_text(content, missing), b"", 0
+    return Segment(flow, content, missing, seq, ack, offset_and_flags & 0xFF, window, scale, reset_text)
+
+
+def _reset_text(content: bytes, missing: int) -> str:
+    """Return the text of a RST, of which `missing` bytes were not captured, with an ellipsis if it is cut."""
+    text = content.rstrip(b"\0\r\n ").decode("utf-8", "replace")
+    return f"{text[:_MAX_RESET_TEXT]}…" if missing or len(text) > _MAX_RESET_TEXT else text
 
 
 def _window_scale(options: bytes) -> int | None:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import nsmallest
 
-from kiebitz.dissectors.model import Chunk, Fault, Item
+from kiebitz.dissectors.model import Chunk, Fault, Item, close_reason
 from kiebitz.proxy.capture.interval_buffer import PIECE_COST
 from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, Segment
 from kiebitz.proxy.flows.packet_clock import PacketClock
@@ -127,7 +127,7 @@ class TcpFlows:
         if flags & SYN:
             return False
         if side is None:
-            return has_content and not flags & RST
+            return has_content
         if side.connection.is_over:
             return False
         if flags & RST:
@@ -221,7 +221,6 @@ class TcpFlows:
             seq += 1
         elif side is None and has_bytes:
             side = self._begin(segment.flow, ts_ns, items)
-            side.connection.is_heard = bool(flags & RST)
         elif side is not None and side.connection.is_over and self._continues(side, segment):
             side = self._resume(side, ts_ns, items)
         if side is None or side.connection.is_over:
@@ -295,18 +294,15 @@ class TcpFlows:
         connection = side.connection
         if connection.is_heard:
             if side.may_reset(segment.seq):
-                if segment.payload or segment.missing:
-                    # It may carry a text that explains it (RFC 9293, 3.5.3).
-                    side.assembly.add(segment.seq, segment.payload, segment.missing, ts_ns, connection.held)
-                self._end(connection, ts_ns, "reset", items)
+                self._end(connection, ts_ns, close_reason("reset", segment.reset_text), items)
         elif side.isn is not None:
             # The sender of the SYN withdraws it.
-            self._end(connection, ts_ns, "reset", items)
+            self._end(connection, ts_ns, close_reason("reset", segment.reset_text), items)
         elif segment.flags & ACK and side.acks_beginning(segment):
             client = side.peer.assembly
             text = "the server refused the connection"
             connection.held.append(Fault(connection.stream, client.direction, ts_ns, 0, "refused", text))
-            self._end(connection, ts_ns, "refused", items)
+            self._end(connection, ts_ns, close_reason("refused", segment.reset_text), items)
         if connection.is_over:
             connection.reset_by = side
 

@@ -173,7 +173,7 @@ class SegmentReorderer:
             if not waiting.flags & RST:
                 continue
             if waiting.flow == segment.flow and self._refutes(segment, ts_ns, waiting, place):
-                # Its bytes stay, as in Wireshark. Its acknowledgment may be as false as the RST.
+                # Its acknowledgment may be as false as the RST.
                 withdrawn = copy(waiting)
                 withdrawn.flags &= ~(RST | ACK)
                 queue[place] = captured_ns, withdrawn

@@ -31,6 +31,7 @@ from kiebitz.dissectors.model import (
     Severity,
     Stream,
     Transport,
+    ending_of,
 )
 
 VERSION = 1
@@ -139,7 +140,7 @@ class EndRecord(Struct, array_like=True, tag=5, frozen=True):
 
     stream: _Number
     ts_ns: _Nanoseconds
-    reason: str
+    reason: _Text
 
 
 class RunEndRecord(Struct, array_like=True, tag=6, frozen=True):
@@ -210,7 +211,7 @@ def _check(batch: Batch) -> None:
             continue
         if item.stream not in known:
             raise ValueError(f"stream {item.stream} is not described")
-        if isinstance(item, EndRecord) and item.reason not in ENDINGS:
+        if isinstance(item, EndRecord) and ending_of(item.reason) not in ENDINGS:
             raise ValueError("a stream ends for an unknown reason")
         if isinstance(item, AlteredRecord) and item.fields_json is not None:
             _FIELDS.decode(item.fields_json)

@@ -169,6 +169,8 @@ class _Connection:
 
     def __init__(self, row: Stream, ends: Endpoints, begun: list[Direction]) -> None:
         self.row = row
+        self._ending, _, text = (row.close_reason or "").partition(": ")
+        self._reset_text = text.encode("utf-8", "replace")
         self._ends: dict[Direction, Endpoints] = {"c2s": ends, "s2c": (ends[1], ends[0])}
         self._begun = begun
         self._isn = row.id * 1_000_000
@@ -178,7 +180,7 @@ class _Connection:
         """Yield the handshake (RFC 9293, 3.5), as far as it was captured."""
         if "c2s" in self._begun:
             yield tcp_packet(self._ends["c2s"], self._isn, 0, SYN)
-            if "s2c" in self._begun and self.row.close_reason != "refused":
+            if "s2c" in self._begun and self._ending != "refused":
                 yield tcp_packet(self._ends["s2c"], self._isn, self._isn + 1, SYN | ACK)
                 yield self._segment("c2s", ACK)
 
@@ -196,16 +198,16 @@ class _Connection:
 
     def teardown(self) -> Iterator[bytes]:
         """Yield the packets that end the stream, if its close reason has any."""
-        if self.row.close_reason == "closed":
+        if self._ending == "closed":
             yield self._segment("c2s", FIN | ACK)
             self._next["c2s"] += 1
             yield self._segment("s2c", FIN | ACK)
             self._next["s2c"] += 1
             yield self._segment("c2s", ACK)
-        elif self.row.close_reason == "reset":
-            yield self._segment("c2s", RST | ACK)
-        elif self.row.close_reason == "refused":
-            yield tcp_packet(self._ends["s2c"], 0, self._isn + 1, RST | ACK)
+        elif self._ending == "reset":
+            yield self._segment("c2s", RST | ACK, self._reset_text)
+        elif self._ending == "refused":
+            yield tcp_packet(self._ends["s2c"], 0, self._isn + 1, RST | ACK, self._reset_text)
 
     def _segment(self, way: Direction, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
         return tcp_packet(self._ends[way], self._next[way], self._next[OPPOSITE[way]], flags, data, missing)

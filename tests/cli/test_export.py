@@ -310,7 +310,7 @@ def test_tcp_with_everything_missing_imports_as_the_same_session(tmp_path: Path)
         sent(3, "c", "PA", b"", at=5, missing=9, client=cut),
         sent(4, "c", "PA", b"xy", at=20, client=cut),
         sent(5, "s", "A", ack=30, client=cut),
-        sent(400, "s", "RA", ack=30, client=cut),
+        sent(400, "s", "RA", b"too slow: bye\n", ack=30, client=cut),
         *handshake(401, client=lost),
         sent(402, "c", "FA", at=200_000, client=lost),
         sent(403, "s", "FA", ack=200_001, client=lost),
@@ -323,7 +323,7 @@ def test_tcp_with_everything_missing_imports_as_the_same_session(tmp_path: Path)
         sent(505, "s", "FA", at=2, ack=5, client=whole),
         sent(506, "c", "FA", at=5, ack=3, client=whole),
         sent(600, "c", "S", client=refused),
-        sent(601, "s", "RA", client=refused),
+        sent(601, "s", "RA", b"f\xc3\xbcll", client=refused),
         *handshake(700, client=silent),
         sent(701, "c", "FA", client=silent),
         sent(702, "s", "FA", ack=1, client=silent),
@@ -337,10 +337,10 @@ def test_tcp_with_everything_missing_imports_as_the_same_session(tmp_path: Path)
     write_pcap(tmp_path / "x.pcap", segments)
     first, again = _exported(tmp_path / "x.pcap", tmp_path / "x.pcapng")
     assert [(row[1], row[5]) for row in first[0]] == [
-        (cut, "reset"),
+        (cut, "reset: too slow: bye"),
         (unseen, "end"),
         (whole, "closed"),
-        (refused, "refused"),
+        (refused, "refused: füll"),
         (lost, "closed"),
         (silent, "closed"),
         (reused, "reused"),

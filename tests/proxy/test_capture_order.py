@@ -310,16 +310,21 @@ def test_a_rst_that_is_obeyed_ends_the_stream(later: list[Sent], expected: list[
     [
         (
             [*handshake(), sent(1, "c", "PA", b"hello"), sent(2, "s", "RA", b"denied", ack=5)],
-            ["1 c2s @0 hello", "1 s2c @0 denied", "1 reset 2"],
+            ["1 c2s @0 hello", "1 reset: denied 2"],
         ),
-        ([sent(1, "s", "RA", b"who?")], ["1 s2c @0 gap ?", "1 s2c @0 who?", "1 reset 1"]),
+        # Without a connection there is nothing that it could explain.
+        ([sent(1, "s", "RA", b"who?")], []),
         (
             [*handshake(), sent(1, "s", "R", b"forged"), sent(2, "s", "PA", b"genuine")],
-            ["1 s2c @0 forged", "1 s2c @0 retransmission-differs 6", "1 s2c @6 e", "1 end 2"],
+            ["1 s2c @0 genuine", "1 end 2"],
+        ),
+        (
+            [sent(0, "c", "S"), sent(1, "s", "RA", b"full")],
+            ["1 c2s @0 refused 0", "1 refused: full 1"],
         ),
     ],
 )
-def test_bytes_of_a_rst_are_given_as_by_tshark(segments: list[Sent], expected: list[str]) -> None:
+def test_the_text_of_a_rst_is_a_reason_and_no_data(segments: list[Sent], expected: list[str]) -> None:
     assert told(items_of(segments)) == expected
 
 

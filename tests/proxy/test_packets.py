@@ -226,6 +226,23 @@ def test_one_segment(content: bytes, expected: tuple[int, bytes, int | None]) ->
                 assert short.missing == len(payload) - len(short.payload)
 
 
+@pytest.mark.parametrize(
+    ("content", "cut", "text"),
+    [
+        (b"", 0, ""),
+        (b"go away\r\n\0", 0, "go away"),
+        (b"go away", 3, "go a…"),
+        (b"gr\xc3\xbc\xdf \x1b[31m", 0, "gr\xfc\ufffd \x1b[31m"),
+        (b"x" * 201, 0, "x" * 200 + "…"),
+    ],
+)
+def test_bytes_of_a_rst_are_a_text_beside_the_stream(content: bytes, cut: int, text: str) -> None:
+    """RFC 9293, 3.5.3."""
+    lower = ethernet(ipv4(tcp(content, 0x14), 6))
+    segment, _ = decode(1, lower[: len(lower) - cut], len(lower))
+    assert segment == Segment(FLOW4, b"", 0, 0xFFFFFFFE, 7, 0x14, 500, None, text)
+
+
 def test_fragments_of_a_segment_and_of_a_datagram_with_one_number() -> None:
     """RFC 791, 3.2: the protocol is part of a packet's identity."""
     segment, datagram = tcp(b"x" * 44), UDP + bytes(36)

@@ -151,6 +151,7 @@ def test_the_form_is_what_is_documented() -> None:
         (changed(7, 0, 0, 9), "not a batch"),
         (changed(7, 0, 5, b"x" * ((256 << 10) + 1)), "not a batch"),
         (changed(7, 0, [5, 1, NOON_NS, "bored"]), "a stream ends for an unknown reason"),
+        (changed(7, 0, [5, 1, NOON_NS, "reset: " + "x" * 100_000]), "not a batch"),
         (changed(7, 0, [3, 1, 0, 1, 0, "NO CODE", "", 0, "network", "network", None, "note"]), "not a batch"),
         (changed(7, 0, [4, 1, 0, 1, 0, 0, "drop", "r", None, None, None, "[1]"]), "not a batch"),
         (b"\x91" * 100_000, "not a batch"),

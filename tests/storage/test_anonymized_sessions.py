@@ -16,6 +16,7 @@ import pytest
 from command import CAPTURES, TINY, kiebitz
 from pyarrow import parquet
 from strength import GAMES, a_few, every
+from tcp_segments import handshake, sent, write_pcap
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
@@ -249,3 +250,15 @@ def test_several_files_have_the_same_pseudonyms(tmp_path: Path) -> None:
     assert len(actors[0] & actors[1] - {None}) >= 4
     names = [session["name"] for session in kiebitz("sessions", database, "--json").json]
     assert names == ["anonymized 1", "anonymized 2"]
+
+
+def test_the_text_of_a_rst_is_left_out(tmp_path: Path) -> None:
+    segments = [*handshake(), sent(1, "c", "PA", b"LOGI anna\r\n"), sent(2, "s", "RA", b"anna: bye", ack=11)]
+    write_pcap(tmp_path / "reset.pcap", segments)
+    shown = {}
+    for options in ((), ("--anonymize",)):
+        database = str(tmp_path / f"{len(options)}.db")
+        assert kiebitz("import", *options, str(tmp_path / "reset.pcap"), "-w", database).status == 0
+        (stream,) = json.loads(kiebitz("streams", "--json", database).out)
+        shown[options] = stream["close_reason"]
+    assert shown == {(): "reset: anna: bye", ("--anonymize",): "reset"}

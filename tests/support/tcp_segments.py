@@ -74,7 +74,11 @@ def sent(
     number = (ISN[other] if peer_isn is None else peer_isn) + 1 + ack if "A" in flags else 0
     bits = sum(_FLAGS[flag] for flag in flags)
     ends = (client, server) if who == "c" else (server, client)
-    segment = Segment(flow(*ends), data, missing, seq % (1 << 32), number % (1 << 32), bits, window, scale)
+    text = ""
+    if "R" in flags:
+        text, data = data.decode(), b""
+    numbers = seq % (1 << 32), number % (1 << 32)
+    segment = Segment(flow(*ends), data, missing, *numbers, bits, window, scale, text)
     return int(ms * MILLISECOND), segment
 
 
@@ -178,7 +182,7 @@ def check_order(items: Iterable[Item]) -> dict[tuple[int, Direction], int]:
 def packet(segment: Segment) -> bytes:
     """Return the segment in an IPv4 packet, without sums, as a sending machine sees it."""
     header = struct.pack(">IIHHHH", segment.seq, segment.ack, 0x5000 | segment.flags, segment.window, 0, 0)
-    content = segment.flow[8:] + header + segment.payload
+    content = segment.flow[8:] + header + segment.payload + segment.reset_text.encode()
     total = 20 + len(content) + segment.missing
     return struct.pack(">BBHHHBBH", 0x45, 0, total, 0, 0, 64, 6, 0) + segment.flow[:8] + content
 

@@ -171,7 +171,7 @@ class CatanTable(GameTable):
         known = self._play.players.get(conversation.player)
         game = self._play.game
         if known is not None and not known.gone:
-            data = {"player": known.id, "name": known.name, "reason": stream.close_reason}
+            data = {"player": known.id, "name": known.name, "reason": stream.ending}
             self._lobby.remove(known.id)
             self._play.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
         if game is not None and all(

@@ -174,7 +174,7 @@ class CgmlTable(GameTable):
             return
         self._merger.finish()
         self._merger.forget(stream.id)
-        self._lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
+        self._lobby.gone(conversation, stream.ending or "closed", ts_ns)
         del self._groups.conversations[stream.id]
         if not self._groups.conversations:
             self._merger.clear()

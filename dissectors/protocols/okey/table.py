@@ -131,9 +131,9 @@ class OkeyTable(GameTable):
     def closed(self, stream: Stream, ts_ns: int) -> None:
         conversation = self._context.conversations.get(stream.id)
         if conversation is not None:
-            assert stream.close_reason is not None
+            assert stream.ending is not None
             # While the conversation is registered, its name is known to be in use.
-            self._lobbies.leave_server(None, conversation, stream.close_reason, ts_ns)
+            self._lobbies.leave_server(None, conversation, stream.ending, ts_ns)
             del self._context.conversations[stream.id]
         # The leave was logged as received on this stream.
         self._context.log.forget(stream.id)

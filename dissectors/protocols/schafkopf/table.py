@@ -92,8 +92,8 @@ class SchafkopfTable(GameTable):
         conversation = self._rounds.conversations.pop(stream.id, None)
         self._rounds.log.forget(stream.id)
         if conversation is not None:
-            assert stream.close_reason is not None
-            self._leaves(None, conversation, stream.close_reason, ts_ns)
+            assert stream.ending is not None
+            self._leaves(None, conversation, stream.ending, ts_ns)
         if not self._rounds.conversations:
             self._rounds.log.clear()
 
