@@ -9,7 +9,7 @@ DEMO_DB = .demo/game.db
 # Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs docs-serve man clean
+.PHONY: setup demo test lint types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest test-newest soak fuzz bench docs docs-serve man clean
 
 # The command and all that its tests need, in `.venv`.
 setup: .venv/installed
@@ -35,17 +35,29 @@ demo: .venv/core-installed
 PYTEST = .venv/bin/python -m pytest -n 3 --dist worksteal -m 'not soak'
 
 # All that must pass, in minutes: of what is repeated only a few. The types are checked beside the tests, many of which
-# only wait.
+# only wait. The last line names the parts that failed.
 test: .venv/installed
+	@rm -f .venv/passed-*
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(PARTS); status=$$?; failed=; \
+	for part in $(PARTS); do \
+		[ -e .venv/passed-$$part ] || failed="$$failed$${failed:+, }$$part (make $$part)"; \
+	done; \
+	printf '\nmake test: %s\n' "$${failed:+failed: }$${failed:-$(PARTS) passed}"; exit $$status
+
+PARTS = lint types tests
+
+lint: .venv/installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
-	@$(MAKE) --no-print-directory --jobs=2 types tests
+	@touch .venv/passed-$@
 
 types: .venv/installed
 	.venv/bin/mypy
+	@touch .venv/passed-$@
 
 tests: .venv/compiled
 	$(PYTEST) < /dev/null
+	@touch .venv/passed-$@
 
 # The first time, one process compiles the tests, which else each of them would do; meanwhile the types are checked.
 .venv/compiled: .venv/installed
@@ -79,6 +91,20 @@ test-oldest:
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--editable '.[test]'
 	$(PYTEST:.venv/%=.venv-oldest/%) < /dev/null
+
+# Types, and the tests of one minute about what other packages offer, with the newest versions that pyproject.toml
+# allows: for a Python other than the one of `make test`, as in `make test-newest PYTHON=python3.13`.
+test-newest:
+	$(PYTHON) -m venv --clear .venv-newest
+	.venv-newest/bin/python -m pip install --quiet uv
+	.venv-newest/bin/uv pip install --quiet --python .venv-newest/bin/python --editable '.[test]' \
+		|| .venv-newest/bin/python -m pip install --quiet --editable '.[test]'
+	.venv-newest/bin/mypy --python-version $$(.venv-newest/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	$(PYTEST:.venv/%=.venv-newest/%) $(OF_PACKAGES) < /dev/null
+
+# Tests that run much of other packages: mitmproxy, scapy, click, Textual, Starlette on uvicorn.
+OF_PACKAGES = tests/proxy tests/kiebitz/test_alteration_modes.py tests/kiebitz/test_websocket_live.py tests/cli/test_export.py \
+	tests/cli/test_mitmproxy_*.py tests/cli/test_completion.py tests/cli/test_help.py tests/cli/tui tests/cli/web
 
 # The documentation as a site, in site/. It fails over a link that leads nowhere, and over a page that would ask
 # another machine for anything.
@@ -114,4 +140,4 @@ install = .venv/bin/uv pip install --quiet --python .venv/bin/python --editable 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .demo site build dist man *.egg-info
+	rm -rf .venv .venv-oldest .venv-newest .demo site build dist man *.egg-info
