@@ -6,17 +6,22 @@ the name of the protocol, and refers to its `Dissector`. An unusable plug-in is 
 
 The texts of protocol files are added at run time: those that the user names, and the copies in databases. A
 file that the user names precedes a copy. Built-in protocols and plug-ins precede copies, and cannot be
-replaced by a file.
+replaced by a file. `using_copies` limits the copies to those of one database, so that several with different
+texts of one protocol can be read side by side.
 
 Protocols are loaded lazily, because loading is slow and most sessions use only one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pkgutil import resolve_name
+from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -93,40 +98,83 @@ class ProtocolClashError(KiebitzError):
     is_usage = True
 
 
-class _Added(msgspec.Struct):
-    """A protocol file with its dissector, which is made on first use, or the reason why it cannot be."""
+class _Compiled(msgspec.Struct, weakref=True):
+    """The dissector of a text, which is made on first use, or the reason why it cannot be."""
 
-    file: ProtocolFile
     dissector: Dissector | None = None
     problem: str | None = None
+    making: Lock = msgspec.field(default_factory=Lock)
+    """Held while the dissector is made, so that of several threads one makes it."""
 
 
-_added: dict[str, _Added] = {}
-"""The protocol files by protocol."""
+class _Added(msgspec.Struct):
+    """A protocol file, and what is made of its text."""
+
+    file: ProtocolFile
+    compiled: _Compiled
+
+    @property
+    def problem(self) -> str | None:
+        """A sentence about a text that turned out to be unusable."""
+        if self.compiled.problem is None:
+            return None
+        return (
+            f"{self.file.origin}: its protocol file {self.file.protocol} cannot be used:"
+            f" {self.compiled.problem}; events are shown as stored: give another file with -P"
+        )
+
+
+Copies = dict[str, _Added]
+"""Protocol files by protocol."""
+
+_named: Copies = {}
+"""The files that the user has named."""
+
+_copies: ContextVar[Copies] = ContextVar("copies", default={})  # noqa: B039  # one for the whole process
+"""The copies in databases."""
+
+_by_text: WeakValueDictionary[tuple[str, str], _Compiled] = WeakValueDictionary()
+"""What is made of the copies in use, by protocol and text: many databases contain the same text."""
+
+
+@contextmanager
+def using_copies(copies: Copies) -> Iterator[None]:
+    """Use these copies instead of those of the whole process, and add further ones to them."""
+    before = _copies.set(copies)
+    try:
+        yield
+    finally:
+        _copies.reset(before)
+
+
+def _added() -> Copies:
+    """Return the files in use: of two for a protocol, the one that the user has named."""
+    return _copies.get() | _named
 
 
 def installed() -> Installed:
     """Return all protocols; plug-ins are searched for on the first call."""
     found = plugins()
-    if not _added:
+    added = _added()
+    if not added:
         return found
     dissectors, origins, problems = {**found.dissectors}, {**found.origins}, [*found.problems]
-    by_source = sorted([*_added.items()], key=lambda named: _SOURCES.index(named[1].file.source))
-    for protocol, added in by_source:
+    by_source = sorted(added.items(), key=lambda named: _SOURCES.index(named[1].file.source))
+    for protocol, one in by_source:
         if protocol in dissectors:
             continue
-        if (dissector := _made(added)) is not None:
+        if (dissector := _made(one)) is not None:
             dissectors[protocol] = dissector
-            origins[protocol] = added.file.origin
-        elif added.problem is not None:
-            problems.append(added.problem)
+            origins[protocol] = one.file.origin
+        elif one.problem is not None:
+            problems.append(one.problem)
     return Installed(dissectors, origins, tuple(problems))
 
 
 def known_problems() -> tuple[str, ...]:
     """Return the problems of the plug-ins and protocol files that were used so far; nothing is loaded."""
     of_plugins = plugins().problems if plugins.cache_info().currsize else ()
-    return (*of_plugins, *(added.problem for added in _added.values() if added.problem is not None))
+    return (*of_plugins, *(added.problem for added in _added().values() if added.problem is not None))
 
 
 def dissector_of(protocol: str | None) -> Dissector | None:
@@ -138,7 +186,7 @@ def dissector_of(protocol: str | None) -> Dissector | None:
     plugin = plugins().dissectors.get(protocol)
     if plugin is not None:
         return plugin
-    added = _added.get(protocol)
+    added = _named.get(protocol) or _copies.get().get(protocol)
     return None if added is None else _made(added)
 
 
@@ -166,7 +214,8 @@ def add_file(file: ProtocolFile, dissector: Dissector | None = None, *, replaces
         raise ProtocolClashError(
             f"{file.origin}: there is a protocol {name} already, from {owner}: choose another name"
         )
-    before = _added.get(name)
+    files = _copies.get() if file.source == "copied" else _named
+    before = files.get(name)
     if before is not None:
         rank, other = _SOURCES.index(file.source), _SOURCES.index(before.file.source)
         if rank > other:
@@ -176,28 +225,33 @@ def add_file(file: ProtocolFile, dissector: Dissector | None = None, *, replaces
             if rank < other:
                 before.file = file
             return
-        if rank == other and not replaces and (file.text or dissector is not before.dissector):
+        if rank == other and not replaces and (file.text or dissector is not before.compiled.dissector):
             advice = "give one of them with -P" if file.source == "copied" else "give one of them"
             raise ProtocolClashError(
                 f"{before.file.origin} and {file.origin} describe the protocol {name} differently: {advice}"
             )
-    _added[name] = _Added(file, dissector)
+    if dissector is None:
+        compiled = _by_text.setdefault((name, file.text), _Compiled())
+    else:
+        compiled = _Compiled(dissector)
+    files[name] = _Added(file, compiled)
 
 
 def remove_files(protocols: Iterable[str]) -> None:
     """Forget the protocol files of these protocols."""
     for protocol in protocols:
-        _added.pop(protocol, None)
+        _named.pop(protocol, None)
+        _copies.get().pop(protocol, None)
 
 
 def protocol_files() -> tuple[ProtocolFile, ...]:
     """Return the texts that were added, for another process and for databases."""
-    return tuple(added.file for added in _added.values() if added.file.text)
+    return tuple(added.file for added in _added().values() if added.file.text)
 
 
 def file_of(protocol: str) -> ProtocolFile | None:
     """Return the protocol file in use for a protocol; None if it has none."""
-    added = _added.get(protocol)
+    added = _named.get(protocol) or _copies.get().get(protocol)
     if added is None or not added.file.text or protocol in _BUILT_IN or protocol in plugins().dissectors:
         return None
     return added.file
@@ -214,21 +268,18 @@ def dissector_of_text(text: str, name: str) -> Dissector:
 
 def _made(added: _Added) -> Dissector | None:
     """Return the dissector of an added file; None if its text is unusable, with the problem noted."""
-    if added.dissector is None and added.problem is None:
-        file = added.file
-        try:
-            dissector = dissector_of_text(file.text, file.protocol)
-            if dissector.protocol != file.protocol:
-                raise _Unusable(f"it describes {dissector.protocol}")
-            added.dissector = dissector
-        # A database may come from anyone: no text in it may end a command.
-        except Exception as error:
-            reason = " ".join(str(error).split())
-            added.problem = (
-                f"{file.origin}: its protocol file {file.protocol} cannot be used: {reason};"
-                " events are shown as stored: give another file with -P"
-            )
-    return added.dissector
+    file, compiled = added.file, added.compiled
+    with compiled.making:
+        if compiled.dissector is None and compiled.problem is None:
+            try:
+                dissector = dissector_of_text(file.text, file.protocol)
+                if dissector.protocol != file.protocol:
+                    raise _Unusable(f"it describes {dissector.protocol}")
+                compiled.dissector = dissector
+            # A database may come from anyone: no text in it may end a command.
+            except Exception as error:
+                compiled.problem = " ".join(str(error).split())
+    return compiled.dissector
 
 
 def not_installed(protocol: str) -> str:

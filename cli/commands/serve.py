@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from kiebitz.cli.options.companions import HOST, PORT
 from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option, reload_option
 from kiebitz.cli.options.serving import Serving, serving_options
 from kiebitz.cli.options.session import open_stored_session, sessions_argument
+from kiebitz.dissectors.registry import using_copies
 from kiebitz.services.sessions import all_sessions, is_changed_by_files, is_database, split_number
 from kiebitz.services.standard_streams import warn
 
@@ -71,6 +71,7 @@ def serve(
         )
     folders = SessionFolders(paths) if paths else None
     named = list(all_sessions([one for one in sessions if one not in paths]))
+    count = len(named)
     if folders is not None:
         named += [f"{path}:{number}" for path, number in folders.look()]
     files = files_to_reload(reloads, named)
@@ -81,43 +82,45 @@ def serve(
         stack.callback(signal.signal, signal.SIGTERM, before)
         # Listen before loading, to report a port in use at once.
         listener = stack.enter_context(open_listener(host, port))
-        served = [stack.enter_context(_served(number, session)) for number, session in enumerate(named, 1)]
+        served = [
+            _served(stack, number, session, is_found=number > count)
+            for number, session in enumerate(named, 1)
+        ]
         run(served, listener, host, serving, files=files, sources=named, folders=folders)
     # Only a signal ends the server.
     raise click.Abort
 
 
-@contextmanager
-def _served(number: int, session: str) -> Iterator[ServedSession]:
-    """Open a session of a database; import a capture into a temporary one.
+def _served(stack: ExitStack, number: int, session: str, is_found: bool) -> ServedSession:
+    """Open a session of a database; import a capture into a temporary one, which the stack removes.
 
     A session that the protocol files given may change is dissected into a temporary database, too.
     """
     from kiebitz.cli.web.reader import ServedSession
 
     path, _ = split_number(session)
-    name, lacks = os.path.basename(path), None
-    with ExitStack() as stack:
+    served = ServedSession(number, path, 0, os.path.basename(path), is_found=is_found)
+    with using_copies(served.copies):
         if path != "-" and is_database(path):
             timeline = open_stored_session(session)
             stored = f"{path}:{timeline.session.id}"
-            name, session_id = os.path.basename(stored), timeline.session.id
+            served.name, served.session_id = os.path.basename(stored), timeline.session.id
             if is_changed_by_files(timeline):
                 from kiebitz.services.reloading import dissect_into
 
-                path = _temporary_database(stack)
-                session_id = dissect_into(stored, path).session_id
+                served.path = _temporary_database(stack)
+                served.session_id = dissect_into(stored, served.path).session_id
         else:
             from kiebitz.cli.terminal.screen import loading
             from kiebitz.services.importing.packets import import_capture
 
-            capture, path = path, _temporary_database(stack)
-            with loading(capture) as on_progress:
-                recording, lacks = import_capture(capture, path, {}, on_progress)
-            if lacks is not None:
-                warn(f"{capture}: {lacks}")
-            session_id = recording.recorder.session_id
-        yield ServedSession(number, path, session_id, name, lacks)
+            served.path = _temporary_database(stack)
+            with loading(path) as on_progress:
+                recording, served.lacks = import_capture(path, served.path, {}, on_progress)
+            if served.lacks is not None:
+                warn(f"{path}: {served.lacks}")
+            served.session_id = recording.recorder.session_id
+    return served
 
 
 def _temporary_database(stack: ExitStack) -> str:

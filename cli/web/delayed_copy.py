@@ -19,6 +19,7 @@ import msgspec
 
 from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.registry import using_copies
 from kiebitz.services.sessions import session_of
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import open_existing, open_for_writing
@@ -220,7 +221,9 @@ class DelayedCopy:
 
     def _run(self) -> None:
         try:
-            self._copy()
+            # Rows are copied without their meaning.
+            with using_copies({}):
+                self._copy()
         except (sqlite3.Error, KiebitzError, OSError) as error:
             if self._is_ready.is_set():
                 warn(f"spectators see no more of {self._place[0]}: {error}")

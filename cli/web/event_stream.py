@@ -28,6 +28,7 @@ from kiebitz.cli.web.query_executor import QueryExecutor
 from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.registry import dissector_of, using_copies
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.faults import fault
 from kiebitz.services.sessions import session_of
@@ -96,8 +97,6 @@ class EventStream:
         self._channels: dict[Audience, _Channel] = {}
         self._guard = threading.Lock()
         self._stopped = threading.Event()
-        self._looked = threading.Event()
-        """Set once it is known whether the session is live."""
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self._is_held = False
         """True if events are withheld until a player's copy arrives."""
@@ -111,11 +110,12 @@ class EventStream:
         self._told_changes = 0
 
     async def start(self) -> None:
-        """Start polling; return once it is known whether the session is live."""
+        """Start polling; return once its protocols are loaded and it is known whether it is live."""
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
+        self._looked = asyncio.Event()
         self._thread.start()
-        await asyncio.to_thread(self._looked.wait)
+        await self._looked.wait()
         if self.status.live:
             self._following = asyncio.create_task(self.held_control.run())
 
@@ -232,22 +232,25 @@ class EventStream:
 
     def _run(self) -> None:
         try:
-            self._poll()
+            with using_copies(self._served.copies):
+                self._poll()
         except Exception as error:
             why = explain_error(self._served, error)
             if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
                 warn(fault(error))
             self._note(records.Status(False, f"no further updates: {why}", None))
         finally:
-            self._looked.set()
+            self._note_looked()
 
     def _poll(self) -> None:
         path = self._served.path
         timeline, _ = session_of(open_existing(path), path, self._served.session_id)
         followed = FollowedSession(timeline, path)
         reader = Reader(self._served)
+        for table in timeline.tables():
+            dissector_of(table.protocol)
         self._note_status(followed)
-        self._looked.set()
+        self._note_looked()
         while followed.is_live and not self._stopped.wait(_POLL_S if self._channels else _IDLE_POLL_S):
             try:
                 if followed.look() or self._is_held:
@@ -275,6 +278,11 @@ class EventStream:
 
     def _note_status(self, followed: FollowedSession) -> None:
         self._note(records.Status(followed.is_live, followed.trouble, followed.ending))
+
+    def _note_looked(self) -> None:
+        # The loop may have ended.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._looked.set)
 
     def _note_held(self) -> None:
         if self.held_control.changes != self._told_changes:

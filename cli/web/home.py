@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -57,6 +57,11 @@ _MAX_TEXT = 160
 
 _RETRY_S = 10.0
 """Time in seconds after which a session that could not be read is tried again."""
+
+_PATIENCE_S = 2.0
+"""Time in seconds that a summary waits for the sessions' own summaries."""
+
+_SLOW = "this session is still being read"
 
 _SECOND_NS = 1_000_000_000
 
@@ -110,6 +115,8 @@ class HomePage:
         self._progress: dict[int, _Progress] = {}
         self._kept: dict[int, tuple[object, float, records.HomeSession]] = {}
         """Sessions that are not read again before a time, unless their database is another one."""
+        self._reading: dict[int, asyncio.Task[records.HomeSession]] = {}
+        self._latest: dict[int, records.HomeSession] = {}
         self._refreshing = asyncio.Lock()
         self._refreshed_s = float("-inf")
         self._asked_s: deque[float] = deque(maxlen=_MAX_REQUESTS)
@@ -121,7 +128,7 @@ class HomePage:
         self._asked_s.append(time.monotonic())
         async with self._refreshing:
             if time.monotonic() - self._refreshed_s >= _REFRESH_S:
-                found = [await self._session(served) for served in list(self._sessions())]
+                found = await self._found(list(self._sessions()))
                 found.sort(key=_rank)
                 live = sum(len(one.tables) for one in found if one.session.live)
                 home = records.Home(kiebitz_version(), self._is_watching, self._board_every_s(live), found)
@@ -129,6 +136,31 @@ class HomePage:
                 self._summary = text, hashlib.sha256(text).hexdigest()[:32]
                 self._refreshed_s = time.monotonic()
         return self._summary
+
+    async def _found(self, sessions: Sequence[ServedSession]) -> list[records.HomeSession]:
+        """Return the summaries of sessions; for one that takes long the latest, or a note."""
+        for served in sessions:
+            if served.number not in self._reading:
+                self._reading[served.number] = asyncio.create_task(self._session(served))
+        if self._reading:
+            await asyncio.wait(self._reading.values(), timeout=_PATIENCE_S)
+        for served in sessions:
+            if self._reading[served.number].done():
+                self._latest[served.number] = self._reading.pop(served.number).result()
+        return [self._latest.get(served.number) or self._note(served, _SLOW) for served in sessions]
+
+    def _note(self, served: ServedSession, trouble: str) -> records.HomeSession:
+        info = records.SessionInfo(
+            served.number,
+            served.name,
+            None,
+            None,
+            None,
+            self._is_live(served),
+            served.lacks,
+            served.dissection,
+        )
+        return records.HomeSession(info, trouble=shortened(trouble, _MAX_TEXT))
 
     def _board_every_s(self, live_tables: int) -> int:
         """Return the interval at which all browsers together load `_MAX_BOARDS_S` boards per second."""
@@ -150,10 +182,9 @@ class HomePage:
         try:
             found = await self._ask(served, partial(_summarize, served, live, progress))
         except (KiebitzError, sqlite3.Error) as error:
-            info = records.SessionInfo(
-                served.number, served.name, None, None, None, live, served.lacks, served.dissection
-            )
-            found = records.HomeSession(info, trouble=shortened(str(error), _MAX_TEXT))
+            found = self._note(served, str(error))
+            # The query may go on in its thread.
+            del self._progress[served.number]
             self._kept[served.number] = place, time.monotonic() + _RETRY_S, found
             return found
         if not live and found.session.ended is not None:

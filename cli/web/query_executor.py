@@ -10,10 +10,13 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, TypeVar, get_args
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Literal, TypeVar, cast
 
 from kiebitz.cli.web.reader import Reader, ServedSession
+from kiebitz.dissectors.registry import using_copies
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.filters.sql import original_error
 
@@ -37,7 +40,6 @@ class _RunningQuery:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self.is_late = False
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Mark the query as running on this connection."""
@@ -52,17 +54,45 @@ class _RunningQuery:
     def cancel(self) -> None:
         """Interrupt the query."""
         with self._guard:
-            self.is_late = True
             if self._connection is not None:
                 self._connection.interrupt()
 
 
+class _Workers:
+    """Daemon threads that run calls in order. Unlike those of concurrent.futures they delay no exit."""
+
+    def __init__(self, kind: Kind, count: int) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._count = count
+        for _ in range(count):
+            threading.Thread(target=self._run, name=kind, daemon=True).start()
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Run a call, which raises nothing, when a thread is free."""
+        self._calls.put(call)
+
+    def close(self) -> None:
+        """Discard the waiting calls, and end each thread after its current one."""
+        with suppress(Empty):
+            while True:
+                self._calls.get_nowait()
+        for _ in range(self._count):
+            self._calls.put(None)
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+
+
 class QueryExecutor:
-    """Runs queries in threads, each for at most `limit_s`."""
+    """Runs queries in threads, each for at most `limit_s`.
+
+    A session with a protocol file has threads of its own, as a stranger's file may be slow in any query.
+    """
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
-        self._pools = {kind: ThreadPoolExecutor(_THREADS[kind], kind) for kind in get_args(Kind)}
+        self._workers: dict[tuple[int, Kind], _Workers] = {}
         self._own = threading.local()
         self._answering: set[_RunningQuery] = set()
         self._slow = 0
@@ -77,17 +107,44 @@ class QueryExecutor:
         if kind == "slow" and self._slow >= _MAX_SLOW:
             raise QueryTimeoutError("too many queries are waiting: try again in a moment")
         loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Found] = loop.create_future()
         call = _RunningQuery()
-        self._slow += kind == "slow"
         timer: asyncio.TimerHandle | None = None
 
         def begin() -> None:
             nonlocal timer
-            timer = loop.call_later(self._limit_s, call.cancel)
+            timer = loop.call_later(self._limit_s, give_up)
 
+        def give_up() -> None:
+            # The thread may be busy with something that cannot be interrupted.
+            call.cancel()
+            if not answer.done():
+                answer.set_exception(
+                    QueryTimeoutError(f"the query was cancelled after {self._limit_s:g} s: request less")
+                )
+
+        def finish(found: Found | None, error: BaseException | None) -> None:
+            if answer.done():
+                return
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(cast(Found, found))
+
+        def run() -> None:
+            found = error = None
+            try:
+                found = self._answer(served, question, call, partial(loop.call_soon_threadsafe, begin))
+            except BaseException as raised:
+                error = raised
+            # The loop may have ended.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(finish, found, error)
+
+        self._slow += kind == "slow"
         try:
-            pool = self._pools[kind]
-            return await loop.run_in_executor(pool, self._answer, served, question, call, begin, loop)
+            self._workers_of(served, kind).submit(run)
+            return await answer
         finally:
             self._slow -= kind == "slow"
             if timer is not None:
@@ -95,38 +152,41 @@ class QueryExecutor:
 
     def close(self) -> None:
         """Accept no more queries, and cancel the running ones."""
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+        for workers in self._workers.values():
+            workers.close()
         for call in list(self._answering):
             call.cancel()
+
+    def _workers_of(self, served: ServedSession, kind: Kind) -> _Workers:
+        key = id(served) if served.copies else 0, kind
+        workers = self._workers.get(key)
+        if workers is None:
+            workers = self._workers[key] = _Workers(kind, 1 if served.copies else _THREADS[kind])
+        return workers
 
     def _answer(
         self,
         served: ServedSession,
         question: Callable[[Reader], Found],
         call: _RunningQuery,
-        begin: Callable[[], None],
-        loop: asyncio.AbstractEventLoop,
+        begin: Callable[[], object],
     ) -> Found:
         readers: dict[int, Reader] = self._own.__dict__.setdefault("readers", {})
-        # Spectators' delayed copies have the numbers of their sessions.
-        reader = readers.get(id(served))
-        if reader is None:
-            reader = readers[id(served)] = Reader(served)
-        try:
-            reader.look()
-            # The time limit does not include the wait for a thread.
-            call.begin(reader.timeline.connection)
-            self._answering.add(call)
-            loop.call_soon_threadsafe(begin)
-            return question(reader)
-        except sqlite3.Error as error:
-            if call.is_late:
-                raise QueryTimeoutError(
-                    f"the query was cancelled after {self._limit_s:g} s: request less"
-                ) from error
-            # SQLite's error code belongs to this thread's connection, so it is read here.
-            raise original_error(error) from error
-        finally:
-            self._answering.discard(call)
-            call.end()
+        with using_copies(served.copies):
+            # Spectators' delayed copies have the numbers of their sessions.
+            reader = readers.get(id(served))
+            if reader is None:
+                reader = readers[id(served)] = Reader(served)
+            try:
+                reader.look()
+                # The time limit does not include the wait for a thread.
+                call.begin(reader.timeline.connection)
+                self._answering.add(call)
+                begin()
+                return question(reader)
+            except sqlite3.Error as error:
+                # SQLite's error code belongs to this thread's connection, so it is read here.
+                raise original_error(error) from error
+            finally:
+                self._answering.discard(call)
+                call.end()

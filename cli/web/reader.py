@@ -22,6 +22,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.identities import Claim
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import TableInfo
+from kiebitz.dissectors.registry import Copies, using_copies
 from kiebitz.services.damage import damaged_database
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
@@ -51,7 +52,8 @@ class ServedSession(msgspec.Struct):
     """A served session: its current database, its name, and losses of its capture.
 
     `damage` is a sentence once the database was found damaged. `dissection` counts how often the session was
-    dissected again; None if it never is.
+    dissected again; None if it never is. `copies` are the protocol files in its database, which are its own
+    (`using_copies`). `is_found` is True for a session found in a watched folder: it may be a stranger's.
     """
 
     number: int
@@ -61,6 +63,8 @@ class ServedSession(msgspec.Struct):
     lacks: str | None = None
     damage: str | None = None
     dissection: int | None = None
+    copies: Copies = msgspec.field(default_factory=dict)
+    is_found: bool = False
 
     def replace(self, database: str, session_id: int, lacks: str | None) -> None:
         """Continue with the session dissected again."""
@@ -73,7 +77,8 @@ class ServedSession(msgspec.Struct):
 def explain_error(served: ServedSession, error: Exception) -> Exception:
     """Return the error, or a StorageError that names the database's damage. May read the whole database."""
     if served.damage is None:
-        served.damage = damaged_database([f"{served.path}:{served.session_id}"])
+        with using_copies(served.copies):
+            served.damage = damaged_database([f"{served.path}:{served.session_id}"])
     return error if served.damage is None else StorageError(served.damage)
 
 

@@ -29,6 +29,7 @@ from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.registry import using_copies
 from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import flush, warn
 
@@ -180,11 +181,13 @@ def run(
     keys = Keys()
     link = Link(host, listener.getsockname()[1], keys, serving.delay_s)
     for served in sessions:
-        reader = Reader(served)
-        games = ", ".join(dict.fromkeys(table.protocol for table in reader.tables()))
-        show_line(f"serving {served.name}{f' ({games})' if games else ''}")
-        warn_about_missing(reader.timeline)
-        reader.close()
+        with using_copies(served.copies):
+            reader = Reader(served)
+            games = ", ".join(dict.fromkeys(table.protocol for table in reader.tables()))
+            show_line(f"serving {served.name}{f' ({games})' if games else ''}")
+            if not served.is_found:
+                warn_about_missing(reader.timeline)
+            reader.close()
     for path in folders.paths if folders is not None else ():
         show_line(f"watching {path} for new sessions")
     _end_with_recorder()

@@ -6,9 +6,9 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
@@ -55,6 +55,7 @@ from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS, Endpoint, se
 from kiebitz.cli.web.session_folders import SessionFolders
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
+from kiebitz.dissectors.registry import using_copies
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import warn
@@ -76,6 +77,9 @@ _PLAYER_QUERIES = 2
 
 _WATCH_EVERY_S = 2.0
 """Time in seconds between two looks at the watched folders."""
+
+_FOUND_START_S = 1.0
+"""Time in seconds that the start waits for sessions of watched folders with protocol files; see `_add`."""
 
 _MAX_SHOWN = 60
 _EVENT_STREAM = "text/event-stream"
@@ -100,7 +104,11 @@ class Server:
         self._is_read_only = is_read_only
         self._delay_s = delay_s
         self._folders = folders
-        self._sessions = {served.number: served for served in sessions}
+        self._given = sessions
+        self._sessions: dict[int, ServedSession] = {}
+        """The sessions that are ready, by number."""
+        self._numbers = count(len(sessions) + 1)
+        self._starting: set[asyncio.Task[None]] = set()
         self._late_sessions: dict[int, ServedSession] = {}
         """Delayed copies of live sessions, for spectators; other sessions are the same for all."""
         self._late_streams: dict[int, EventStream] = {}
@@ -142,13 +150,13 @@ class Server:
 
     def replace_sessions(self, dissected: Sequence[Dissected]) -> None:
         """Show sessions that were dissected again, in the order in which they were given; in any thread."""
-        for served, found in zip(self._sessions.values(), dissected, strict=True):
+        for served, found in zip(self._given, dissected, strict=True):
             served.replace(found.database, found.session_id, found.lacks)
             self.event_streams[served.number].dissected(None)
 
     def report_problem(self, lines: Sequence[str]) -> None:
         """Show why sessions cannot be dissected again; in any thread."""
-        for stream in self.event_streams.values():
+        for stream in list(self.event_streams.values()):
             stream.dissected("\n".join(lines))
 
     def end(self) -> None:
@@ -158,28 +166,52 @@ class Server:
 
     async def player_grants(self) -> list[Grant]:
         """Return the permissions of the links of all players with a connection, sorted by name."""
-        found = [
-            await self._executor.ask(served, Reader.player_grants) for served in list(self._sessions.values())
-        ]
+        found = []
+        for served in list(self._sessions.values()):
+            # One session that cannot be read does not hide the others' links.
+            with suppress(KiebitzError, sqlite3.Error):
+                found.append(await self._executor.ask(served, Reader.player_grants))
         return sorted(chain.from_iterable(found), key=lambda grant: (grant.player or "", grant.session))
 
     @asynccontextmanager
     async def _running(self, app: Starlette) -> AsyncIterator[None]:
         # Accept no page before it is known which sessions are live: it would not follow them.
-        await asyncio.gather(*(feed.start() for feed in self.event_streams.values()))
-        for served in self._sessions.values():
-            await self._delay(served)
+        slow = [served for served in self._given if served.is_found and served.copies]
+        later = [self._add_later(served) for served in slow]
+        await asyncio.gather(*(self._add(served) for served in self._given if served not in slow))
+        if later:
+            await asyncio.wait(later, timeout=_FOUND_START_S)
         watching = asyncio.create_task(self._watch(self._folders)) if self._folders is not None else None
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
+            for task in (*self._starting, *([watching] if watching is not None else [])):
+                task.cancel()
             self.end()
             self._executor.close()
             for copy, folder in self._copies:
                 await asyncio.to_thread(copy.close)
                 folder.cleanup()
+
+    async def _add(self, served: ServedSession) -> None:
+        """Serve a session as soon as its event stream has begun. Raises StorageError, sqlite3.Error."""
+        await self.event_streams[served.number].start()
+        await self._delay(served)
+        self._sessions[served.number] = served
+
+    def _add_later(self, served: ServedSession) -> asyncio.Task[None]:
+        """Return the task that adds a session which may be slow to load: it may be a stranger's."""
+
+        async def add() -> None:
+            try:
+                await self._add(served)
+            except (KiebitzError, sqlite3.Error) as error:
+                warn(f"{served.name} is not served: {error}")
+
+        task = asyncio.create_task(add())
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+        return task
 
     async def _delay(self, served: ServedSession) -> None:
         """Make the delayed copy of a live session, if spectators are shown one."""
@@ -194,7 +226,7 @@ class Server:
             folder.cleanup()
             raise
         self._copies.append((copy, folder))
-        late = ServedSession(served.number, copy.path, served.session_id, served.name)
+        late = ServedSession(served.number, copy.path, served.session_id, served.name, copies=served.copies)
         stream = EventStream(late, self._executor)
         await stream.start()
         self._late_sessions[served.number], self._late_streams[served.number] = late, stream
@@ -204,7 +236,7 @@ class Server:
         late = self._late_sessions if grant.is_late else {}
         return [
             late.get(number, served)
-            for number, served in self._sessions.items()
+            for number, served in sorted(self._sessions.items())
             if grant.player is None or grant.session == number
         ]
 
@@ -222,11 +254,9 @@ class Server:
             served = {(one.path, one.session_id) for one in self._sessions.values()}
             for path, session_id in await asyncio.to_thread(folders.look, served):
                 name = f"{os.path.basename(path)}:{session_id}"
-                added = ServedSession(max(self._sessions, default=0) + 1, path, session_id, name)
-                stream = self.event_streams[added.number] = EventStream(added, self._executor)
-                await stream.start()
-                await self._delay(added)
-                self._sessions[added.number] = added
+                added = ServedSession(next(self._numbers), path, session_id, name, is_found=True)
+                self.event_streams[added.number] = EventStream(added, self._executor)
+                self._add_later(added)
 
     def _answering(self, address: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -277,13 +307,14 @@ class Server:
         params = _parse_request(request, _by_name(SESSIONS), {})
         shown = self._visible_sessions(params.grant)
         infos = []
-        for served in shown:
-            try:
-                infos.append(await self._ask(served, self._info(served, params.grant)))
-            except (KiebitzError, sqlite3.Error):
-                # One session that cannot be read does not hide the others.
-                if len(shown) == 1:
-                    raise
+        for found in await asyncio.gather(
+            *(self._ask(served, self._info(served, params.grant)) for served in shown), return_exceptions=True
+        ):
+            if not isinstance(found, BaseException):
+                infos.append(found)
+            # One session that cannot be read does not hide the others.
+            elif len(shown) == 1 or not isinstance(found, (KiebitzError, sqlite3.Error)):
+                raise found
         has_home = params.grant.player is None and (len(shown) > 1 or self._folders is not None)
         delay_s = self._delay_s if params.grant.is_late else None
         return JsonResponse(
@@ -328,16 +359,19 @@ class Server:
 
     async def _list_held(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(HELD), {})
-        held = self._event_stream(self._served(params).number, params.grant).held_control.held
+        served = self._served(params)
+        held = self._event_stream(served.number, params.grant).held_control.held
         shown = held if params.grant.player is None else None
-        return JsonResponse(await asyncio.to_thread(held_record, shown, not self._is_read_only))
+        with using_copies(served.copies):
+            return JsonResponse(await asyncio.to_thread(held_record, shown, not self._is_read_only))
 
     async def _act(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(HELD), {})
         check_may_act(request.headers, params.grant, self._is_read_only)
-        held_control = self.event_streams[self._served(params).number].held_control
+        served = self._served(params)
         deed = await decode_deed(request)
-        await act(held_control, deed)
+        with using_copies(served.copies):
+            await act(self.event_streams[served.number].held_control, deed)
         return JsonResponse(records.Done(deed.do, deed.number))
 
     async def _relay(

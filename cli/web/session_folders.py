@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.registry import using_copies
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import open_existing
@@ -68,7 +69,7 @@ class SessionFolders:
             state = _state(path)
             if state == self._states.get(path) or not is_database(path):
                 return []
-            with closing(open_existing(path)) as connection:
+            with using_copies({}), closing(open_existing(path)) as connection:
                 found = [(path, row.id) for row in sessions(connection)]
         except (OSError, sqlite3.Error, KiebitzError) as error:
             self._report(path, f"{path} is not served: {str(error).removeprefix(f'{path}: ')}")
