@@ -43,7 +43,9 @@ MISSING = "missing"
 def list_sessions(engine: Engine, form: Form | None) -> None:
     """List the sessions, one per capture."""
     columns = [
-        msgspec.structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
+        msgspec.structs.replace(column, title="")
+        if column.key in ("id", "name", "kind", "note", "lacks")
+        else column
         for column in SESSIONS
     ]
     _show(columns, records.sessions(engine), form, "no captures in this corpus")

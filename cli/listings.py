@@ -48,6 +48,7 @@ SESSIONS = (
     ),
     *(Column(counted, counted, right=True) for counted in ("streams", "messages", "games", "errors")),
     Column("note", "note", least=8),
+    Column("lacks", "not captured", least=8),
 )
 
 

@@ -28,8 +28,8 @@ from kiebitz.cli.terminal.table import seconds
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.services.evidence.excerpt import MAX_CELLS, ranges_to_read
-from kiebitz.services.sessions import is_several
-from kiebitz.services.standard_streams import print_error_line
+from kiebitz.services.sessions import is_in_memory, is_several
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import GRAVITY, in_words
 from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
@@ -129,6 +129,9 @@ class _Found:
         if self._number is not None:
             row = message_numbered(timeline, self._number)
             condition, parameters = f"d.message_id = ? AND ({condition})", [row.id, *parameters]
+        if timeline.session.lacks is not None and not is_in_memory(timeline):
+            # A capture's own losses are reported when it is opened.
+            warn(f"{timeline.session.name}: {timeline.session.lacks}")
         self.altered += count_alterations(timeline)
         for diagnostic in diagnostics(timeline, condition, parameters):
             self.count[diagnostic.severity] += 1

@@ -85,12 +85,10 @@ def sessions(
 
 def _list(database: str, form: Form | None) -> None:
     found = counted_sessions(open_database(database))
-    # A table has the notes only if there are any.
+    # A table has these columns only if there is anything in them.
+    empty = {key for key in ("note", "lacks") if all(getattr(row, key) is None for row in found)}
     columns = [
-        msgspec.structs.replace(column, title="")
-        if column.key == "note" and all(row.note is None for row in found)
-        else column
-        for column in SESSIONS
+        msgspec.structs.replace(column, title="") if column.key in empty else column for column in SESSIONS
     ]
     show(columns, batches(found), form, "no sessions in this database")
 

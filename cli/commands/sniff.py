@@ -27,11 +27,11 @@ from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.importing.losses import losses, print_losses
+from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.importing.packets import PacketRecording
 from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.standard_streams import print_error_line, warn
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
@@ -177,9 +177,9 @@ def _sniff_pipe(asked: _Asked) -> None:
         # The session starts with the first packet.
         recorder = asked.begin(_PIPE)
         print_error_line(f"reading a capture from {pipe.name}")
-        recording, is_whole = _record(pipe, recorder, asked, end)
+        recording = _record(pipe, recorder, asked, end)
     print_error_line(f"{recording.packets} packets, {summary(recorder)}")
-    print_losses(pipe.name, losses(recording.decoder, pipe.capture, is_whole))
+    print_losses(pipe.name, recording.losses)
 
 
 def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> None:
@@ -187,11 +187,9 @@ def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> N
         source = f"{interface} {bpf_filter}" if bpf_filter else interface
         recorder = asked.begin(source, started_ns=sniffer.now_ns())
         print_error_line(f"capturing on {interface}")
-        recording, _ = _record(sniffer, recorder, asked, StopCondition(asked.duration))
+        recording = _record(sniffer, recorder, asked, StopCondition(asked.duration))
     print_error_line(f"{recording.packets} packets, {summary(recorder)}")
-    if sniffer.dropped:
-        warn(f"{sniffer.dropped} packets were dropped by the kernel, as they arrived too fast")
-    print_losses(interface, losses(recording.decoder))
+    print_losses(interface, recording.losses)
 
 
 def _await_capture(pipe: CapturePipe, ending: StopCondition) -> None:
@@ -207,8 +205,8 @@ def _await_capture(pipe: CapturePipe, ending: StopCondition) -> None:
 
 def _record(
     source: Sniffer | CapturePipe, recorder: Recorder, asked: _Asked, end: StopCondition
-) -> tuple[PacketRecording, bool]:
-    """Record, show and publish packets; also return whether the source reached its end."""
+) -> PacketRecording:
+    """Record, show and publish packets."""
     count, tap = asked.count, asked.tap
     if tap is not None:
         tap.start()
@@ -236,7 +234,7 @@ def _record(
             committed = now
             if asked.room.is_full(recorder):
                 break
-    view.show(recording.close())
+    view.show(recording.close(source.capture, is_over, source.dropped))
     if end.was_signal:
         asked.companions.stop()
-    return recording, is_over
+    return recording

@@ -73,7 +73,7 @@ def session_info(
         _iso(row.started_ns),
         _iso(row.ended_ns),
         live,
-        served.lacks,
+        served.lacks or row.lacks,
         served.dissection,
     )
 

@@ -35,8 +35,8 @@ class CaptureError(KiebitzError):
 class CaptureFile:
     """The packets of one capture, in file order, as `RawPacket` tuples; iterate over it once.
 
-    `name` is for messages; `size` is in bytes, None for a pipe. `truncated`, `damages` and `faults` are
-    complete after the iteration.
+    `name` is for messages; `size` is in bytes, None for a pipe. `truncated`, `damages`, `faults` and
+    `dropped` are complete after the iteration.
     """
 
     def __init__(
@@ -86,6 +86,11 @@ class CaptureFile:
     def faults(self) -> Counter[CaptureDefect]:
         """Number of unusable packets and interfaces, by kind."""
         return self._reader.faults
+
+    @property
+    def dropped(self) -> int:
+        """Number of packets that the capturing machine has dropped; 0 also if the format does not tell."""
+        return self._reader.dropped
 
     def close(self) -> None:
         """Close the file, unless the caller opened it."""

@@ -70,6 +70,8 @@ class Sniffer:
 
     def __init__(self, interface: str, bpf_filter: str | None = None) -> None:
         self.interface = interface
+        self.capture = None
+        """No capture file, as `CapturePipe` has."""
         self._dropped = 0
         self._linktypes: dict[Any, int] = {}
         _check_interface(interface)

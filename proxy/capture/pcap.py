@@ -77,6 +77,7 @@ class PcapRecords:
         self.truncated: str | None = None
         self.damages: list[str] = []
         self.faults: Counter[CaptureDefect] = Counter()
+        self.dropped = 0
         self._stream = stream
         self._byte_order, self._unit, more, self._header_lengths = PCAP_MAGICS[magic]
         # Section 4: versions, two unused fields, snap length, link type.

@@ -51,6 +51,8 @@ _MAX_OPTIONS = 1 << 18
 _NO_LINKTYPE = -1
 _MAX_NS = (1 << 63) - 1
 _END_OF_OPTIONS, _TSRESOL, _FCSLEN, _TSOFFSET = 0, 9, 13, 14
+_IFDROP, _OSDROP = 5, 7
+"""Options of statistics: packets dropped for lack of resources by the interface, and by the system."""
 
 _CHECK_LENGTHS = {b"\x04": 4, b"\x02": 2, b"\x10": 2, b"\x20": 4}
 """if_fcslen -> bytes of a frame check sequence: it is in bits, though the specification's example is 4."""
@@ -63,6 +65,9 @@ class PcapNgRecords:
         self.truncated: str | None = None
         self.damages: list[str] = []
         self.faults: Counter[CaptureDefect] = Counter()
+        self._dropped_before = 0
+        # The latest counts of the section's interfaces: each includes the earlier ones.
+        self._drops: dict[int, int] = {}
         self._stream = stream
         # For each interface of the section: linktype, snap length (0 is unlimited), length of the check
         # sequence, and how to get nanoseconds from its ticks: multiply, divide, add.
@@ -127,6 +132,11 @@ class PcapNgRecords:
                 packet = reader(body)
                 if packet is not None:
                     yield packet
+
+    @property
+    def dropped(self) -> int:
+        """Number of packets that the capturing machine has dropped, as far as it has counted them."""
+        return self._dropped_before + sum(self._drops.values())
 
     def _buffered_packets(self) -> list[RawPacket]:
         """Read the undamaged blocks at the start of the stream's buffer, up to a section header.
@@ -210,6 +220,8 @@ class PcapNgRecords:
             raise HeaderError(f"of version {major}, and only version 1 is read")
         self._byte_order = byte_order
         self._offset += len(self._seen)
+        self._dropped_before = self.dropped
+        self._drops.clear()
         self._interfaces.clear()
         self._unpack_length = Struct(byte_order + "I").unpack
         self._unpack_enhanced = Struct(byte_order + "5I").unpack_from
@@ -223,6 +235,7 @@ class PcapNgRecords:
             self._interface_type: self._read_interface,
             block_type(2): self._read_obsolete,
             block_type(3): self._read_simple,
+            block_type(5): self._read_statistics,
             self._enhanced_type: self._read_enhanced,
         }
 
@@ -263,6 +276,18 @@ class PcapNgRecords:
                 options[code] = block[offset : offset + length]
             offset += length + -length % 4
         return options
+
+    def _read_statistics(self, body: bytes) -> None:
+        """Read the number of dropped packets of an interface (4.6): isb_ifdrop and isb_osdrop."""
+        if len(body) < 16:
+            return
+        (interface,) = self._unpack_length(body[:4])
+        if interface >= len(self._interfaces):
+            return
+        options = self._options(body[12:-4])
+        found = [options[code] for code in (_IFDROP, _OSDROP) if len(options.get(code, b"")) == 8]
+        if found:
+            self._drops[interface] = sum(unpack(self._byte_order + "Q", count)[0] for count in found)
 
     def _read_enhanced(self, body: bytes) -> RawPacket | None:
         if len(body) < 24:

@@ -94,6 +94,11 @@ class CapturePipe:
         """The capture once it has begun; after the EOFError it knows what is missing in it."""
         return self._capture
 
+    @property
+    def dropped(self) -> int:
+        """Number of packets that the capturing machine has dropped, as far as the capture tells."""
+        return self._capture.dropped if self._capture is not None else 0
+
     def close(self) -> None:
         """Stop reading. Packets read ahead are lost."""
         self._bytes.stop()

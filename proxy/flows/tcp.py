@@ -219,8 +219,9 @@ class TcpFlows:
             side = self._handle_syn(side, segment, ts_ns, items)
             # A SYN counts as one byte (RFC 9293, 3.4), before those it may carry.
             seq += 1
-        elif side is None and has_bytes:
+        elif side is None and (has_bytes or segment.reset_text):
             side = self._begin(segment.flow, ts_ns, items)
+            side.connection.is_heard = bool(flags & RST)
         elif side is not None and side.connection.is_over and self._continues(side, segment):
             side = self._resume(side, ts_ns, items)
         if side is None or side.connection.is_over:

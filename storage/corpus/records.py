@@ -80,12 +80,14 @@ def sessions(engine: Engine) -> Iterator[tuple[CaptureOrigin, CountedSession]]:
     ]
     rows = engine.rows(
         f"SELECT x.capture, x.id, x.name, x.kind, x.source, x.started_ns, x.ended_ns, x.kiebitz_version,"
-        f" x.note, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
+        f" x.note, x.lacks, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
     )
-    for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
+    for capture, number, name, kind, source, started, ended, version, note, lacks, *counts in rows:
         yield (
             CaptureOrigin(capture, source),
-            CountedSession(number, name, kind, source, started, ended, version, False, note, {}, *counts),
+            CountedSession(
+                number, name, kind, source, started, ended, version, False, note, lacks, {}, *counts
+            ),
         )
 
 

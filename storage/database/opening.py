@@ -36,11 +36,11 @@ from kiebitz.storage.database.schema import (
     TABLES,
     StorageError,
     create_indexes,
-    create_protocol_files,
+    create_optional_table,
     create_tables,
     execute_schema,
     format_of,
-    has_protocol_files,
+    optional_tables,
     sentence,
 )
 
@@ -332,7 +332,7 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
-    optional = OPTIONAL_TABLES if has_protocol_files(connection) else {}
+    optional = {table: OPTIONAL_TABLES[table] for table in optional_tables(connection)}
     strange = schema_defect(connection, {**TABLES, **optional})
     if strange is not None:
         raise StorageError(f"{path}: not a database made by Kiebitz: {strange}")
@@ -345,8 +345,8 @@ def _check_own_schema(connection: sqlite3.Connection, path: str) -> None:
     reference = sqlite3.connect(MEMORY)
     execute_schema(reference)
     create_indexes(reference)
-    if has_protocol_files(connection):
-        create_protocol_files(reference)
+    for table in optional_tables(connection):
+        create_optional_table(reference, table)
     strange = schema_difference(connection, reference)
     reference.close()
     if strange is not None:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.registry import ProtocolClashError, ProtocolFile, add_file, file_of
-from kiebitz.storage.database.schema import create_protocol_files, has_protocol_files
+from kiebitz.storage.database.schema import create_optional_table, optional_tables
+
+_TABLE = "protocol_files"
 
 MAX_FILES = 100
 """Maximum number of protocol files read from a database."""
@@ -16,7 +18,7 @@ MAX_FILES = 100
 
 def stored_files(connection: sqlite3.Connection, path: str) -> list[ProtocolFile]:
     """Return the protocol files in the database at `path`, without oversized ones. Raises sqlite3.Error."""
-    if not has_protocol_files(connection):
+    if _TABLE not in optional_tables(connection):
         return []
     # As bytes, since a text may not be UTF-8.
     rows = connection.execute(
@@ -63,6 +65,6 @@ def store_files(connection: sqlite3.Connection, protocols: Iterable[str]) -> Non
             # Few databases have a protocol file.
             import hashlib
 
-            create_protocol_files(connection)
+            create_optional_table(connection, _TABLE)
             digest = hashlib.sha256(file.text.encode()).hexdigest()
             connection.execute(_STORE, (protocol, file.text, digest, time.time_ns()))

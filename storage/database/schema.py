@@ -150,17 +150,28 @@ TABLES: Tables = {
     "tapped": {"id": int, "tap_id": int, "number": int},
 }
 
-OPTIONAL_TABLES: Tables = {"protocol_files": {"name": str, "text": str, "sha256": str, "added_ns": int}}
-"""The tables that only some databases have."""
+OPTIONAL_TABLES: Tables = {
+    "protocol_files": {"name": str, "text": str, "sha256": str, "added_ns": int},
+    "losses": {"session_id": int, "text": str},
+}
+"""The tables that only some databases have; they were added without another format."""
 
-_CREATE_PROTOCOL_FILES = (
-    'CREATE TABLE IF NOT EXISTS "protocol_files" (\n'
-    '   "name" TEXT PRIMARY KEY,\n'
-    '   "text" TEXT,\n'
-    '   "sha256" TEXT,\n'
-    '   "added_ns" INTEGER\n'
-    ")"
-)
+_CREATE_OPTIONAL = {
+    "protocol_files": (
+        'CREATE TABLE IF NOT EXISTS "protocol_files" (\n'
+        '   "name" TEXT PRIMARY KEY,\n'
+        '   "text" TEXT,\n'
+        '   "sha256" TEXT,\n'
+        '   "added_ns" INTEGER\n'
+        ")"
+    ),
+    "losses": (
+        'CREATE TABLE IF NOT EXISTS "losses" (\n'
+        '   "session_id" INTEGER PRIMARY KEY REFERENCES "sessions"("id"),\n'
+        '   "text" TEXT\n'
+        ")"
+    ),
+}
 
 # Each index takes a twentieth of the file, so there is none where one scan of the table is as good: the
 # messages of a stream, for example.
@@ -226,15 +237,15 @@ def execute_schema(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
 
 
-def create_protocol_files(connection: sqlite3.Connection) -> None:
-    """Create the table of protocol files if it is missing. Raises sqlite3.Error."""
-    connection.execute(_CREATE_PROTOCOL_FILES)
+def create_optional_table(connection: sqlite3.Connection, table: str) -> None:
+    """Create one of `OPTIONAL_TABLES` if it is missing. Raises sqlite3.Error."""
+    connection.execute(_CREATE_OPTIONAL[table])
 
 
-def has_protocol_files(connection: sqlite3.Connection) -> bool:
-    """Return True if a database has the table of protocol files. Raises sqlite3.Error."""
-    query = "SELECT 1 FROM sqlite_master WHERE lower(name) = 'protocol_files'"
-    return connection.execute(query).fetchone() is not None
+def optional_tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of those `OPTIONAL_TABLES` that a database has. Raises sqlite3.Error."""
+    found = {name for (name,) in connection.execute("SELECT lower(name) FROM sqlite_master")}
+    return [table for table in OPTIONAL_TABLES if table in found]
 
 
 def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:

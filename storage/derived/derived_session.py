@@ -192,7 +192,7 @@ def _recorder(
     recorded: RecordedItems, database: str, forced: DecodeAs, anonymizer: Anonymizer | None = None
 ) -> Recorder:
     session = recorded.timeline.session
-    return Recorder(
+    recorder = Recorder(
         database,
         "import",
         session.source,
@@ -201,6 +201,8 @@ def _recorder(
         decode_as=forced,
         anonymizer=anonymizer,
     )
+    recorder.lacks = session.lacks
+    return recorder
 
 
 def _record(

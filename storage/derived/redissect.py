@@ -14,7 +14,7 @@ from kiebitz.dissectors.model import Chunk, Ids
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import merge_wal
-from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, has_protocol_files
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, optional_tables
 from kiebitz.storage.database.write_access import exclusive_connection
 from kiebitz.storage.read.recorded_items import (
     RecordedItems,
@@ -104,7 +104,7 @@ def _redissect_all(
         inspection.finish()
         _write(connection, inspection)
         lost += sorted(session.server_protocols - server_protocols(session.timeline))
-    if has_protocol_files(connection):
+    if "protocol_files" in optional_tables(connection):
         connection.execute("DELETE FROM protocol_files WHERE name NOT IN (SELECT protocol FROM tables)")
     return lost
 

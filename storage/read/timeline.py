@@ -17,6 +17,7 @@ import msgspec
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import NUMBERED, Before, Numbers
+from kiebitz.storage.database.losses import stored_losses
 from kiebitz.storage.database.schema import GREATEST_ID, StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
@@ -27,7 +28,7 @@ _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, 
 class SessionRow(msgspec.Struct, frozen=True):
     """A row of the table `sessions`; `continues` if it began in another database (`kiebitz relay -b`).
 
-    `before` are the last ids assigned before it.
+    `lacks` are the losses of its capture, in clauses. `before` are the last ids assigned before it.
     """
 
     id: int
@@ -39,6 +40,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     kiebitz_version: str
     continues: bool
     note: str | None
+    lacks: str | None
     before: Before
 
 
@@ -332,7 +334,8 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
         "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, continues, note,"
         f" {_BEFORE} FROM sessions ORDER BY id"
     )
-    return [_session(row) for row in check_ascending(rows)]
+    losses = stored_losses(connection)
+    return [_session(row, losses.get(row[0])) for row in check_ascending(rows)]
 
 
 _COUNTS = (
@@ -368,10 +371,12 @@ def check_ascending(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
         yield row
 
 
-def _session(row: tuple[Any, ...]) -> SessionRow:
+def _session(row: tuple[Any, ...], lacks: str | None) -> SessionRow:
     number, name, kind, source, started, ended, version, continues, note, *last = row
     before = dict(zip(NUMBERED, last, strict=True))
-    return SessionRow(number, name, kind, source, started, ended, version, bool(continues), note, before)
+    return SessionRow(
+        number, name, kind, source, started, ended, version, bool(continues), note, lacks, before
+    )
 
 
 def _game(row: tuple[Any, ...]) -> Game:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection
 
+from kiebitz.storage.database.losses import delete_losses
 from kiebitz.storage.database.opening import merge_wal
 from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError
 from kiebitz.storage.database.write_access import exclusive_connection
@@ -37,6 +38,7 @@ def delete(path: str, numbers: Collection[int]) -> None:
             for number in numbers:
                 for table, condition in SESSION_CONDITIONS.items():
                     connection.execute(f"DELETE FROM {table} WHERE {condition}", (number,))
+                delete_losses(connection, number)
                 connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
         # Earlier deletions and updates left bytes in the file, too. VACUUM attaches a database of its own.
         before = connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)

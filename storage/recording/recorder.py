@@ -21,6 +21,7 @@ from kiebitz.dissectors.model import Altered, Chunk, Direction, Findings, Gap, I
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.storage.database.losses import store_losses
 from kiebitz.storage.database.opening import merge_wal, open_for_writing
 from kiebitz.storage.database.protocol_files import store_files
 from kiebitz.storage.database.recorder_lock import lock
@@ -107,6 +108,7 @@ class Recorder:
                 kiebitz_version(),
                 continues=False,
                 note=None,
+                lacks=None,
                 before={table: last[table] for table in NUMBERED},
             )
             self.numbers = Timeline(connection, session).numbers
@@ -156,6 +158,8 @@ class Recorder:
         self._pending_bytes = 0
         self._latest_ns = 0
         self._ended_ns: int | None = None
+        self.lacks: str | None = None
+        """The losses of the session's capture, in clauses; set it before the end."""
         self._finished = False
         self._anonymizer = None
 
@@ -269,6 +273,8 @@ class Recorder:
                     "UPDATE sessions SET started_ns = ?, ended_ns = ? WHERE id = ?",
                     (self.started_ns, self._ended_ns, self.session_id),
                 )
+                if self._finished and self.lacks is not None:
+                    store_losses(self.connection, self.session_id, self.lacks)
         except sqlite3.Error as error:
             raise StorageError(sentence(self.path, error)) from error
         self._unwritten = None

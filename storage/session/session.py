@@ -215,8 +215,8 @@ class Session:
         self.timeline = timeline
         self.path = path
         """Path of its database; None if it is in memory."""
-        self.lacks = lacks
-        """Unreadable parts and packets of its capture, in clauses; None if there are none."""
+        self.lacks = lacks if lacks is not None else timeline.session.lacks
+        """Losses of its capture, in clauses; None if there are none."""
 
     def __enter__(self) -> Self:
         return self

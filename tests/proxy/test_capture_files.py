@@ -158,6 +158,38 @@ def test_pcapng_simple_and_obsolete_packet_blocks() -> None:
         assert read(data) == ([(5000, 1, b"old", 4), (5000, 1, captured, 10)], None, {})
 
 
+def statistics(order: str, number: int, *options: tuple[int, bytes]) -> bytes:
+    body = struct.pack(order + "III", number, 0, 0)
+    return block(order, 5, body + b"".join(option(order, code, value) for code, value in options) + bytes(4))
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_pcapng_counts_the_packets_that_the_capturing_machine_has_dropped(order: str) -> None:
+    def count(number: int) -> bytes:
+        return struct.pack(order + "Q", number)
+
+    data = (
+        section(order)
+        + interface(order, 1)
+        + interface(order, 1)
+        + statistics(order, 0, (4, count(1000)), (5, count(2)))
+        # A later block of an interface counts from the beginning, too.
+        + statistics(order, 0, (5, count(3)), (7, count(4)))
+        + statistics(order, 1, (7, count(10)))
+        # Unreadable counts, an unknown interface, and no interface at all.
+        + statistics(order, 1, (7, b"\x99"))
+        + statistics(order, 7, (5, count(99)))
+        + block(order, 5, b"tiny")
+        + section(order)
+        + interface(order, 1)
+        + statistics(order, 0, (5, count(100)))
+        + enhanced(order, 0, 1, b"good")
+    )
+    capture = open_capture(io.BytesIO(data))
+    assert [packet[2] for packet in capture] == [b"good"]
+    assert capture.dropped == 3 + 4 + 10 + 100
+
+
 FAULTY_BLOCKS = {
     UNDESCRIBED_INTERFACE: enhanced("<", 1, 1, b"x"),
     OVERLONG_PACKET: block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),

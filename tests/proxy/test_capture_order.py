@@ -312,8 +312,9 @@ def test_a_rst_that_is_obeyed_ends_the_stream(later: list[Sent], expected: list[
             [*handshake(), sent(1, "c", "PA", b"hello"), sent(2, "s", "RA", b"denied", ack=5)],
             ["1 c2s @0 hello", "1 reset: denied 2"],
         ),
-        # Without a connection there is nothing that it could explain.
-        ([sent(1, "s", "RA", b"who?")], []),
+        # The text is shown even if nothing else of the connection was captured.
+        ([sent(1, "s", "RA", b"who?")], ["1 reset: who? 1"]),
+        ([sent(1, "s", "RA")], []),
         (
             [*handshake(), sent(1, "s", "R", b"forged"), sent(2, "s", "PA", b"genuine")],
             ["1 s2c @0 genuine", "1 end 2"],

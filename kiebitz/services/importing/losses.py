@@ -14,14 +14,20 @@ _MOST_CLAUSES = 10
 
 
 def losses(
-    decoder: PacketDecoder, capture: CaptureFile | None = None, is_over: bool = True, late: int = 0
+    decoder: PacketDecoder,
+    capture: CaptureFile | None = None,
+    is_over: bool = True,
+    late: int = 0,
+    dropped: int = 0,
 ) -> list[str]:
     """Return a clause for each kind of packet and each part of a capture that could not be read.
 
     Ordinary packets without UDP or TCP, such as ARP, do not count. `is_over` is True if the capture was read
-    to its end; `late` is the number of packets that could not be put in time order.
+    to its end; `late` is the number of packets that could not be put in time order, `dropped`
+    that of packets that the capturing machine has dropped.
     """
-    found = _limit(
+    found = [f"{_counted(dropped, 'packet')} dropped by the capturing machine"] if dropped else []
+    found += _limit(
         [f"{_counted(number, 'packet')} not read: {why}" for why, number in decoder.malformed.items()]
     )
     found += _limit(

@@ -15,7 +15,7 @@ from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import file_of, installed
-from kiebitz.proxy.capture.files import CaptureError, open_capture
+from kiebitz.proxy.capture.files import CaptureError, CaptureFile, open_capture
 from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.flows.packet_flows import PacketFlows
 from kiebitz.proxy.journal.item_writer import ItemWriter
@@ -58,9 +58,15 @@ class PacketRecording(PacketFlows):
         self.losses: list[str] = []
         self._tap = tap
 
-    def close(self) -> Findings:
-        """End all streams and the session. Raises StorageError."""
+    def close(self, capture: CaptureFile | None = None, is_over: bool = True, dropped: int = 0) -> Findings:
+        """End all streams and the session, with the losses of its source. Raises StorageError.
+
+        `is_over` is True if its `capture` was read to its end; `dropped` is the number of packets that the
+        capturing machine has dropped.
+        """
         self.end()
+        self.losses = losses(self.decoder, capture, is_over, self.late, dropped)
+        self.recorder.lacks = "; ".join(self.losses) or None
         return self.recorder.close()
 
     def _record(self, items: list[Item]) -> None:
@@ -143,19 +149,18 @@ def import_capture(
                 on_progress(capture.position, capture.size)
             if capture.truncated is not None and not recording.packets and database != MEMORY:
                 raise CaptureError(f"{source}: {capture.truncated}; nothing was recorded before that")
-            recording.close()
+            recording.close(capture, dropped=capture.dropped)
         except KeyboardInterrupt:
             recording.take(batch)
             if recording.packets:
-                recording.close()
+                recording.close(capture, False, capture.dropped)
             else:
                 recorder.release()
             raise
         except BaseException:
             recorder.release()
             raise
-        recording.losses = losses(recording.decoder, capture, late=recording.late)
-        return recording, "; ".join(recording.losses) or None
+        return recording, recorder.lacks
 
 
 @contextmanager
