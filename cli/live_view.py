@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.console import Line, Styled, show_line
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
@@ -71,6 +71,9 @@ class LiveView:
         except KiebitzError as error:
             self._quiet = True
             warn(str(error), *error.excerpt(), "output stopped; everything is still recorded")
+        except Exception as error:
+            self._quiet = True
+            warn(fault(error), "output stopped; everything is still recorded")
 
     def _meets(
         self,

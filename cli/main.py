@@ -18,10 +18,9 @@ from kiebitz.cli import completion
 from kiebitz.cli.configuration.file import VARIABLE, configuration, configuration_path
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
 from kiebitz.cli.terminal.console import set_colour_preference
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.faults import fault
 from kiebitz.services.progress import OnProgress, set_display
 from kiebitz.services.standard_streams import (
     escape_unencodable,

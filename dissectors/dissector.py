@@ -107,20 +107,38 @@ def likeness(decoded: Sequence[Decoded]) -> Likeness | None:
     return "similar" if any(message.row is not None for message in decoded) else None
 
 
+OnError = Callable[[Dissector, Exception], None]
+"""Handles the exception of a dissector that looks at bytes."""
+
+
 def recognise(
-    dissectors: Iterable[Dissector], transport: Transport, data: bytes
+    dissectors: Iterable[Dissector],
+    transport: Transport,
+    data: bytes,
+    on_error: OnError = lambda dissector, error: None,
 ) -> Iterator[tuple[Dissector, Direction, Likeness]]:
-    """Yield the protocols that these bytes can be, with the side that would have sent them."""
+    """Yield the protocols that these bytes can be, with the side that would have sent them.
+
+    A dissector that raises does not recognise them, and `on_error` is called.
+    """
     for dissector in dissectors:
         if dissector.transport == transport:
             for direction in DIRECTIONS:
-                likeness = dissector.recognise(data, direction)
+                try:
+                    likeness = dissector.recognise(data, direction)
+                except Exception as error:
+                    on_error(dissector, error)
+                    break
                 if likeness is not None:
                     yield dissector, direction, likeness
 
 
 def identify(
-    dissectors: Iterable[Dissector], stream: Stream, direction: Direction, data: bytes
+    dissectors: Iterable[Dissector],
+    stream: Stream,
+    direction: Direction,
+    data: bytes,
+    on_error: OnError = lambda dissector, error: None,
 ) -> Iterator[Dissector]:
     """Yield the protocols of which these bytes of a stream's direction are certainly a message, in order.
 
@@ -128,7 +146,7 @@ def identify(
     """
     certain = [
         dissector
-        for dissector, *seen in recognise(dissectors, stream.transport, data)
+        for dissector, *seen in recognise(dissectors, stream.transport, data, on_error)
         if seen == [direction, "certain"]
     ]
     port = port_of(stream.server)

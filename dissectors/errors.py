@@ -1,7 +1,8 @@
-"""The base class of all errors that are reported to the user, in all rooms."""
+"""The base class of all errors that are reported to the user, in all rooms, and the report of any other."""
 
 from __future__ import annotations
 
+import os
 from typing import ClassVar
 
 
@@ -14,3 +15,13 @@ class KiebitzError(Exception):
     def excerpt(self) -> list[str]:
         """Return lines to print below the sentence."""
         return []
+
+
+def fault(error: Exception) -> str:
+    """Return a sentence about an unforeseen error and its place in the source."""
+    # Hardly any command needs it.
+    import traceback
+
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
+    return f"internal error of Kiebitz: {error!r:.300} in {where}, line {place.lineno}"

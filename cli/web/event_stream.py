@@ -26,11 +26,10 @@ from kiebitz.cli.web.lists import event_records
 from kiebitz.cli.web.picture_cache import cached_table
 from kiebitz.cli.web.query_executor import QueryExecutor
 from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of, using_copies
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.services.faults import fault
 from kiebitz.services.sessions import session_of
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import open_existing

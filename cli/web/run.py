@@ -28,9 +28,8 @@ from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.registry import using_copies
-from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import flush, warn
 
 ENDING = (signal.SIGINT, signal.SIGTERM)

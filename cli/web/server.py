@@ -53,11 +53,10 @@ from kiebitz.cli.web.request_params import (
 )
 from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS, Endpoint, session_info
 from kiebitz.cli.web.session_folders import SessionFolders
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import warn
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ pieces, offsets, gaps and times stay. Everything else about a session follows fr
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import get_args
 
 import msgspec
@@ -159,10 +160,13 @@ class _Conversation:
         if item.original is not None:
             other.original, other.fields_json = blank(item.original), None
             if self.dissector is not None:
-                other.original = self.anonymized(item.original, item.direction)
-                decoded = self.dissector.codec.decode(other.original, item.direction)
-                if decoded.row is not None and item.fields_json is not None:
-                    other.fields_json = decoded.fields_json
+                # A dissector that raises leaves it blank.
+                with suppress(Exception):
+                    replaced = self.anonymized(item.original, item.direction)
+                    decoded = self.dissector.codec.decode(replaced, item.direction)
+                    other.original = replaced
+                    if decoded.row is not None and item.fields_json is not None:
+                        other.fields_json = decoded.fields_json
         if self.dissector is None or item.name not in self.dissector.grammar.words:
             other.name = None
         buffer = self._buffers.get(item.direction)
@@ -199,8 +203,11 @@ class _DirectionBuffer:
 
     def __init__(self, conversation: _Conversation, dissector: Dissector, direction: Direction) -> None:
         self._conversation = conversation
-        self._framer: Framer = dissector.framer(direction)
         self._direction: Direction = direction
+        self._framer: Framer | None = None
+        """None once the dissector has raised: from then on everything is blanked."""
+        with suppress(Exception):
+            self._framer = dissector.framer(direction)
         self._waiting: deque[Chunk | Altered] = deque()
         self._held = bytearray()
         self._start = 0
@@ -218,7 +225,7 @@ class _DirectionBuffer:
             # The rest of this datagram is missing, so it cannot be read.
             self._blank(chunk.offset + len(chunk.data))
         else:
-            self._frames(self._framer.feed(chunk.offset, chunk.data))
+            self._read(lambda framer: framer.feed(chunk.offset, chunk.data))
         if self._start + len(self._held) - self._done > _MAX_HELD:
             self._blank(self._start + len(self._held))
         self._release(found)
@@ -230,17 +237,17 @@ class _DirectionBuffer:
 
     def settle(self, found: list[Item]) -> None:
         """Complete the pending frame, as the other side is sending."""
-        self._frames(self._framer.settle())
+        self._read(lambda framer: framer.settle())
         self._release(found)
 
     def gap(self, gap: Gap, found: list[Item]) -> None:
         """Process missing bytes after the held ones."""
-        self._frames(self._framer.gap(gap.offset, gap.length))
+        self._read(lambda framer: framer.gap(gap.offset, gap.length))
         self.flush(found)
 
     def end(self, found: list[Item]) -> None:
         """Process the end of the direction."""
-        self._frames(self._framer.eof())
+        self._read(lambda framer: framer.eof())
         self.flush(found)
 
     def flush(self, found: list[Item]) -> None:
@@ -252,7 +259,18 @@ class _DirectionBuffer:
         )
         self._waiting.clear()
 
-    def _frames(self, frames: Collection[Frame]) -> None:
+    def _read(self, frames: Callable[[Framer], Collection[Frame]]) -> None:
+        """Replace the frames that the framer returns; if the dissector raises, blank everything."""
+        if self._framer is not None:
+            try:
+                self._replace(frames(self._framer))
+            except Exception:
+                # The inspector reports it when it reads the rest.
+                self._framer = None
+        if self._framer is None:
+            self._blank(self._start + len(self._held))
+
+    def _replace(self, frames: Collection[Frame]) -> None:
         for frame in frames:
             end = frame.offset + frame.size
             if frame.cut in ("gap", "limit") or frame.offset < self._done:

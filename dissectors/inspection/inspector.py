@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector, identify, recognise
+from kiebitz.dissectors.dissector import Dissector, OnError, identify, recognise
 from kiebitz.dissectors.game.context import GameContext
-from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Violation, blame_of, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.inspection.blame_suppression import REWRITING_ACTIONS, AlterationImpact
+from kiebitz.dissectors.inspection.isolation import IsolatedTable, end_of_game
 from kiebitz.dissectors.inspection.memo import FrameCache
 from kiebitz.dissectors.inspection.protocol_guess import ProtocolGuess, as_notes
 from kiebitz.dissectors.model import (
@@ -30,13 +31,16 @@ from kiebitz.dissectors.model import (
     Diagnostic,
     Direction,
     End,
+    Event,
     Fault,
     Findings,
+    Game,
     Gap,
     Ids,
     Item,
     Message,
     Severity,
+    Snapshot,
     Stream,
     TableInfo,
     ending_of,
@@ -88,7 +92,7 @@ class _Server(msgspec.Struct, eq=False):
 
     streams: int = 0
     dissector: Dissector | None = None
-    table: GameTable | None = None
+    table: IsolatedTable | None = None
     waiting: list[Item] = msgspec.field(default_factory=list)
     heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
     given_up: bool = False
@@ -96,6 +100,8 @@ class _Server(msgspec.Struct, eq=False):
     """The evidence for the protocol; None once it is certain."""
     disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
     """The messages that led to a guess that was withdrawn."""
+    failed: set[Dissector] = msgspec.field(default_factory=set)
+    """The dissectors that raised an exception when they looked at its bytes."""
     memos: Mapping[Direction, FrameCache] = msgspec.field(default_factory=dict)
     """The caches of its protocol's decoded frames; empty while the protocol is unknown."""
 
@@ -114,7 +120,10 @@ class _Conversation(msgspec.Struct, eq=False):
 
 
 class Inspector:
-    """A dissection of the items of one session; `ids` continues the database's numbering."""
+    """A dissection of the items of one session; `ids` continues the database's numbering.
+
+    An exception of a dissector ends its server's game with a diagnostic; other servers are not affected.
+    """
 
     def __init__(
         self, dissectors: Collection[Dissector], ids: Ids, decode_as: DecodeAs | None = None
@@ -144,9 +153,23 @@ class Inspector:
         self._latest_ns = item.ts_ns
         conversation = self._conversations.get(item.stream.id) or self._add_conversation(item.stream)
         server = conversation.server
-        if isinstance(item, Chunk) and server.table is not None:
-            self._read(conversation, item)
-            return
+        try:
+            if isinstance(item, Chunk) and server.table is not None:
+                self._read(conversation, item)
+                return
+            self._take(conversation, item)
+        except Exception as error:
+            self._give_up(server, item.stream, "s2c" if isinstance(item, End) else item.direction, error)
+        if isinstance(item, End):
+            self._findings.streams.append(item.stream)
+            del self._conversations[item.stream.id]
+            server.streams -= 1
+            if not server.streams:
+                self._mark_idle(item.stream)
+
+    def _take(self, conversation: _Conversation, item: Item) -> None:
+        """Process an item other than bytes of a server with known protocol."""
+        server = conversation.server
         if isinstance(item, End):
             item.stream.closed_ns = item.ts_ns
             item.stream.close_reason = item.reason
@@ -164,12 +187,6 @@ class Inspector:
             self._wait(server, item)
         else:
             self._unread(item)
-        if isinstance(item, End):
-            self._findings.streams.append(item.stream)
-            del self._conversations[item.stream.id]
-            server.streams -= 1
-            if not server.streams:
-                self._mark_idle(item.stream)
 
     def finish(self) -> None:
         """Process the end of all input: settle what is undecided, and have the tables give last verdicts."""
@@ -177,7 +194,8 @@ class Inspector:
             if server.table is None:
                 self._decide_by_likeness(server)
         for conversation in list(self._conversations.values()):
-            self._eof(conversation, self._latest_ns, None)
+            with self._isolating(conversation.server, conversation.stream):
+                self._eof(conversation, self._latest_ns, None)
         for server in self._servers.values():
             self._last_verdicts(server)
 
@@ -190,9 +208,9 @@ class Inspector:
             or (server.guess is not None and server.guess.held)
             for server in self._servers.values()
         ) and not any(
-            framer.is_unfinished
-            for conversation in self._conversations.values()
-            for framer in conversation.framers.values()
+            self._is_unfinished(conversation.stream, direction)
+            for conversation in [*self._conversations.values()]
+            for direction in DIRECTIONS
         )
 
     def context_of(self, stream: Stream) -> GameContext | None:
@@ -234,9 +252,11 @@ class Inspector:
             server = self._servers[key] = _Server()
             port = stream.transport, port_of(stream.server)
             forced = self._decode_as.get(port)
+            server.given_up = port in self._decode_as and forced is None
             if forced is not None:
-                self._decide(server, forced, stream)
-            server.guess, server.given_up = None, port in self._decode_as and forced is None
+                with self._isolating(server, stream):
+                    self._decide(server, forced, stream)
+                    server.guess = None
         conversation = self._conversations[stream.id] = _Conversation(stream, server)
         server.streams += 1
         self._idle.pop(key, None)
@@ -244,6 +264,59 @@ class Inspector:
             stream.protocol = server.dissector.protocol
         self._findings.streams.append(stream)
         return conversation
+
+    def end_game(
+        self, finding: Stream | Message | Diagnostic | Game | Event | Snapshot, error: Exception
+    ) -> None:
+        """End the game of the server of a finding that cannot be stored because of `error`."""
+        if isinstance(finding, Game | Event | Snapshot):
+            for server in self._servers.values():
+                if server.table is not None and server.table.context.info.id == finding.table_id:
+                    server.table.end(error)
+            return
+        stream = finding if isinstance(finding, Stream) else finding.stream
+        reading = self._servers.get((stream.transport, stream.server))
+        if reading is not None:
+            self._give_up(reading, stream, "c2s", error)
+
+    @contextmanager
+    def _isolating(self, server: _Server, stream: Stream) -> Iterator[None]:
+        """Let an exception in the context end the reading of a server."""
+        try:
+            yield
+        except Exception as error:
+            self._give_up(server, stream, "s2c", error)
+
+    def _give_up(self, server: _Server, stream: Stream, direction: Direction, error: Exception) -> None:
+        """Read nothing more of a server, whose dissector has raised, and report why."""
+        if server.given_up:
+            # It was reported, with a message that was read before.
+            return
+        self._findings.diagnostics.append(
+            end_of_game(error, stream, direction, self._latest_ns, protocol=stream.protocol)
+        )
+        self._is_catching_up = False
+        if server.guess is not None:
+            self._findings.diagnostics += as_notes(server.guess.held)
+        self._abandon(server)
+        server.given_up = True
+        for item in self._take_waiting(server):
+            self._unread(item)
+
+    def _abandon(self, server: _Server) -> None:
+        """Forget the protocol of a server and everything that was read by it."""
+        if server.table is not None:
+            neighbours = self._contexts[server.table.context.info.protocol]
+            neighbours[:] = [context for context in neighbours if context is not server.table.context]
+        server.dissector = server.table = server.guess = None
+        for conversation in self._conversations.values():
+            if conversation.server is server:
+                conversation.framers.clear()
+
+    def _report_end_of_game(
+        self, error: Exception, stream: Stream, direction: Direction, message: Message | None
+    ) -> None:
+        self._findings.diagnostics.append(end_of_game(error, stream, direction, self._latest_ns, message))
 
     def _mark_idle(self, stream: Stream) -> None:
         """Keep a server without open streams for a while, in case another one comes."""
@@ -279,7 +352,9 @@ class Inspector:
         if isinstance(item, Chunk):
             self._waiting_bytes += len(item.data)
             beginning = item.data if stream.transport == "udp" else _beginning(server, item)
-            for dissector in identify(self._dissectors, stream, item.direction, beginning):
+            for dissector in identify(
+                self._candidates(server), stream, item.direction, beginning, self._on_error(server, item)
+            ):
                 if not _is_disproved(server, dissector, item.direction, beginning):
                     self._decide(server, dissector, stream)
                     return
@@ -304,13 +379,33 @@ class Inspector:
                     continue
                 looked_at.add(key)
                 data = bytes(server.heads[key].data)
-            for dissector, direction, _ in recognise(self._dissectors, item.stream.transport, data):
+            for dissector, direction, _ in recognise(
+                self._candidates(server), item.stream.transport, data, self._on_error(server, item)
+            ):
                 if direction == item.direction:
-                    self._decide(server, dissector, item.stream, is_likely=False)
+                    with self._isolating(server, item.stream):
+                        self._decide(server, dissector, item.stream, is_likely=False)
                     return
         server.given_up = True
         for item in self._take_waiting(server):
             self._unread(item)
+
+    def _candidates(self, server: _Server) -> Collection[Dissector]:
+        """Return the dissectors that may recognise a server's protocol."""
+        if not server.failed:
+            return self._dissectors
+        return [dissector for dissector in self._dissectors if dissector not in server.failed]
+
+    def _on_error(self, server: _Server, chunk: Chunk) -> OnError:
+        """Return the function that excludes a dissector that cannot look at a server's bytes."""
+
+        def exclude(dissector: Dissector, error: Exception) -> None:
+            server.failed.add(dissector)
+            self._findings.diagnostics.append(
+                end_of_game(error, chunk.stream, chunk.direction, chunk.ts_ns, protocol=dissector.protocol)
+            )
+
+        return exclude
 
     def _take_waiting(self, server: _Server) -> list[Item]:
         waiting, server.waiting = server.waiting, []
@@ -327,7 +422,9 @@ class Inspector:
             dissector.protocol, {direction: FrameCache() for direction in DIRECTIONS}
         )
         server.guess = ProtocolGuess(dissector)
-        server.table = dissector.table(info, self._ids, self._findings)
+        server.table = IsolatedTable(
+            dissector.table(info, self._ids, self._findings), stream, self._report_end_of_game
+        )
         context = server.table.context
         context.is_unfinished = self._is_unfinished
         context.peers = neighbours = self._contexts.setdefault(dissector.protocol, [])
@@ -370,9 +467,6 @@ class Inspector:
 
     def _withdraw(self, server: _Server, guess: ProtocolGuess) -> None:
         """Withdraw the guess at a server's protocol: no peer is blamed, and later traffic may be anything."""
-        table = server.table
-        assert table is not None
-        self._contexts[table.context.info.protocol].remove(table.context)
         self._findings.diagnostics += as_notes(guess.held)
         stream = next(reversed(guess.streams.values()))
         self._findings.diagnostics.append(
@@ -381,10 +475,9 @@ class Inspector:
         server.disproved |= guess.names
         # In a byte stream the start of the next message is unknown now.
         server.given_up = not guess.names or stream.transport == "tcp"
-        server.dissector = server.table = server.guess = None
+        self._abandon(server)
         for conversation in self._conversations.values():
             if conversation.server is server:
-                conversation.framers.clear()
                 guess.streams[conversation.stream.id] = conversation.stream
         for stream in guess.streams.values():
             stream.protocol = None
@@ -438,7 +531,10 @@ class Inspector:
     def _is_unfinished(self, stream: Stream, direction: Direction) -> bool:
         conversation = self._conversations.get(stream.id)
         framer = conversation.framers.get(direction) if conversation is not None else None
-        return framer is not None and framer.is_unfinished
+        if conversation is not None and framer is not None:
+            with self._isolating(conversation.server, stream):
+                return framer.is_unfinished
+        return False
 
     def _unread(self, item: Item) -> None:
         """Report missing bytes of a server with unknown protocol."""

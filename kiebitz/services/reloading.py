@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.registry import (
     ProtocolFile,
     add_file,
@@ -26,7 +26,7 @@ from kiebitz.dissectors.registry import (
     remove_files,
 )
 from kiebitz.proxy.journal.follower import start_child, start_resource_tracker
-from kiebitz.services.faults import fault, reporting_faults
+from kiebitz.services.faults import reporting_faults
 from kiebitz.services.protocol_files import add_received, load_protocol_files
 from kiebitz.services.sessions import is_database, load, session_of, split_number
 from kiebitz.storage.database.schema import StorageError

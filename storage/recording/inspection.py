@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from kiebitz.dissectors.inspection.inspector import DecodeAs, Inspector
-from kiebitz.dissectors.model import Findings, Ids, Item
+from kiebitz.dissectors.model import Event, Findings, Game, Ids, Item, Snapshot
 from kiebitz.dissectors.registry import installed
-from kiebitz.storage.recording.rows import Rows, gather
+from kiebitz.storage.recording.rows import Rows, empty_rows, gather
 
 
 class Inspection(Protocol):
@@ -45,10 +47,48 @@ class LocalInspection:
         self.feed = self._inspector.feed
 
     def gather(self, rows: Rows) -> Findings:
-        """Append the rows of all findings since the last call to `rows`, and return the findings."""
+        """Append the rows of all findings since the last call to `rows`, and return the findings.
+
+        A finding whose row cannot be made or stored ends its table's game, and is left out.
+        """
         found = self._inspector.drain()
-        gather(found, self._session_id, self._protocols, rows)
+        made = empty_rows()
+        try:
+            gather(found, self._session_id, self._protocols, made)
+        except Exception:
+            found = self._storable(found)
+            made = empty_rows()
+            gather(found, self._session_id, self._protocols, made)
+            # The diagnostics about what is left out.
+            for kind, more in msgspec.structs.asdict(self.gather(made)).items():
+                getattr(found, kind).extend(more)
+        for table, columns in made.items():
+            rows[table].extend(columns.columns)
         return found
+
+    def _storable(self, found: Findings) -> Findings:
+        """Return the findings that have rows; end the games of the others, from the first one on."""
+        kept = Findings()
+        ended: set[int] = set()
+        for kind, findings in msgspec.structs.asdict(found).items():
+            for finding in findings:
+                table = finding.table_id if isinstance(finding, Event | Snapshot | Game) else None
+                if table in ended:
+                    # Later changes of the state build on those that are left out.
+                    continue
+                try:
+                    gather(Findings(**{kind: [finding]}), self._session_id, self._protocols, empty_rows())
+                except Exception as error:
+                    if table is not None:
+                        ended.add(table)
+                    self._inspector.end_game(finding, error)
+                else:
+                    getattr(kept, kind).append(finding)
+        lost = {event.id for event in found.events} - {event.id for event in kept.events}
+        for message in kept.messages:
+            if message.event_id in lost:
+                message.event_id = None
+        return kept
 
     @property
     def is_settled(self) -> bool:

@@ -275,6 +275,8 @@ class Recorder:
                 )
                 if self._finished and self.lacks is not None:
                     store_losses(self.connection, self.session_id, self.lacks)
+        except sqlite3.DataError as error:
+            raise StorageError(f"{self.path}: a row cannot be written: {error}") from error
         except sqlite3.Error as error:
             raise StorageError(sentence(self.path, error)) from error
         self._unwritten = None

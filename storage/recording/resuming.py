@@ -1,15 +1,15 @@
 """Continuation of a session whose recorder has died.
 
-A recorder commits bytes together with all findings from them. So an inspector that is fed with the recorded
-bytes reaches the state of the dead one at its last commit. Its findings up to there are already stored and
-discarded; no stored row is changed.
+A recorder commits bytes together with all findings from them, except that some of the findings from the last
+piece may be missing. So an inspector that is fed with the recorded bytes reaches the state of the dead one.
+Its findings that are already stored are discarded, and the missing ones are written with the next commit.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
@@ -22,7 +22,7 @@ from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import BATCH, last_ids
 from kiebitz.storage.recording.rotation import RotatingRecorder
-from kiebitz.storage.recording.rows import empty_rows
+from kiebitz.storage.recording.rows import Rows, empty_rows
 
 
 class ResumedRecorder(RotatingRecorder):
@@ -70,20 +70,18 @@ class ResumedRecorder(RotatingRecorder):
     def _catch_up(self, before: Sequence[str], timeline: Timeline) -> None:
         streams: dict[int, Stream] = {}
         last = last_ids(self.connection)
+        found = _FoundRows()
         for path in before:
             recover(path)
             with closing(open_existing(path)) as connection:
-                self._feed(RecordedItems(Timeline(connection, sessions(connection)[-1])), streams)
+                self._feed(RecordedItems(Timeline(connection, sessions(connection)[-1])), streams, found)
                 # The last database may not have any rows yet.
                 last = {table: max(number, last_ids(connection)[table]) for table, number in last.items()}
         recorded = RecordedItems(timeline)
-        self._feed(recorded, streams)
+        self._feed(recorded, streams, found)
         self.open_streams = [streams.get(stream.id, stream) for stream in recorded.open_streams()]
-        ids = self._ids
         # Messages whose event is undecided have ids, but no rows.
-        if (ids.table, ids.game, ids.event) != (last["tables"], last["games"], last["events"]) or (
-            ids.message < last["messages"]
-        ):
+        if not found.allow(last) or self._ids.message < last["messages"]:
             raise StorageError(f"{self.path}: its rows do not follow from its bytes")
         self._chunk_id = last["chunks"]
         for table in ("streams", "chunks", "alterations", "games", "messages", "events", "diagnostics"):
@@ -107,17 +105,71 @@ class ResumedRecorder(RotatingRecorder):
             self.missing[stream, direction] = length
         for table in ("streams", "chunks", "games"):
             self._before[table] = last[table] - self.counts[table]
+        stored = {
+            table: self.connection.execute(
+                f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (self.session_id,)
+            ).fetchone()[0]
+            for table in ("diagnostics", "snapshots")
+        }
+        found.put_missing(self._rows, last, stored)
 
-    def _feed(self, recorded: RecordedItems, streams: dict[int, Stream]) -> None:
+    def _feed(self, recorded: RecordedItems, streams: dict[int, Stream], found: _FoundRows) -> None:
         """Feed the items of one database; `streams` keeps one object for a stream across databases."""
-        for item in recorded.items():
+        found.begin()
+        items = recorded.items()
+        item = next(items, None)
+        while item is not None:
+            following = next(items, None)
+            if following is None or self.items % BATCH == 0:
+                self.tables += found.gather(self._inspection)
             item.stream = streams.setdefault(item.stream.id, item.stream)
             self._inspection.feed(item)
             self._latest_ns = max(self._latest_ns, item.ts_ns)
             self.items += 1
-            if self.items % BATCH == 0:
-                self.tables += self._inspection.gather(empty_rows()).tables
-        self.tables += self._inspection.gather(empty_rows()).tables
+            item = following
+        self.tables += found.gather(self._inspection)
+
+
+class _FoundRows:
+    """The rows that follow from recorded items: those of the last item, and how many there were before."""
+
+    def __init__(self) -> None:
+        self._greatest = dict.fromkeys(("tables", "games", "events"), 0)
+        """Greatest id of each table."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with the items of the next database."""
+        self._counts = dict.fromkeys(("diagnostics", "snapshots"), 0)
+        self._rows = empty_rows()
+        self._greatest_before = dict(self._greatest)
+
+    def gather(self, inspection: LocalInspection) -> list[TableInfo]:
+        """Take the rows since the last call in place of those taken then; return the new tables."""
+        for table in self._counts:
+            self._counts[table] += len(self._rows[table])
+        self._greatest_before = dict(self._greatest)
+        self._rows = empty_rows()
+        tables = inspection.gather(self._rows).tables
+        for table, id in self._greatest.items():
+            self._greatest[table] = max(id, *self._rows[table].columns[0], 0)
+        return tables
+
+    def allow(self, last: Mapping[str, int]) -> bool:
+        """Return True if a database with these greatest ids has all rows but some of the last item."""
+        return all(self._greatest_before[table] <= last[table] <= id for table, id in self._greatest.items())
+
+    def put_missing(self, rows: Rows, last: Mapping[str, int], stored: Mapping[str, int]) -> None:
+        """Append the rows that are not stored; `stored` are numbers of rows of the tables without ids."""
+        for table, found in self._rows.items():
+            for number, row in enumerate(found, 1):
+                if table in stored:
+                    is_stored = self._counts[table] + number <= stored[table]
+                else:
+                    # Rows of streams and games may have changed.
+                    is_stored = table in last and table not in ("streams", "games") and row[0] <= last[table]
+                if not is_stored:
+                    rows[table].append(row)
 
 
 def _last_ids_before(connection: sqlite3.Connection, number: int) -> dict[str, int]:

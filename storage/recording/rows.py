@@ -100,6 +100,18 @@ SEVERITY_INDEX = 4
 DATA_INDEX = 6
 """Index of the bytes in a row of `chunks`."""
 
+_MAX_TEXT = 16 << 20
+"""Maximum length of a text of a derived row in characters, so that a row is always readable."""
+
+_FREE_TEXTS = {
+    "streams": (9,),
+    "games": (4, 7),
+    "messages": (5,),
+    "diagnostics": (7, 10, 11),
+    "events": (6, 7, 8, 9, 10),
+    "snapshots": (3,),
+}
+"""Table -> indexes in its rows of the texts that depend on the traffic."""
 
 _WIDTHS = {table: statement.count("?") for table, statement in INSERTS.items()}
 """Table -> number of values in a row."""
@@ -146,7 +158,8 @@ def session_row(session: SessionRow) -> Row:
 def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Rows) -> None:
     """Append the rows of all findings. Repeated streams and games have a row each; the last one counts.
 
-    `protocols` maps known tables to their protocols; new tables are added to it.
+    `protocols` maps known tables to their protocols; new tables are added to it. Raises an exception of any
+    kind if a finding has no row, or one that cannot be stored.
     """
     protocols.update({table.id: table.protocol for table in found.tables})
     for stream in found.streams:
@@ -164,6 +177,13 @@ def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Ro
         rows["snapshots"].append((snapshot.table_id, snapshot.seq, snapshot.ts_ns, snapshot.state_json))
     rows["messages"].extend(_messages(found.messages))
     rows["events"].extend(_events(found.events, session_id, protocols))
+    for name, indexes in _FREE_TEXTS.items():
+        for index in indexes:
+            texts = [*filter(None, rows[name].columns[index])]
+            if texts and max(map(len, texts)) > _MAX_TEXT:
+                raise ValueError(f"a row of {name} has more than {_MAX_TEXT:,} characters")
+            # Lone surrogates cannot be stored.
+            "".join(texts).encode()
 
 
 def _messages(messages: Sequence[Message]) -> tuple[Iterable[Any], ...]:

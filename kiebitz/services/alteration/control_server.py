@@ -40,10 +40,9 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.faults import fault
 from kiebitz.services.supervision.journal_folder import CONTROL_SOCKET
 
 VERSION = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
@@ -18,19 +18,21 @@ class Piece(NamedTuple):
 class Framing:
     """Splits bytes as `framer` does and holds incomplete messages; no byte is returned twice.
 
+    Once the framer has raised, bytes are neither split nor held.
     `passed` are the bytes of this direction forwarded before its protocol was known.
     """
 
     def __init__(self, framer: Framer, passed: bytes) -> None:
         self._framer = framer
+        self._has_failed = False
         self._held = bytearray()
         self._upto = self._start = len(passed)
         """Number of bytes received; offset of the held bytes."""
         if passed:
-            framer.feed(0, passed)
+            self._frames(lambda framer: framer.feed(0, passed))
         self._given_up = self._start
         """Messages that begin before this offset have been forwarded, at least in part."""
-        self.is_mid_message = framer.is_unfinished
+        self.is_mid_message = self._is_unfinished
         """True if only the beginning of a message has been forwarded."""
 
     @property
@@ -48,21 +50,34 @@ class Framing:
         offset = self._upto
         self._upto += len(data)
         self._held += data
-        yield from self._pieces(self._framer.feed(offset, data))
+        yield from self._pieces(self._frames(lambda framer: framer.feed(offset, data)))
         if len(self._held) > FRAME_LIMIT or (self.is_mid_message and self._held):
             yield Piece(self.give_up(), None)
 
     def settle(self) -> Iterator[Piece]:
         """Yield messages that only lack an optional end, after no more bytes have arrived for a while."""
-        yield from self._pieces(self._framer.settle())
+        yield from self._pieces(self._frames(lambda framer: framer.settle()))
 
     def give_up(self) -> bytes:
         """Return the held bytes, to be forwarded unchanged; so will be the rest of their message."""
         data = bytes(self._held)
         self._held.clear()
         self._start = self._given_up = self._upto
-        self.is_mid_message = self._framer.is_unfinished
+        self.is_mid_message = self._is_unfinished
         return data
+
+    def _frames(self, read: Callable[[Framer], Sequence[Frame]]) -> Sequence[Frame]:
+        if not self._has_failed:
+            try:
+                return read(self._framer)
+            except Exception:
+                # The recorder, which reads the same bytes, reports it.
+                self._has_failed = self.is_mid_message = True
+        return ()
+
+    @property
+    def _is_unfinished(self) -> bool:
+        return self._has_failed or self._framer.is_unfinished
 
     def _pieces(self, frames: Sequence[Frame]) -> Iterator[Piece]:
         for frame in frames:

@@ -26,6 +26,7 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import AssignmentError
+from kiebitz.dissectors.errors import fault
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened, to_json
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Ids, Stream
@@ -56,7 +57,6 @@ from kiebitz.services.alteration.hook_protocol import (
 )
 from kiebitz.services.alteration.hook_results import InvalidReturn, outcomes, returned_messages
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.faults import fault
 from kiebitz.services.protocol_files import add_received
 
 _MODULE = "kiebitz_hook"

@@ -9,7 +9,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import AssignmentError
 from kiebitz.dissectors.editing.message_encoding import edit_message, encode_new
 from kiebitz.dissectors.filters import FilterError, Predicate, Row
-from kiebitz.dissectors.grammar.grammar import UNREADABLE
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.model import OPPOSITE, Action, Direction, Message
 from kiebitz.dissectors.session_numbering import FROM_ONE
@@ -309,7 +309,11 @@ def decode_message(relayed: RelayedStream, direction: Direction, data: bytes, ts
     dissector = relayed.server.dissector
     if dissector is None:
         return None
-    decoded = remembered.decode_cached(relayed.server.memo[direction], dissector, data, direction)
+    try:
+        decoded = remembered.decode_cached(relayed.server.memo[direction], dissector, data, direction)
+    except Exception:
+        # The recorder, which reads the same bytes, reports it.
+        decoded = unreadable()
     row = decoded.row
     queue: DirectionQueue = relayed.queues[direction]
     return Message(

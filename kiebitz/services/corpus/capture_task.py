@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.escaping import encodable, json_text
 from kiebitz.dissectors.registry import ProtocolFile
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.evidence.evidence import Evidence
-from kiebitz.services.faults import fault
 from kiebitz.services.protocol_files import add_received
 from kiebitz.services.sessions import session_of
 from kiebitz.storage.corpus.capture_writer import CaptureInfo, DiagnosticLocation, write_capture
