@@ -82,7 +82,8 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     """A fault of a stream that the traffic source detects, as the bytes do not show it.
 
     Usually a network fault: an ICMP error for a datagram, a retransmission with other content. `length` is 0
-    if no particular bytes are affected.
+    if no particular bytes are affected. `quotes` is True if `text` or `expected` quotes a peer, which
+    anonymizing removes. In a database, the group is the mark: a fault of the group `network` quotes nobody.
     """
 
     stream: Stream
@@ -96,6 +97,7 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     blame: Blame = "network"
     expected: str | None = None
     severity: Severity = "warning"
+    quotes: bool = False
 
 
 Action = Literal["drop", "change", "insert", "double", "hold", "delay", "reorder", "cut", "reset"]

@@ -168,6 +168,7 @@ class LiveReplay:
             "state",
             blame_of(divergence.direction),
             divergence.expected,
+            quotes=True,
         )
         self._record(fault)
 

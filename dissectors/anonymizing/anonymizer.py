@@ -18,7 +18,7 @@ from kiebitz.dissectors.anonymizing.protocol_detection import ProtocolDetection
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
-from kiebitz.dissectors.inspection.inspector import DIVERGENCE, DecodeAs
+from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import (
     OPPOSITE,
@@ -33,6 +33,8 @@ from kiebitz.dissectors.model import (
     Stream,
     ending_of,
 )
+
+QUOTE_LEFT_OUT = "the text is left out, as it quotes a peer"
 
 _MAX_HELD = 2 * FRAME_LIMIT
 """Maximum number of bytes of one direction that wait for the end of their message; then they are processed
@@ -176,10 +178,10 @@ class _Conversation:
             buffer.altered(other, found)
 
     def fault(self, fault: Fault) -> Fault:
-        """Return a fault without names: the text about a divergence quotes both messages and is replaced."""
+        """Return a fault without names: a text that quotes a peer is replaced."""
         other = msgspec.structs.replace(fault, stream=self.stream)
-        if fault.code == DIVERGENCE:
-            other.text, other.expected = "the peer departs from the record", None
+        if fault.quotes:
+            other.text, other.expected = QUOTE_LEFT_OUT, None
         return other
 
     def finish(self, found: list[Item]) -> None:

@@ -37,7 +37,14 @@ class ItemWriter:
             journal.gap(number, item.direction, item.ts_ns, item.offset, item.length)
         elif isinstance(item, Fault):
             details = FaultDetails(
-                item.code, item.text, item.length, item.group, item.blame, item.expected, item.severity
+                item.code,
+                item.text,
+                item.length,
+                item.group,
+                item.blame,
+                item.expected,
+                item.severity,
+                item.quotes,
             )
             journal.detailed_fault(number, item.direction, item.ts_ns, item.offset, details)
         elif isinstance(item, End):

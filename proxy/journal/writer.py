@@ -66,6 +66,7 @@ class FaultDetails(msgspec.Struct, array_like=True):
     blame: Blame
     expected: str | None
     severity: Severity
+    quotes: bool = False
 
 
 class _Head(msgspec.Struct):

@@ -117,6 +117,7 @@ class FaultRecord(Struct, array_like=True, tag=3, frozen=True):
     blame: Blame
     expected: _Text | None
     severity: Severity
+    quotes: bool = False
 
 
 class AlteredRecord(Struct, array_like=True, tag=4, frozen=True):
@@ -264,6 +265,7 @@ def to_record(item: Item, number: int) -> Record:
             item.blame,
             None if item.expected is None else item.expected[:_MAX_TEXT],
             item.severity,
+            item.quotes,
         )
     fields = item.fields_json
     return AlteredRecord(
@@ -299,6 +301,7 @@ def to_item(record: Record, stream: Stream, clock_ns: int) -> Item:
             record.blame,
             record.expected,
             record.severity,
+            record.quotes,
         )
     sent_ns = None if record.sent_ns is None else shift_time(record.sent_ns, clock_ns)
     return Altered(

@@ -83,10 +83,10 @@ class RecordedItems:
         self._ends = deque(sorted(self._ends))
         self._due: list[_End] = []
         self._faults = deque(
-            Fault(self._streams[number], *rest)
-            for number, *rest in self._rows(
+            Fault(self._streams[number], *(*rest, bool(quotes)))
+            for number, *rest, quotes in self._rows(
                 "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text, d.length,"
-                " d.grp, d.blame, d.expected, d.severity"
+                " d.grp, d.blame, d.expected, d.severity, d.grp <> 'network'"
                 " FROM diagnostics AS d"
                 f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT}"
                 " ORDER BY d.id"

@@ -82,6 +82,7 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
             0,
             *OF_NETWORK,
             "warning",
+            False,
         ),
         ("Altered", 42, "c2s", 4, 65540, 0, "drop", "--drop 'x'", 3, b"ROLL;1", "ROLL", '{"t":1}'),
         ("Altered", 42, "s2c", 4, 0, 7, "insert", "hooks.py", None, None, None, None),
@@ -264,7 +265,9 @@ def journal_of_three_streams(directory: Path) -> list[tuple[object, ...]]:
         wanted.append(("Chunk", 7 + number, "c2s", ts, ts % 10 * 20, bytes(20), 0))
         if ts % 10 == 5:
             writer.fault(number, "s2c", ts, 0, "code", "text")
-            wanted.append(("Fault", 7 + number, "s2c", ts, 0, "code", "text", 0, *OF_NETWORK, "warning"))
+            wanted.append(
+                ("Fault", 7 + number, "s2c", ts, 0, "code", "text", 0, *OF_NETWORK, "warning", False)
+            )
         # The first stream ends late, the last never.
         if ts in (19, 29, 35):
             ended = {19: 2, 29: 3, 35: 1}[ts]
@@ -378,7 +381,9 @@ def test_a_journal_cut_anywhere_gives_a_prefix(
                 ended.add(number)
             else:
                 writer.fault(number, direction, ts, 7, "code", what)
-                wanted.append(("Fault", number, direction, ts, 7, "code", what, 0, *OF_NETWORK, "warning"))
+                wanted.append(
+                    ("Fault", number, direction, ts, 7, "code", what, 0, *OF_NETWORK, "warning", False)
+                )
             writer.flush()
         writer.close()
         whole = JournalReader(path)

@@ -55,6 +55,7 @@ def _items(stream: Stream) -> st.SearchStrategy[Item]:
             st.sampled_from(["network", "client"]),
             st.none() | TEXTS,
             st.sampled_from(["note", "warning", "error"]),
+            st.booleans(),
         ),
         st.builds(
             Altered,

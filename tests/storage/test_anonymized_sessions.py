@@ -13,16 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cleanup import close_after_test
 from command import CAPTURES, TINY, kiebitz
 from pyarrow import parquet
 from strength import GAMES, a_few, every
 from tcp_segments import handshake, sent, write_pcap
 
 from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.anonymizing.anonymizer import QUOTE_LEFT_OUT, Anonymizer
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.model import Fault, Stream
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import TABLES
-from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.derived.derived_session import anonymize_session
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.recorder import Recorder
 
 NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 LARGE = ("catan-niedlichepixel", "catan-five", "catan-infrarot", "catan-eisfrei-game")
@@ -262,3 +269,28 @@ def test_the_text_of_a_rst_is_left_out(tmp_path: Path) -> None:
         (stream,) = json.loads(kiebitz("streams", "--json", database).out)
         shown[options] = stream["close_reason"]
     assert shown == {(): "reset: anna: bye", ("--anonymize",): "reset"}
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_the_text_of_a_fault_is_left_out_if_it_quotes_a_peer(is_stored: bool, tmp_path: Path) -> None:
+    stream = Stream(1, "tcp", "10.0.0.1:50000", "10.0.0.2:9000", 1)
+    ours = Fault(stream, "c2s", 1, 0, "refused", "the server refused the connection")
+    said = Fault(
+        stream, "c2s", 2, 0, "divergence", "anna was named", 0, "state", "client", "Bert", quotes=True
+    )
+    names = Pseudonyms(())
+    if is_stored:
+        recorder = Recorder(str(tmp_path / "game.db"), "replay", "game")
+        recorder.record([ours, said])
+        recorder.close()
+        connection = close_after_test(open_existing(recorder.path))
+        timeline = anonymize_session(Timeline(connection, sessions(connection)[0]), names, lambda *_: None)
+        found = timeline.connection.execute("SELECT code, text, expected FROM diagnostics").fetchall()
+    else:
+        anonymizer = Anonymizer((), {}, names)
+        items = [*anonymizer.feed(ours), *anonymizer.feed(said), *anonymizer.finish()]
+        found = [(item.code, item.text, item.expected) for item in items if isinstance(item, Fault)]
+    assert found == [
+        ("refused", "the server refused the connection", None),
+        ("divergence", QUOTE_LEFT_OUT, None),
+    ]
