@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -74,7 +75,10 @@ def _complete_names(context: click.Context, parameter: click.Parameter, text: st
     help="Write a commented protocol file to begin with.",
 )
 @click.option(
-    "-T", "form", type=click.Choice(("lua",)), help="Write a Wireshark dissector of the protocol, in Lua."
+    "-T",
+    "form",
+    type=click.Choice(("lua", "toml")),
+    help="Write a Wireshark dissector of the protocol, in Lua, or its protocol file.",
 )
 @click.option(
     "-o",
@@ -96,6 +100,9 @@ def protocols(
     -T lua writes a dissector for Wireshark and tshark, generated from the grammar. What it cannot check, or
     shows under another name, is listed on standard error.
 
+    -T toml writes the protocol's file. The file of one of Kiebitz's own protocols has its messages, kinds of
+    events and rules. Types of fields and the game are in Python, so -P does not take it.
+
     \b
     Example:
       kiebitz protocols
@@ -104,9 +111,12 @@ def protocols(
       kiebitz protocols --new uno.toml
       kiebitz protocols --check uno.toml monday.pcap
       kiebitz protocols maexchen -T lua -o maexchen.lua
+      kiebitz protocols maexchen -T toml
     """
     if (form is not None or output is not None) and (form is None or len(names) != 1 or checked or created):
-        raise click.UsageError("-T lua [-o FILE] takes the name of one protocol, and no --check or --new")
+        raise click.UsageError(
+            "-T lua or toml [-o FILE] takes the name of one protocol, and no --check or --new"
+        )
     if checked is not None and created is not None:
         raise click.UsageError("--check and --new exclude each other")
     if created is not None:
@@ -127,7 +137,8 @@ def protocols(
         if dissector is None:
             raise click.UsageError(unknown_protocol(names[0].lower()))
         if form is not None:
-            _write_script(dissector, output or STANDARD_OUTPUT)
+            write = _write_script if form == "lua" else _write_file
+            write(dissector, output or STANDARD_OUTPUT)
             return
         for line in reference(dissector):
             show_line(*line)
@@ -142,6 +153,20 @@ def _write_script(dissector: Dissector, path: str) -> None:
         file.write(script.text.encode("utf-8", "replace"))
     for limit in script.limits:
         print_error_line(limit)
+
+
+def _write_file(dissector: Dissector, path: str) -> None:
+    """Write the TOML file of a protocol. Raises UsageError if it has none, and OSError."""
+    grammar = dissector.grammar
+    file = file_of(grammar.protocol)
+    if file is not None:
+        text = file.text
+    elif grammar.table_file is not None:
+        text = Path(grammar.table_file).read_text(encoding="utf-8")
+    else:
+        raise click.UsageError(f"{grammar.protocol} is written in Python: it has no file")
+    with opened(path, STANDARD_OUTPUT) as output:
+        output.write(text.encode())
 
 
 def _create(path: str) -> None:

@@ -261,6 +261,7 @@ class Grammar:
         more_words: Words of the protocol that no row contains, such as markup.
         spellings: Returns all spellings of names of messages and fields.
         transport_rows: Message types of what carries the protocol's messages, which are none of its own.
+        table_file: Path of the TOML file with its tables, if it has one.
     """
 
     def __init__(
@@ -279,7 +280,9 @@ class Grammar:
         more_words: Iterable[str] = (),
         spellings: Callable[[Iterable[str]], Iterable[str]] = tuple,
         transport_rows: Iterable[MessageType] = (),
+        table_file: str | None = None,
     ) -> None:
+        self.table_file = table_file
         self.foreign = foreign
         self.variable_shape = frozenset(variable_shape)
         self.data_identifiers = data_identifiers

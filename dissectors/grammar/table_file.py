@@ -75,7 +75,8 @@ def grammar_from(
     """
     folder = os.path.dirname(sys.modules[package].__file__ or "")
     module = ModuleType(package.rpartition(".")[2])
-    _TableLoader(module.__name__, os.path.join(folder, f"{module.__name__}.toml")).exec_module(module)
+    path = os.path.join(folder, f"{module.__name__}.toml")
+    _TableLoader(module.__name__, path).exec_module(module)
     document = module.document
     reader = _Reader(document, types, choice, make_row)
     return Grammar(
@@ -84,6 +85,7 @@ def grammar_from(
         rows=reader.rows(),
         events=[_event_kind(kind, **entry) for kind, entry in document["events"].items()],
         rules=reader.rules(),
+        table_file=path,
         **more,
     )
 
@@ -139,11 +141,11 @@ class _Reader:
         *,
         about: str,
         clause: str,
-        fields: Mapping[str, str] | None = None,
+        descriptions: Mapping[str, str] | None = None,
         dialect: str | None = None,
         **more: Any,
     ) -> MessageType:
-        """Return a row; `fields` describes fields other than `[fields]` does."""
+        """Return a row; `descriptions` of its fields precede those in `[descriptions]`."""
         parts = _ROW.fullmatch(notation)
         if (
             parts is None
@@ -151,11 +153,11 @@ class _Reader:
             or self._name.sub("", parts["answers"] or "").strip()
         ):
             raise ValueError(f"{name}: {notation!r} is not a row")
-        descriptions = {**self._document.get("fields", {}), **(fields or {})}
+        described = {**self._document.get("descriptions", {}), **(descriptions or {})}
         return self._make_row(
             name,
             _DIRECTIONS[parts["side"]],
-            tuple(self._field(found, descriptions) for found in _FIELD.finditer(parts["fields"])),
+            tuple(self._field(found, described) for found in _FIELD.finditer(parts["fields"])),
             about,
             clause=clause.format_map(self._clauses),
             answers=tuple(self._name.findall(parts["answers"] or "")),

@@ -43,6 +43,7 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         rows=[_row(row, specification) for row in specification.messages],
         events=_event_kinds(plan),
         rules=[_rule(rule, plan) for rule in specification.rules],
+        foreign=any(row.summary for row in specification.messages),
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
         | dict.fromkeys(("players", "private", "turn"), _PLAYER),
@@ -71,7 +72,7 @@ def _row(row: MessageSpec, specification: Specification) -> MessageType:
             Field(
                 field.name,
                 field_type(field.type, specification.format),
-                field.title,
+                row.descriptions.get(field.name, field.title),
                 generated=field.generated,
                 optional=field.optional,
             )
@@ -81,6 +82,8 @@ def _row(row: MessageSpec, specification: Specification) -> MessageType:
         clause=row.clause or f"messages.{row.name}",
         answers=row.answers,
         broadcast=row.broadcast,
+        deviation=row.dialect,
+        summary=row.summary,
         heartbeat=row.heartbeat,
     )
 

@@ -168,8 +168,11 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
         answers: Names of the messages to which it replies.
         broadcast: True if the server sends a copy to each client.
         heartbeat: True if it has no meaning in the game.
-        description: What it means, for the reference.
+        description: Its meaning, for the reference.
+        summary: Words for listings, with fields in braces.
         clause: Clause of the specification.
+        dialect: Difference from the specification.
+        descriptions: Meanings of fields.
     """
 
     name: str
@@ -180,7 +183,10 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
     broadcast: bool = False
     heartbeat: bool = False
     description: str = ""
+    summary: str | None = None
     clause: str | None = None
+    dialect: str | None = None
+    descriptions: Mapping[str, str] = {}
 
 
 class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):

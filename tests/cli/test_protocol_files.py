@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tomllib
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from dice_file import DICE, OTHER, SENTENCES, capture_game, record_game, write_f
 
 import kiebitz as library
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.registry import protocol_files
+from kiebitz.dissectors.registry import dissector_of, protocol_files
 
 pytestmark = pytest.mark.usefixtures("protocol_files_forgotten")
 
@@ -167,6 +168,59 @@ def test_protocols_lists_a_protocol_file(dice: str) -> None:
 
 
 # Databases.
+
+
+TEXTS = """
+protocol = "texts"
+[clauses]
+play = "4 Play"
+[descriptions]
+name = "who rolls"
+pips = "what the die shows"
+[messages]
+JOIN = "c: name=player"
+JOINED = "s*: name=player < JOIN"
+ROLL = "c:"
+[[messages.ROLLED]]
+is = "s*: name=player"
+about = "a roll"
+clause = "{play}, 2"
+[[messages.ROLLED]]
+is = "s*: name=player pips=1..6"
+summary = "{name}: {pips}"
+dialect = "ROLLED has pips"
+descriptions = { name = "who" }
+"""
+
+
+def test_texts_and_dialects_of_rows_are_shown(tmp_path: Path, capture: str) -> None:
+    path = write_file(tmp_path, TEXTS)
+    assert "alice: 5" in kiebitz("messages", capture, "-P", path).out
+    (note,) = kiebitz("check", capture, "-P", path, "--json").json
+    assert (note["severity"], note["code"], note["text"]) == ("note", "dialect", "ROLLED has pips")
+    shown = kiebitz("protocols", "texts", "-P", path).out
+    for expected in (
+        "ROLLED: a roll",
+        "name: who rolls",
+        "see: 4 Play, 2",
+        "name: who (",
+        "dialect: ROLLED has",
+    ):
+        assert expected in shown
+
+
+def test_the_file_of_a_protocol_is_written(dice: str) -> None:
+    assert kiebitz("protocols", "dice", "-P", dice, "-T", "toml").out == Path(dice).read_text()
+
+
+@pytest.mark.parametrize("protocol", ["maexchen", "schafkopf", "catan", "okey", "cgml"])
+def test_the_tables_of_a_built_in_protocol_are_written(protocol: str) -> None:
+    written = tomllib.loads(kiebitz("protocols", protocol, "-T", "toml").out)
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    assert {*written["messages"]} == {row.name for row in dissector.grammar.rows}
+    assert [*written["events"]] == [*dissector.grammar.events]
+    assert [*written["rules"]] == [*dissector.grammar.rules]
 
 
 def test_a_given_file_precedes_the_copy_in_a_database(tmp_path: Path, database: str) -> None:

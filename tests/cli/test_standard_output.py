@@ -63,6 +63,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "corpus": ("corpus", "sessions", "CORPUS"),
     "protocols": ("protocols",),
     "protocols -T lua": ("protocols", "maexchen", "-T", "lua"),
+    "protocols -T toml": ("protocols", "maexchen", "-T", "toml"),
     "draft": ("draft", TINY),
     "addon-path": ("addon-path",),
     "help": ("help",),

@@ -49,6 +49,7 @@ class FileTable(GameTable):
         if plan is None or not valid:
             # Without a plan it is a message of what carries the protocol's own.
             return
+        self.context.note_dialect(message, row)
         if plan.is_quiet and (plan.broadcast or not self._plan.ties_connections):
             return
         if not plan.broadcast:

@@ -46,8 +46,15 @@ class RowTable(Table):
     """A message with a description."""
 
     row: Annotated[Text, _about("The row, such as 's*: name=player'.")] = field(name="is")
-    about: Annotated[Text, _about("What the message means, for the reference.")] = ""
-    clause: Annotated[Text, _about("Clause of the specification.")] = ""
+    about: Annotated[Text, _about("Meaning of the message, for the reference.")] = ""
+    summary: Annotated[Text, _about("Words for listings, with fields in braces.")] = ""
+    clause: Annotated[Text, _about("Clause of the specification, with names of clauses in braces.")] = ""
+    dialect: Annotated[
+        Text, _about("Difference from the specification, which is noted once for each server.")
+    ] = ""
+    descriptions: Annotated[
+        dict[str, str], _about("Fields of this row, and their meanings."), _kind("a table")
+    ] = {}
 
 
 class IdentityTable(Table):
@@ -100,7 +107,7 @@ class RuleTable(Selection, kw_only=True):
     unless: Annotated[Text, _about("Condition that must hold.")] = ""
     say: Annotated[Text, _about("Sentence for the violation; {known} is the other side of the comparison.")]
     expected: Annotated[Text, _about("Sentence about what is expected.")] = ""
-    clause: Annotated[Text, _about("Clause of the specification.")] = ""
+    clause: Annotated[Text, _about("Clause of the specification, with names of clauses in braces.")] = ""
     severity: Annotated[Severity, _about("Severity of a violation.")] = "error"
 
 
@@ -186,6 +193,10 @@ class Document(Table, kw_only=True):
     types: Annotated[
         dict[str, str], _about("Names of types, and types such as '1..6'."), _kind("a table")
     ] = {}
+    clauses: Annotated[
+        dict[str, str], _about("Short names of clauses, and their headings."), _kind("a table")
+    ] = {}
+    descriptions: Annotated[dict[str, str], _about("Fields, and their meanings."), _kind("a table")] = {}
     messages: Annotated[
         dict[str, Row | RowTable | list[Row | RowTable]], _about("Messages and their rows."), _kind("a table")
     ]

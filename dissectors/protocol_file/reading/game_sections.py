@@ -170,7 +170,7 @@ class GameSections:
             unless=table.unless or None,
             say=table.say,
             severity=table.severity,
-            clause=table.clause or None,
+            clause=self._source.clause((*path, "clause"), table.clause),
             expected=table.expected or None,
         )
 

@@ -127,6 +127,7 @@ class _Reader:
         section = HeadSection(self._source, self._document, head)
         framing, format = section.framing(), section.format()
         self._has_numbers = format.kind == "json"
+        self._source.clauses = head.clauses
         self._check_types(head.types)
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
@@ -136,6 +137,10 @@ class _Reader:
         for name in head.types:
             if name not in self._used:
                 self._source.remark(("types", name), f"no row uses the type {name}")
+        known = {field.name for message in messages for field in message.fields}
+        for name in head.descriptions:
+            if name not in known:
+                self._source.remark(("descriptions", name), f"no row has the field {name}{near(name, known)}")
         return Specification(
             text=self._text,
             protocol=head.protocol,
@@ -248,6 +253,13 @@ class _Reader:
         if read is None:
             return None, parser.parts
         self._check_order(path, row, read.fields, format)
+        described = path[:-1] if isinstance(path[-1], str) and path[-1] == "is" else path
+        known = {field.name for field in read.fields}
+        self._source.check_braces((*described, "summary"), table.summary, known, "field")
+        for field_name in table.descriptions:
+            if field_name not in known:
+                problem = f"no field {field_name}{near(field_name, known)}"
+                self._source.wrong_key((*described, "descriptions", field_name), problem)
         answers = () if read.answers is None else self._answers(path, row, read.answers)
         message = MessageSpec(
             name=name,
@@ -258,7 +270,10 @@ class _Reader:
             broadcast=read.broadcast,
             heartbeat=read.heartbeat,
             description=table.about,
-            clause=table.clause or None,
+            summary=table.summary or None,
+            clause=self._source.clause((*described, "clause"), table.clause),
+            dialect=table.dialect or None,
+            descriptions={**head.descriptions, **table.descriptions},
         )
         return message, parser.parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -24,6 +24,9 @@ MAX_EXPRESSIONS = 5_000
 MAX_NESTING = 20
 """Maximum depth of lists and tables in a value."""
 
+_BRACES = re.compile(r"\{([^{}\[\]]*)[^{}]*\}")
+"""A name in braces, such as `{player}` or `{player[id]}`."""
+
 _INDEX = re.compile(r"at `\$\[(\d+)\]")
 
 Kind = TypeVar("Kind", bound=msgspec.Struct)
@@ -37,6 +40,7 @@ class Source:
     """The text of a file and its mistakes; a path consists of keys and indices.
 
     Attributes:
+        clauses: Headings of clauses by their short names.
         mistakes: What makes the file invalid.
         remarks: What is probably a mistake.
     """
@@ -45,6 +49,7 @@ class Source:
         self.places = TomlPlaces(text)
         self._mistakes: dict[Mistake, None] = {}
         self._expressions = 0
+        self.clauses: Mapping[str, str] = {}
         self.remarks: list[Mistake] = []
 
     @property
@@ -84,6 +89,20 @@ class Source:
                 at = path if isinstance(value, str) else (*path, number)
                 self.wrong(at, f"no message {name}{near(name, known)}")
         return tuple(names)
+
+    def check_braces(self, path: Path, text: str, known: Collection[str], kind: str) -> None:
+        """Report names in braces that are not known."""
+        for found in _BRACES.finditer(text):
+            name = found[1]
+            if name not in known:
+                self.wrong(path, f"no {kind} {name}{near(name, known)}", found.start(1), found.end(1))
+
+    def clause(self, path: Path, text: str) -> str | None:
+        """Return a clause with its names in braces replaced by headings; unknown ones are reported."""
+        if self.clauses:
+            self.check_braces(path, text, self.clauses, "clause")
+            text = _BRACES.sub(lambda found: self.clauses.get(found[1], ""), text)
+        return text or None
 
     # Tables.
 

@@ -276,6 +276,24 @@ MISTAKES = {
     "same rows": ('[messages]\nA = ["c:", "c:"]\n', "2:12", '"c:"', "two rows of A are the same"),
     "row in table": ('[messages]\nA = { is = "s: a=tex" }\n', "2:18", "tex", "no type tex"),
     "table without row": ('[messages]\nA = { about = "x" }\n', "2:1", "A", "is is missing"),
+    "summary": (
+        '[messages]\nA = { is = "s: name=text", summary = "is {nam}" }\n',
+        "2:43",
+        "nam",
+        "no field nam: did you mean name?",
+    ),
+    "description": (
+        '[messages]\nA = { is = "s: name=text", descriptions = { nam = "x" } }\n',
+        "2:45",
+        "nam",
+        "no field nam: did you mean name?",
+    ),
+    "clause": (
+        '[clauses]\nplay = "Play"\n[messages]\nA = { is = "s:", clause = "{paly}" }\n',
+        "4:29",
+        "paly",
+        "no clause paly: did you mean play?",
+    ),
     "table key": ('[messages]\nA = { is = "s:", abuot = "x" }\n', "2:18", "abuot", "did you mean about?"),
     "name": ('[messages]\n" A" = "c:"\n', "2:1", '" A"', "with no blanks around them"),
     "rest": ('[messages]\nA = "s: a=rest b=text"\n', "2:9", "a", "it must be the last field"),
@@ -510,6 +528,11 @@ def test_an_unknown_message_hides_no_other_mistake_and_causes_none() -> None:
 
 
 REMARKS = {
+    "description": (
+        '[descriptions]\nnme = "x"\n',
+        "6:1",
+        "no row has the field nme: did you mean name?",
+    ),
     "type": ('[types]\na = "integer"\n', "6:1", "no row uses the type a"),
     "event": ('[events]\na = { on = "JOIN" }\n', "6:1", "event a neither says nor puts anything"),
     "turn": ('[board]\nturn = "turn"\n', "6:1", "no event puts anything at turn"),
