@@ -17,10 +17,15 @@ _LARGEST = 2**63 - 1
 
 
 def ascii_name(name: str) -> str:
-    """Return a path as a part of a filter name, which has ASCII letters, digits, `_`, `-` and `.` only."""
+    """Return a path as a part of a filter name.
+
+    It has ASCII letters, digits, `_`, `-` and `.` only, and no dot at its ends or beside another.
+    """
     plain = unicodedata.normalize("NFKD", name.replace(" ", "_").translate(_GERMAN))
     plain = "".join(character for character in plain if not unicodedata.combining(character))
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", plain).strip(".") or "_"
+    return ".".join(
+        re.sub(r"[^A-Za-z0-9_-]", "_", part) or "_" for part in (plain.strip(".") or "_").split(".")
+    )
 
 
 def paths_of(kind: WireType, path: str) -> Iterator[tuple[str, str]]:

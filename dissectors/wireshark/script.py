@@ -118,7 +118,7 @@ class _Generator:
                 name = f"{wanted}_{number}"
             taken[name.lower()] = path
             own = path.rpartition(".")[2]
-            if name != wanted or ascii_name(own) != own.replace(" ", "_"):
+            if name != wanted or "" in path.split(".") or ascii_name(own) != own.replace(" ", "_"):
                 self._limits[f"{path} is called {name}: Wireshark's names have ASCII letters only"] = None
             return name
 
@@ -127,7 +127,12 @@ class _Generator:
                 f"{protocol} has {len(self._paths)} fields; a dissector can have {MAX_FIELDS}"
             )
         fields = [
-            {"path": path, "name": name_of(path), "title": path.rpartition(".")[2], "type": merged(kinds)}
+            {
+                "path": path,
+                "name": name_of(path),
+                "title": path.rpartition(".")[2] or path,
+                "type": merged(kinds),
+            }
             for path, kinds in self._paths.items()
         ]
         head = {}

@@ -20,6 +20,7 @@ from wireshark_comparison import compare, script_of, tshark, write_capture
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
 from kiebitz.dissectors.registry import BUILT_IN, installed, plugins
+from kiebitz.dissectors.wireshark.filter_names import ascii_name
 from kiebitz.dissectors.wireshark.lua_table import lua_value
 
 EXPECTED = {
@@ -144,6 +145,50 @@ def test_fields_can_be_filtered(expression: str, packets: int, tmp_path: Path) -
     command = [tshark(), "-X", f"lua_script:{script}", "-r", TINY, "-Y", expression]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert len(done.stdout.splitlines()) == packets
+
+
+ODD_NAMES = (
+    ".",
+    "..",
+    "a..b",
+    ".a",
+    "a.",
+    "a...b.c",
+    "a.b",
+    "%",
+    "a b",
+    "ä",
+    "-",
+    "--[[",
+    "1",
+    "a%sb",
+    "a]]b",
+    "x" * 100,
+)
+
+
+@settings(max_examples=times(100))
+@given(st.text())
+def test_names_are_valid_in_wireshark(name: str) -> None:
+    # Wireshark refuses a script with another name: proto_check_field_name.
+    assert re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", ascii_name(name))
+
+
+def test_a_file_with_odd_names_is_a_dissector(tmp_path: Path) -> None:
+    rows = [f'"{name}" = "c: \'{name}\'=text"' for name in ODD_NAMES]
+    file = tmp_path / "odd.toml"
+    file.write_text("\n".join(['protocol = "odd"', "port = 4710", "[messages]", *rows, ""]))
+    script = script_of("odd", tmp_path, "-P", str(file))
+    capture = tmp_path / "odd.pcap"
+    write_capture(capture, "tcp", 4710, [("c2s", b"a..b 1\n")])
+    done = subprocess.run(
+        [tshark(), "-X", f"lua_script:{script}", "-r", str(capture)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "rror" not in done.stderr
+    assert "odd 58 a..b" in done.stdout
 
 
 @pytest.mark.parametrize("protocol", [dissector.protocol for dissector in BUILT_IN])
