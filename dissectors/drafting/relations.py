@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import cached_property
 from statistics import median
 
 import msgspec
@@ -162,11 +164,17 @@ class _BroadcastSearch:
 
     def _count_open(self, copies: _Copies, window_ns: int) -> int:
         """Return the number of the server's conversations that are open then, or begin soon."""
-        table = self._tables[next(iter(copies.conversations))]
-        return sum(
-            first <= copies.start + window_ns and last >= copies.start and self._tables[conversation] == table
-            for conversation, (first, last) in self._spans.items()
-        )
+        begins, ends = self._sorted_spans[self._tables[next(iter(copies.conversations))]]
+        return bisect_right(begins, copies.start + window_ns) - bisect_left(ends, copies.start)
+
+    @cached_property
+    def _sorted_spans(self) -> dict[str, tuple[list[int], list[int]]]:
+        """The sorted beginnings and the sorted ends of each server's conversations, once all are known."""
+        found: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for conversation, span in self._spans.items():
+            for times, time in zip(found[self._tables[conversation]], span, strict=True):
+                times.append(time)
+        return {table: (sorted(begins), sorted(ends)) for table, (begins, ends) in found.items()}
 
 
 # Heartbeats.

@@ -28,9 +28,10 @@ class Connection:
         is_accepted: True if the server is known to have accepted the name.
         is_proven: True if an event has reported its player.
         is_over: True if its player has left.
+        indexed: The id and the names under which it is in the index.
     """
 
-    __slots__ = ("asked", "id", "is_accepted", "is_over", "is_proven", "name")
+    __slots__ = ("asked", "id", "indexed", "is_accepted", "is_over", "is_proven", "name")
 
     def __init__(self) -> None:
         self.id: str | None = None
@@ -39,6 +40,7 @@ class Connection:
         self.is_accepted = False
         self.is_proven = False
         self.is_over = False
+        self.indexed: frozenset[str] = frozenset()
 
 
 MAX_IDS = 1000
@@ -60,6 +62,8 @@ class Players:
         """Ids of players who have left; others may have their names now."""
         self._unnamed: dict[str, None] = {}
         self.connections: dict[int, Connection] = {}
+        self._index: dict[str, dict[Connection, None]] = {}
+        """The connections with an id or a name, so that no message looks at all of them."""
 
     def resolve(self, value: Any) -> str:
         """Return the name of the player with an id, or the id as text."""
@@ -123,6 +127,7 @@ class Players:
             connection.is_accepted = True
         elif role.refuses and not connection.is_accepted:
             connection.name = connection.asked = None
+        self._reindex(connection)
         return named
 
     def _name(self, id: str, name: str) -> bool:
@@ -149,7 +154,7 @@ class Players:
         connection.is_over = connection.is_accepted = False
         is_taken = any(
             other is not connection and other.name == name and not other.is_over
-            for other in self.connections.values()
+            for other in self._index.get(name, ())
         )
         if connection.id is not None or not (self._waits or is_taken):
             connection.name, connection.asked = name, None
@@ -160,18 +165,42 @@ class Players:
         """Forget a player that has left: its connections have no player, and others may take the name."""
         if name is None:
             return
-        for connection in self.connections.values():
+        for connection in self._candidates(name):
             if self.player_of(connection) == name:
                 connection.is_over = True
                 connection.name = connection.id = connection.asked = None
                 connection.is_proven = False
+                self._reindex(connection)
         self._gone.update((id, None) for id, known in self._names.items() if known == name)
 
     def close(self, stream_id: int) -> str | None:
         """Handle the end of a connection; return its player if the player has no other one."""
         connection = self.connections.pop(stream_id, None)
-        name = self.confirmed(connection) if connection is not None else None
-        if name is None or any(self.confirmed(other) == name for other in self.connections.values()):
+        if connection is None:
+            return None
+        name = self.confirmed(connection)
+        self._reindex(connection, frozenset())
+        if name is None or any(self.confirmed(other) == name for other in self._candidates(name)):
             return None
         self.leave(name)
         return name
+
+    def _candidates(self, name: str) -> list[Connection]:
+        """Return all connections whose player may have a name."""
+        ids = [id for id, known in self._names.items() if known == name]
+        return [*dict.fromkeys(one for key in (name, *ids) for one in self._index.get(key, ()))]
+
+    def _reindex(self, connection: Connection, keys: frozenset[str] | None = None) -> None:
+        """Update the index after a change of a connection."""
+        if keys is None:
+            texts = (connection.id, connection.name, connection.asked)
+            keys = frozenset(text for text in texts if text is not None)
+        if keys == connection.indexed:
+            return
+        for key in connection.indexed - keys:
+            del self._index[key][connection]
+            if not self._index[key]:
+                del self._index[key]
+        for key in keys - connection.indexed:
+            self._index.setdefault(key, {})[connection] = None
+        connection.indexed = keys
