@@ -212,6 +212,7 @@ def _record(
         tap.start()
     recording = PacketRecording(recorder, asked.forced, tap.items if tap is not None else None)
     view = LiveView(recorder, asked.wanted, asked.quiet)
+    recorder.set_on_full(lambda: view.show(recorder.commit()))
     asked.companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
     is_over = False
     committed = time.monotonic()

@@ -27,6 +27,9 @@ from kiebitz.dissectors.model import (
     TableInfo,
 )
 
+EVENT_BYTES = 1000
+"""Memory in bytes that an event takes without its values."""
+
 SNAPSHOT_EVERY = 200
 """Number of events between two snapshots, which bounds the events to replay for a seek."""
 
@@ -53,6 +56,8 @@ class GameContext:
         self._seq = 0
         self._changes: list[Change] = []
         self._noted: set[str] = set()
+        self.decoded_bytes = 0
+        """Approximate memory in bytes of the events that the inspector has not counted yet."""
         self.games_on: dict[int, Game] = {}
         """Running games by number: the latest ones, if some never end."""
         self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
@@ -94,6 +99,7 @@ class GameContext:
             self._ids.event, self.info.id, game_id, self._seq, ts_ns, kind, actor, data, self._changes
         )
         self._changes = []
+        self.decoded_bytes += EVENT_BYTES
         self._findings.events.append(event)
         if self._seq % SNAPSHOT_EVERY == 0:
             self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, to_json(self.state)))

@@ -9,10 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog, text_key
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.grammar.grammar import MessageType, Rule
 from kiebitz.dissectors.model import Direction, Event, Findings, Ids, Message, Stream, TableInfo
+
+
+class LimitError(KiebitzError):
+    """A table has exceeded a limit, which the text names. It ends its game."""
 
 
 class GameTable(ABC):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, OnError, identify, recognise
 from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Violation, blame_of, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
@@ -59,6 +60,12 @@ MAX_UNDECIDED_BYTES = 8 << 20
 
 MAX_IDLE_SERVERS = 1024
 """Maximum number of remembered servers without open streams; the one idle for longest is evicted."""
+
+MAX_DECODED_BYTES = 8 << 20
+"""Approximate memory in bytes of findings after which `on_full` is called, also within one item."""
+
+_MESSAGE_BYTES = 500
+"""Memory in bytes that a message takes without its fields."""
 
 CUT_OFF = "cut-off"
 GAP = "gap"
@@ -119,16 +126,39 @@ class _Conversation(msgspec.Struct, eq=False):
     habits: set[tuple[Direction, str, bool]] = msgspec.field(default_factory=set)
 
 
+class _OnFullError(BaseException):
+    """An exception of `on_full`, which no table is to be isolated from."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+@contextmanager
+def _unwrapping() -> Iterator[None]:
+    """Raise the exceptions of `on_full` in the context as they were."""
+    try:
+        yield
+    except _OnFullError as wrapped:
+        raise wrapped.error from None
+
+
 class Inspector:
     """A dissection of the items of one session; `ids` continues the database's numbering.
 
     An exception of a dissector ends its server's game with a diagnostic; other servers are not affected.
+
+    Attributes:
+        on_full: Called between two messages when the findings take more than `MAX_DECODED_BYTES`; it calls
+            `drain`. If it raises, only `stop` and ends may follow.
     """
 
     def __init__(
         self, dissectors: Collection[Dissector], ids: Ids, decode_as: DecodeAs | None = None
     ) -> None:
         self._dissectors = dissectors
+        self.on_full: Callable[[], object] = self._count_from_zero
+        self._decoded_bytes = 0
         self._decode_as: DecodeAs = decode_as or {}
         self._ids = ids
         self._findings = Findings()
@@ -160,12 +190,15 @@ class Inspector:
             self._take(conversation, item)
         except Exception as error:
             self._give_up(server, item.stream, "s2c" if isinstance(item, End) else item.direction, error)
+        except _OnFullError as wrapped:
+            raise wrapped.error from None
         if isinstance(item, End):
             self._findings.streams.append(item.stream)
             del self._conversations[item.stream.id]
             server.streams -= 1
             if not server.streams:
-                self._mark_idle(item.stream)
+                with _unwrapping():
+                    self._mark_idle(item.stream)
 
     def _take(self, conversation: _Conversation, item: Item) -> None:
         """Process an item other than bytes of a server with known protocol."""
@@ -188,6 +221,31 @@ class Inspector:
         else:
             self._unread(item)
 
+    def call_on_full(self) -> None:
+        """Have `on_full` called after the next message; signal handlers may use it."""
+        self._decoded_bytes = MAX_DECODED_BYTES
+
+    def stop(self) -> None:
+        """Forget unfinished frames: no more bytes are fed."""
+        for conversation in self._conversations.values():
+            conversation.framers.clear()
+
+    def _count_from_zero(self) -> None:
+        self._decoded_bytes = 0
+
+    def _count(self, table: GameTable, size: int) -> None:
+        """Count the memory of new findings: `size` bytes, and the events of a table."""
+        context = table.context
+        self._decoded_bytes += size + context.decoded_bytes
+        context.decoded_bytes = 0
+        if self._decoded_bytes >= MAX_DECODED_BYTES:
+            try:
+                self.on_full()
+            except Exception as error:
+                # It is no dissector's.
+                raise _OnFullError(error) from None
+
+    @_unwrapping()
     def finish(self) -> None:
         """Process the end of all input: settle what is undecided, and have the tables give last verdicts."""
         for server in self._servers.values():
@@ -230,6 +288,7 @@ class Inspector:
         """Return all findings since the last call; messages only up to the first with an undecided event."""
         self._alteration_impact.before_drain(self._tables)
         # The tables keep references to these lists, so they are emptied, not replaced.
+        self._decoded_bytes = 0
         lists = msgspec.structs.astuple(self._findings)
         found = Findings(*(part.copy() for part in lists))
         for part in lists:
@@ -498,6 +557,7 @@ class Inspector:
             self._eof(conversation, item.ts_ns, ending_of(item.reason))
             if conversation.server.table is not None:
                 conversation.server.table.closed(item.stream, item.ts_ns)
+                self._count(conversation.server.table, 0)
 
     def _read(self, conversation: _Conversation, chunk: Chunk) -> None:
         if chunk.missing:
@@ -670,6 +730,7 @@ class Inspector:
         if guess is not None and message.altered not in REWRITING_ACTIONS:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
+        self._count(table, _MESSAGE_BYTES + len(decoded.fields_json) + len(data))
 
     def _decode(self, server: _Server, memo: FrameCache, direction: Direction, data: bytes) -> Decoded:
         assert server.dissector is not None

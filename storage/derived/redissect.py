@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, Ids
@@ -95,6 +96,7 @@ def _redissect_all(
             (kiebitz_version(), last.game, last.message, last.event, number),
         )
         inspection = LocalInspection(number, last, decode_as)
+        inspection.on_full = partial(_write, connection, inspection)
         for item in session.items():
             inspection.feed(item)
             done += isinstance(item, Chunk)

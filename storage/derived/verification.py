@@ -61,23 +61,31 @@ class _Verification:
             for table in _IN_ORDER
         }
         self._games: dict[int, Row] = {}
+        self._found: str | None = None
+        self._inspection.on_full = self._compare_batch
         self._timeline = timeline
 
     def find_unfounded_row(self) -> str | None:
         """Return a clause about the first row that does not follow; None if there is none."""
         for number, item in enumerate(self._recorded.items(), 1):
             self._inspection.feed(item)
-            if number % BATCH == 0 and (found := self._compare_batch()) is not None:
-                return found
+            if number % BATCH == 0:
+                self._compare_batch()
+            if self._found is not None:
+                return self._found
         self._inspection.finish()
-        found = self._compare_batch()
+        self._compare_batch()
+        found = self._found
         for table, rows in self._stored.items():
             if found is None and next(rows, None) is not None:
                 found = f"{table} has more rows than follow from the bytes"
         return found or self._compare_games()
 
-    def _compare_batch(self) -> str | None:
+    def _compare_batch(self) -> None:
         """Compare the rows found since the last call with as many stored rows."""
+        self._found = self._found or self._difference()
+
+    def _difference(self) -> str | None:
         found = empty_rows()
         self._inspection.gather(found)
         self._games |= {row[0]: row for row in found["games"]}

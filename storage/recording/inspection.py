@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs, Inspector
-from kiebitz.dissectors.model import Event, Findings, Game, Ids, Item, Snapshot
+from kiebitz.dissectors.model import End, Event, Findings, Game, Ids, Item, Snapshot
 from kiebitz.dissectors.registry import installed
 from kiebitz.storage.recording.rows import Rows, empty_rows, gather
 
@@ -16,11 +17,17 @@ from kiebitz.storage.recording.rows import Rows, empty_rows, gather
 class Inspection(Protocol):
     """An inspection of one session's items."""
 
+    on_full: Callable[[], object]
+    """Called when the findings take much memory, also while an item is fed; gathers and writes them."""
+
     def feed(self, item: Item) -> None:
         """Process the next item."""
 
     def gather(self, rows: Rows) -> Findings:
         """Append the rows of all known findings to `rows`; return the findings held in this process."""
+
+    def stop_soon(self) -> None:
+        """Ignore further items, except ends, after the next message; signal handlers may use this."""
 
     def finish(self) -> None:
         """Signal the end of the items: `gather` returns the rest, or, while it `is_busy`, part of it."""
@@ -37,6 +44,10 @@ InspectionFactory = Callable[[int, Ids, DecodeAs], Inspection]
 """Factory of an inspection from the session's id, the last used ids, and forced protocols."""
 
 
+class _StoppedError(Exception):
+    """Raised within an item to stop its inspection."""
+
+
 class LocalInspection:
     """An inspection in this process, with findings available at once; `ids` are the last used ones."""
 
@@ -44,7 +55,36 @@ class LocalInspection:
         self._session_id = session_id
         self._protocols: dict[int, str] = {}
         self._inspector = Inspector(installed().dissectors.values(), ids, decode_as)
-        self.feed = self._inspector.feed
+        self._feed = self._inspector.feed
+        self._inspector.on_full = self._write
+        self._is_stopping = self._is_stopped = False
+        self.on_full: Callable[[], object] = lambda: None
+
+    def feed(self, item: Item) -> None:
+        """Process the next item; once it is to stop, only the ends of streams."""
+        if self._is_stopping:
+            self._stop()
+            if not isinstance(item, End):
+                return
+        try:
+            self._feed(item)
+        except _StoppedError:
+            self._stop()
+
+    def stop_soon(self) -> None:
+        """Stop after the next message; signal handlers may use this."""
+        self._is_stopping = True
+        self._inspector.call_on_full()
+
+    def _stop(self) -> None:
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._inspector.stop()
+
+    def _write(self) -> None:
+        self.on_full()
+        if self._is_stopping and not self._is_stopped:
+            raise _StoppedError
 
     def gather(self, rows: Rows) -> Findings:
         """Append the rows of all findings since the last call to `rows`, and return the findings.
@@ -101,7 +141,10 @@ class LocalInspection:
 
     def finish(self) -> None:
         """Decide everything that is still undecided, and finish the tables."""
-        self._inspector.finish()
+        if self._is_stopping:
+            self._stop()
+        with suppress(_StoppedError):
+            self._inspector.finish()
 
     @property
     def is_busy(self) -> bool:

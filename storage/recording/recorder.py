@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.escaping import encodable
 from kiebitz.dissectors.inspection.inspector import DecodeAs
-from kiebitz.dissectors.model import Altered, Chunk, Direction, Findings, Gap, Ids, Item
+from kiebitz.dissectors.model import Altered, Chunk, Direction, End, Findings, Gap, Ids, Item
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
@@ -92,6 +92,7 @@ class Recorder:
             self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
             self._anonymizer: Anonymizer | None = anonymizer
             self._inspection = inspect(self.session_id, self._ids, decode_as or {})
+            self._inspection.on_full = self.commit
             # An import into a new file creates its indexes at the end, which halves their cost.
             self._indexed = kind != "import" or any(last.values())
             if self._indexed:
@@ -145,6 +146,9 @@ class Recorder:
         self._unwritten = None
         """The session's row until it is written: an import that fails at once leaves none."""
         self._rows = empty_rows()
+        self._chunks: list[Chunk] = []
+        """Chunks without a row yet."""
+        self._is_stopped = False
         self.counts: Counter[str] = Counter()
         """The session's numbers of streams, games, messages, events and diagnostics so far.
 
@@ -185,8 +189,10 @@ class Recorder:
     def _record(self, items: Iterable[Item]) -> None:
         feed = self._inspection.feed
         latest_ns = self._latest_ns
-        chunks: list[Chunk] = []
+        chunks = self._chunks
         for item in items:
+            if self._is_stopped and not isinstance(item, End):
+                continue
             if isinstance(item, Chunk):
                 chunks.append(item)
                 if item.missing:
@@ -227,12 +233,25 @@ class Recorder:
         self._pending_bytes += sum(lengths)
         chunks.clear()
 
+    def set_on_full(self, call: Callable[[], object]) -> None:
+        """Set what to do when findings take much memory, also while items are recorded.
+
+        By default the recorder commits. The function must gather and write.
+        """
+        self._inspection.on_full = call
+
+    def stop_soon(self) -> None:
+        """Ignore further items except ends, after the next message; signal handlers may use this."""
+        self._is_stopped = True
+        self._inspection.stop_soon()
+
     def note(self, table: Literal["taps", "tapped"], row: Row) -> None:
         """Add a row of the source's own progress to the next commit, together with its items."""
         self._rows[table].append(row)
 
     def gather(self) -> Findings:
         """Return the findings since the last call; the next `write` writes their rows."""
+        self._append_chunks(self._chunks)
         return self._inspection.gather(self._rows)
 
     def finish(self) -> Findings:

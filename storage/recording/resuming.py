@@ -59,6 +59,7 @@ class ResumedRecorder(RotatingRecorder):
             self._inspection = LocalInspection(number, self._ids, decode_as or {})
             if not self.is_over:
                 self._catch_up(paths[:-1], Timeline(connection, session))
+            self._inspection.on_full = self.commit
         except BaseException as error:
             connection.close()
             if held is not None:
@@ -116,18 +117,26 @@ class ResumedRecorder(RotatingRecorder):
     def _feed(self, recorded: RecordedItems, streams: dict[int, Stream], found: _FoundRows) -> None:
         """Feed the items of one database; `streams` keeps one object for a stream across databases."""
         found.begin()
+
+        def gather() -> None:
+            self.tables += found.gather(self._inspection)
+
+        self._inspection.on_full = gather
         items = recorded.items()
         item = next(items, None)
         while item is not None:
             following = next(items, None)
             if following is None or self.items % BATCH == 0:
-                self.tables += found.gather(self._inspection)
+                gather()
+            if following is None:
+                # All rows of the last item are compared with the stored ones.
+                self._inspection.on_full = lambda: None
             item.stream = streams.setdefault(item.stream.id, item.stream)
             self._inspection.feed(item)
             self._latest_ns = max(self._latest_ns, item.ts_ns)
             self.items += 1
             item = following
-        self.tables += found.gather(self._inspection)
+        gather()
 
 
 class _FoundRows:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.protocol_file.expressions import Scope
@@ -14,10 +15,13 @@ from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, PutPlan
 from kiebitz.dissectors.protocol_file.values import index, step_text
 
 MAX_STATE = 1 << 20
-"""Maximum size of a table's state as JSON, in bytes; a larger one is forgotten."""
+"""Maximum size of a table's state as JSON in bytes, and of everything that one message puts into it."""
 
-MAX_VALUE = 256 << 10
-"""Maximum size of a single value of the state as JSON, in bytes."""
+MAX_VALUE = 64 << 10
+"""Maximum size of a single value that is put, as JSON in bytes."""
+
+_CHANGE_BYTES = 100
+"""Memory in bytes that a change takes without its value."""
 
 MAX_KEYS = 1000
 """Maximum number of keys of an object of the state to which events add keys."""
@@ -27,7 +31,7 @@ class GameState:
     """The state of a table with at most one running game, whose part is at `games` and its number.
 
     Paths lead into the part of the running game, and into the table's state if no game is on, or if they
-    begin with `players` or `private`.
+    begin with `players` or `private`. What exceeds a limit raises LimitError before it is copied.
     """
 
     def __init__(self, context: GameContext) -> None:
@@ -35,6 +39,8 @@ class GameState:
         self.game: Game | None = None
         self._grown = 0
         """Bytes that were put since the size of the state was measured."""
+        self._put = 0
+        """Bytes that the current message has put."""
 
     @property
     def states(self) -> Sequence[Mapping[str, Any]]:
@@ -82,6 +88,7 @@ class GameState:
                 # A list is replaced as a whole, as changes have no indexes.
                 changed = _replaced(place, keys[number:], value)
                 if changed is not None:
+                    self._charge(len(to_json(changed)))
                     self._context.set_state(changed, *above, *keys[:number])
                 return
             if not isinstance(place, dict):
@@ -108,31 +115,44 @@ class GameState:
             self._set(part, (*path, key))
 
     def _limited(self, value: Any) -> Any:
-        """Return a value that fits into the state, None if it is too large."""
+        """Return a value as the state keeps it."""
         if isinstance(value, str):
-            return label(value)
-        if not isinstance(value, dict | list | tuple):
-            self._grown += 100
+            value = label(value)
+            self._charge(len(value))
             return value
-        size = len(to_json(value))
-        self._grown += size + 100
-        return value if size <= MAX_VALUE else None
+        size = len(to_json(value)) if isinstance(value, dict | list | tuple) else 0
+        if size > MAX_VALUE:
+            raise LimitError(f"a value of {size:,} bytes is put, and {MAX_VALUE:,} are allowed")
+        self._charge(size)
+        return value
+
+    def _charge(self, size: int) -> None:
+        """Count a change before it is made."""
+        self._put += size + _CHANGE_BYTES
+        self._context.decoded_bytes += size + _CHANGE_BYTES
+        if self._put > MAX_STATE:
+            raise LimitError(f"one message puts more than {MAX_STATE:,} bytes")
+
+    def begin_message(self) -> None:
+        """Begin to count what a message puts."""
+        self._put = 0
 
     def measure(self) -> None:
-        """Forget the state if it has become too large."""
+        """Raise LimitError if the state has become too large."""
+        self._grown += self._put
         if self._grown > MAX_STATE:
-            self._grown = 0
-            if len(to_json(self._context.state)) > MAX_STATE:
-                self.forget()
-                for key in [*self._context.state]:
-                    if key != GAMES:
-                        self._context.set_state(None, key)
+            size = len(to_json(self._context.state))
+            # It is measured again when as much was put as is left.
+            self._grown = size
+            if size > MAX_STATE:
+                raise LimitError(f"the state has more than {MAX_STATE:,} bytes")
 
     def open(self, label: str, ts_ns: int) -> Game:
         """Begin a game; what was put since the last one belongs to it."""
         context = self._context
         self.game = context.open_game(label, ts_ns)
         before = {key: value for key, value in context.state.items() if key not in (*KEPT, GAMES)}
+        self._charge(len(to_json(before)))
         for key in before:
             context.set_state(None, key)
         above = (GAMES, str(self.game.id))
@@ -176,6 +196,7 @@ class GameState:
     def _rename_in(self, path: tuple[str, ...], value: Any, old: str, new: str) -> None:
         renamed = _renamed(value, old, new, 0)
         if renamed is not value:
+            self._charge(len(to_json(renamed)))
             self._context.set_state(None, *path)
             self._set(renamed, path)
 

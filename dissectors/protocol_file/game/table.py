@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, BroadcastLog, text_key
 from kiebitz.dissectors.game.context import GameContext, label
-from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.game.table import GameTable, LimitError
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
@@ -20,6 +20,9 @@ from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
 from kiebitz.dissectors.protocol_file.game.state import GameState
 from kiebitz.dissectors.protocol_file.templates import value_words
 from kiebitz.dissectors.protocol_file.values import step_text
+
+MAX_EVENTS = 64
+"""Maximum number of events of one message."""
 
 
 class _Broadcast(msgspec.Struct, eq=False):
@@ -40,6 +43,8 @@ class FileTable(GameTable):
         self._players = Players(plan.waits, plan.has_names)
         self._state = GameState(self.context)
         self._log: BroadcastLog[_Broadcast] | None = None
+        self._events = 0
+        """Number of events of the current message."""
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         connections = self._players.connections
@@ -80,6 +85,7 @@ class FileTable(GameTable):
             self._log.forget(stream.id)
         who = self._players.close(stream.id)
         if who is not None:
+            self._begin_message()
             scope = Scope({}, who, self._state.states, lenient=True)
             for event in self._plan.leaving:
                 if event.when is None or event.when.holds(scope):
@@ -100,6 +106,7 @@ class FileTable(GameTable):
         return fields
 
     def _handle(self, message: Message, plan: RowPlan, connection: Connection) -> None:
+        self._begin_message()
         players = self._players
         if plan.role.refuses:
             who, is_claimed = self._who(plan, connection, message.fields)
@@ -152,12 +159,21 @@ class FileTable(GameTable):
         connection.is_proven = True
         self.context.emit_of(message, self._plan.connected, name, {WHO: name}, self._state.game)
 
+    def _begin_message(self) -> None:
+        self._events = 0
+        self._state.begin_message()
+
     # Events.
 
     def _emit(
         self, plan: EventPlan, scope: Scope, who: str | None, ts_ns: int, message: Message | None = None
     ) -> None:
         """Report an event of a player, with its changes of the state and of the game."""
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            raise LimitError(f"one message causes more than {MAX_EVENTS} events")
+        if message is not None:
+            self.context.decoded_bytes += len(message.fields_json)
         state = self._state
         actor = who if plan.actor is None else _name(plan.actor.evaluate(scope))
         data: dict[str, Any] = {**self._plan.fields[plan.kind]}

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _BATCH = 2000
 """Number of packets between two progress updates."""
 
+_IMPATIENCE_S = 0.2
+"""Time in seconds after Ctrl-C in which a batch may be finished."""
+
 MIN_SIZE_FOR_PROCESS = 2_000_000
 """Size in bytes from which a capture file is worth starting a second process."""
 
@@ -131,6 +134,7 @@ def import_capture(
             inspect=inspect,
             anonymizer=anonymizer_if(stand_ins, forced),
         )
+        interrupts.on_impatience = recorder.stop_soon
         recording = PacketRecording(recorder, forced, from_file=True)
         packets = iter(capture)
         batch: list[RawPacket] = []
@@ -160,6 +164,7 @@ def import_capture(
         except BaseException:
             recorder.release()
             raise
+        interrupts.check()
         return recording, recorder.lacks
 
 
@@ -178,12 +183,16 @@ def _in_process() -> Iterator[InspectionFactory]:
 class _Interrupts:
     """A context in which SIGINT raises KeyboardInterrupt only while it is `allowed`, or when it next is.
 
-    Within a batch it would leave that half recorded. Only the main thread receives it.
+    Within a batch it would leave that half recorded, so it only calls `on_impatience`, after a while. Only
+    the main thread receives it.
     """
 
     def __init__(self) -> None:
         self._are_allowed = False
-        self._has_come = False
+        self._has_come = self._was_impatient = False
+        self._timer = threading.Timer(_IMPATIENCE_S, self._lose_patience)
+        self._timer.daemon = True
+        self.on_impatience: Callable[[], None] = lambda: None
 
     def __enter__(self) -> _Interrupts:
         self._is_concerned = threading.current_thread() is threading.main_thread()
@@ -192,6 +201,7 @@ class _Interrupts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._timer.cancel()
         if self._is_concerned:
             signal.signal(signal.SIGINT, self._before)
 
@@ -206,10 +216,22 @@ class _Interrupts:
         finally:
             self._are_allowed = False
 
-    def _note(self, _number: int, _frame: object) -> None:
-        self._has_come = True
-        if self._are_allowed:
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if `on_impatience` was called, so that something is missing."""
+        if self._was_impatient:
             raise KeyboardInterrupt
+
+    def _lose_patience(self) -> None:
+        self._was_impatient = True
+        self.on_impatience()
+
+    def _note(self, _number: int, _frame: object) -> None:
+        if self._are_allowed:
+            self._has_come = True
+            raise KeyboardInterrupt
+        if not self._has_come:
+            self._has_come = True
+            self._timer.start()
 
 
 def open_capture_in_memory(

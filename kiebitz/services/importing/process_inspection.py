@@ -7,11 +7,14 @@ of the work. Items are sent in batches, and their rows return some batches later
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import NamedTuple
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import End, Findings, Ids, Item, Stream
@@ -32,11 +35,8 @@ _Ports = dict[tuple[str, int], str | None]
 """Protocol names by server (transport, port), as given with -d; None for no game."""
 
 
-class _Batch(NamedTuple):
-    """A batch of items that was sent: the rows of its chunks, and the future reply with the others."""
-
-    chunks: Columns
-    answer: Future[bytes]
+_PART, _LAST = b"\0", b"\1"
+"""First byte of a reply: more parts follow, or none."""
 
 
 class ProcessInspection:
@@ -55,10 +55,15 @@ class ProcessInspection:
         # Threads send items and receive rows while this one continues.
         self._speaker = ThreadPoolExecutor(1, "items")
         self._listener = ThreadPoolExecutor(1, "rows")
-        self._batches: deque[_Batch] = deque()
+        self._batches: deque[Columns] = deque()
+        """The rows of the chunks of each batch that was sent."""
+        self._answers: deque[Future[bytes]] = deque()
+        """The next parts of replies; as many as there are batches."""
         self._items: list[Item] = []
         self._is_finished = False
+        self._is_gathering = False
         self.feed = self._items.append
+        self.on_full: Callable[[], object] = lambda: None
 
     def begin(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> ProcessInspection:
         """Begin to inspect a session; this method is an `Inspect`."""
@@ -76,31 +81,56 @@ class ProcessInspection:
         """Send the items fed, and append the returned rows to `rows`.
 
         Waits while too many batches are in transit, and at the end for the next one. Rows of chunks wait too,
-        so that rows are written together with the findings in them.
+        so that rows are written together with the findings in them. If a batch has many rows, they come in
+        several parts, and `on_full` is called after each.
         """
+        if self._is_gathering:
+            # Called by `on_full`, which writes the rows of the part.
+            return Findings()
+        self._is_gathering = True
+        try:
+            self._gather(rows)
+        finally:
+            self._is_gathering = False
+        return Findings()
+
+    def _gather(self, rows: Rows) -> None:
         batches = self._batches
         if not self._is_finished:
             self._send(self._items)
             self._items.clear()
         if rows["chunks"]:
-            batches[-1].chunks.extend(rows["chunks"].columns)
+            batches[-1].extend(rows["chunks"].columns)
             rows["chunks"].clear()
         most = len(batches) - 1 if self._is_finished else _AHEAD
-        while batches and (len(batches) > most or batches[0].answer.done()):
-            batch = batches.popleft()
+        while batches and (len(batches) > most or self._answers[0].done()):
+            rows["chunks"].extend(batches[0].columns)
+            batches[0].clear()
             try:
-                answer = batch.answer.result()
+                answer = self._answers.popleft().result()
             except (EOFError, OSError) as error:
                 raise _process_died() from error
-            rows["chunks"].extend(batch.chunks.columns)
-            for table, columns in decode_rows(answer).items():
+            for table, columns in decode_rows(answer[1:]).items():
                 rows[table].extend(columns)
-        return Findings()
+            if answer[:1] == _LAST:
+                batches.popleft()
+            else:
+                self._receive()
+                self.on_full()
+
+    def _receive(self) -> None:
+        self._answers.append(self._listener.submit(self._connection.recv_bytes))
 
     @property
     def is_busy(self) -> bool:
         """True if replies are pending."""
         return bool(self._batches)
+
+    def stop_soon(self) -> None:
+        """Have the other process stop soon."""
+        assert self._process.pid is not None
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGUSR1)
 
     def finish(self) -> None:
         """Send the last items and the end."""
@@ -119,9 +149,8 @@ class ProcessInspection:
     def _send(self, items: list[Item] | None) -> None:
         # If it cannot be sent, nothing is answered, either.
         self._speaker.submit(self._connection.send_bytes, b"" if items is None else encode_items(items))
-        self._batches.append(
-            _Batch(empty_rows()["chunks"], self._listener.submit(self._connection.recv_bytes))
-        )
+        self._batches.append(empty_rows()["chunks"])
+        self._receive()
 
 
 def _process_died() -> StorageError:
@@ -137,6 +166,7 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
     """
     # A fork inherits the other end, which would keep the pipe open after the parent's exit.
     theirs.close()
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     add_received(files)
     dissectors = installed().dissectors
     streams: dict[int, Stream] = {}
@@ -148,6 +178,14 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
             for server, protocol in ports.items()
         }
         inspection = LocalInspection(session_id, ids, decode_as)
+
+        def send(mark: bytes) -> None:
+            rows = empty_rows()
+            inspection.gather(rows)
+            connection.send_bytes(mark + encode_rows(rows))
+
+        inspection.on_full = partial(send, _PART)
+        signal.signal(signal.SIGUSR1, lambda _number, _frame: inspection.stop_soon())
         while True:
             batch = connection.recv_bytes()
             if not batch:
@@ -157,6 +195,4 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
                     inspection.feed(item)
                     if isinstance(item, End):
                         del streams[item.stream.id]
-            rows = empty_rows()
-            inspection.gather(rows)
-            connection.send_bytes(encode_rows(rows))
+            send(_LAST)

@@ -73,6 +73,11 @@ class Recording:
             if view is not None:
                 view.show(found)
 
+        def commit() -> None:
+            show(recorder.gather())
+            self._write()
+
+        recorder.set_on_full(commit)
         is_resumed = bool(task.sessions) and not task.is_left
         lag = Lag(reader, self._relay, self._notify, is_behind=is_resumed)
         is_full = is_damaged = is_pending = is_reported = False
