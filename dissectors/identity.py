@@ -29,6 +29,8 @@ class Identity:
         login_messages: Names of the messages in which a client gives its player's name.
         logout_messages: Names of the messages after which the server may end a client's connection.
         same_player: Condition for two clients of one name to be the same player.
+        sees_own_dissection: True if a player sees what a dissection of its own connections alone yields: the
+            table computes with any values, so that events may contain what only others sent.
     """
 
     def __init__(
@@ -38,11 +40,13 @@ class Identity:
         login_messages: Iterable[str] = (),
         logout_messages: Iterable[str] = (),
         same_player: SamePlayer = "connection",
+        sees_own_dissection: bool = False,
     ) -> None:
         self._grammar = grammar
         self.login_messages = frozenset(login_messages)
         self.logout_messages = frozenset(logout_messages)
         self.same_player: SamePlayer = same_player
+        self.sees_own_dissection = sees_own_dissection
 
     def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
         """Return the player's name in a login message; None if it has none."""
@@ -59,6 +63,11 @@ class Identity:
     def implied_by(self, event: Event) -> ImpliedBy | None:
         """Return the position of the event that implies this one; see `EventKind.implied_by`."""
         return self._grammar.events[event.kind].implied_by
+
+    def accompanies(self, event: Event) -> ImpliedBy | None:
+        """Return the position of the event that shares an unreported one's message; None if it has none."""
+        kind = self._grammar.events[event.kind]
+        return None if kind.ending is not None else kind.accompanies
 
     def seen_by(self, event: Event, *names: str) -> Event | None:
         """Return an event as the player with these names sees it; None if it is another player's secret.

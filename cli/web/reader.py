@@ -19,7 +19,6 @@ from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Grant
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.game.identities import Claim
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.registry import Copies, using_copies
@@ -28,7 +27,7 @@ from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import StreamNames, check_player
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.read.visibility import Visibility
+from kiebitz.storage.read.visibility import Inheritance, Visibility
 from kiebitz.storage.session.message_detail import MessageDetails
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Reader:
     def __init__(self, served: ServedSession, timeline: Timeline | None = None) -> None:
         """Open a connection of its own, or use that of a timeline."""
         self.served = served
-        self._inherited: list[Claim] = []
+        self._before: Inheritance | None = None
         self.drawn: OrderedDict[tuple[int, int, str | None], RenderedTable] = OrderedDict()
         """The latest pictures by table, event and player; see `picture_cache.drawn_at`."""
         self._open(timeline)
@@ -145,7 +144,7 @@ class Reader:
         """Refresh the reader; return True if anything has changed."""
         if (self.served.path, self.served.session_id) != self._place:
             # The next database has the same streams, but not all events that name their players.
-            self._inherited = self.visibility.claims if self.served.dissection is None else []
+            self._before = self.visibility.inheritance() if self.served.dissection is None else None
             self.close()
             self._open()
         # A cursor of its own, as the progress handler of other statements costs a look at the file.
@@ -186,7 +185,7 @@ class Reader:
     def visibility(self) -> Visibility:
         """The visibility of the session's events."""
         if self._visibility is None:
-            self._visibility = Visibility(self.timeline, self._inherited)
+            self._visibility = Visibility(self.timeline, self._before)
         return self._visibility
 
     @property

@@ -76,7 +76,7 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
             result = named_result(timeline, game) if player is None else None
             yield records.GameMark(
                 timeline.numbers.number("games", game.id),
-                game.label,
+                game.label if player is None else reader.visibility.label(game, player),
                 begun[0],
                 result_words(result) if result else None,
             )

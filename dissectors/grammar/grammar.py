@@ -144,6 +144,8 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
         reveals: Parts of the state that the message contains completely: paths with dots. In them, `{game}`
             is the event's game, and another name in braces is a field of its data, each value of a list.
         implied_by: Position of the event of the same game that implies it: observers of that event know it.
+        accompanies: Position of the event whose message it belongs to if no message reports it; an event with
+            an `ending` then belongs to none.
         directed: True if it may have been sent to a single client, which `to` in its data names if known.
     """
 
@@ -154,6 +156,7 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
     restores: bool = False
     reveals: tuple[str, ...] = ()
     implied_by: ImpliedBy | None = None
+    accompanies: ImpliedBy = "before"
     directed: bool = False
 
     def changed_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:

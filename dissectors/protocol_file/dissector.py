@@ -33,7 +33,11 @@ class FileDissector(Dissector):
             default_ports=specification.ports,
             presentation=FilePresentation(specification, plan, grammar),
             encapsulation=WebSocketEncapsulation() if specification.framing.kind == "websocket" else None,
-            identity=Identity(grammar, login_messages=identity.login if identity is not None else ()),
+            identity=Identity(
+                grammar,
+                login_messages=identity.login if identity is not None else (),
+                sees_own_dissection=True,
+            ),
         )
 
 

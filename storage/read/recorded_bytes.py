@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Direction
 from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS
 from kiebitz.storage.read.message_queries import StoredDiagnostic
@@ -39,11 +40,13 @@ def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]
     return (ChunkRow(*row) for row in check_ascending(rows))
 
 
-def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
+def datagrams(
+    timeline: Timeline, streams: Collection[int] | None = None, after: int = 0
+) -> Iterator[tuple[ChunkRow, int]]:
     """Yield the session's bytes and gaps in order, each with the number of bytes that the capture truncated.
 
     The gap of a truncated datagram is yielded with the datagram, not by itself. In a byte stream every gap is
-    yielded by itself.
+    yielded by itself. With `streams`, only theirs are read; `after` is the id of the last row to skip.
     """
     udp = {
         number
@@ -52,10 +55,13 @@ def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
         )
     }
     # The plus keeps SQLite from using the index by stream and sorting the whole session by id.
+    chosen: tuple[str, int | str] = (SESSION_CONDITIONS["chunks"], timeline.session.id)
+    if streams is not None:
+        chosen = "stream_id IN (SELECT value FROM json_each(?))", to_json(sorted(streams))
     rows = timeline.connection.execute(
         "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks AS c"
-        f" WHERE +c.{SESSION_CONDITIONS['chunks']} ORDER BY id",
-        (timeline.session.id,),
+        f" WHERE c.id > ? AND +c.{chosen[0]} ORDER BY id",
+        (after, chosen[1]),
     )
     held: ChunkRow | None = None
     for row in (ChunkRow(*row) for row in check_ascending(rows)):

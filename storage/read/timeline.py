@@ -251,6 +251,11 @@ class Timeline:
         query = "SELECT 1 FROM events WHERE id = ? AND session_id = ?"
         return self.connection.execute(query, (event_id, self.session.id)).fetchone() is not None
 
+    def is_reported(self, event_id: int) -> bool:
+        """Return True if a message reports an event."""
+        query = "SELECT 1 FROM messages WHERE event_id = ? LIMIT 1"
+        return self.connection.execute(query, (event_id,)).fetchone() is not None
+
     def event_at(self, ts_ns: int) -> int:
         """Return the id of the session's last event at or before a time; 0 if there is none."""
         row = self.connection.execute(

@@ -1,7 +1,8 @@
 """Visibility: which events a player could observe on its own connections, and the state they add up to.
 
 A player sees an event if a message on one of its own connections reports it, if it is the actor, or if it
-follows from a reported one. Its state consists of the changes of these events alone. For a player without a
+follows from a reported one. Its state consists of the changes of these events alone. With a protocol file,
+events and changes are those that follow from its own messages: see `OwnDissection`. For a player without a
 known connection, such as a server's own player, or anyone in a capture that begins in the middle, only events
 that are secret by their kind are hidden.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Set
 from itertools import islice, takewhile
 
 import msgspec
@@ -19,19 +20,17 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
 from kiebitz.dissectors.game.visibility import initial_view, revealed_changes
-from kiebitz.dissectors.grammar.grammar import ImpliedBy
-from kiebitz.dissectors.model import Change, Event
+from kiebitz.dissectors.model import Change, Event, Game
 from kiebitz.dissectors.presentation import as_seen_by
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.event_text import describe
 from kiebitz.storage.read.identities import RecordedIdentities
+from kiebitz.storage.read.own_dissection import OwnDissection
 from kiebitz.storage.read.timeline import Timeline
 
 _MAX_SEARCHED = 64
 """Maximum number of events to search for the one that an event follows from."""
-
-_SIDES: tuple[ImpliedBy, ...] = ("before", "after")
 
 _MAX_COPY_DELAY_NS = 3_000_000_000
 """Age (ns) beyond which no further message is expected to report an event to a player."""
@@ -43,22 +42,46 @@ _MAX_CHECKPOINTS = 256
 """Maximum number of stored states of a view; beyond it every second one is dropped."""
 
 
+class Inheritance(msgspec.Struct, frozen=True):
+    """What is known of the players at the end of a database that another one continues.
+
+    Attributes:
+        claims: The assignments of names to connections.
+        dissections: Those of players' own connections, by player and table.
+        states: The last states in these.
+    """
+
+    claims: list[Claim]
+    dissections: dict[tuple[str, int], OwnDissection]
+    states: dict[tuple[str, int], State]
+
+
 class Visibility:
     """The players of a session, and the events that each of them could observe.
 
-    `inherited` are the claims to names in the database that this one continues.
+    `before` is that of the database that this one continues.
     """
 
-    def __init__(self, timeline: Timeline, inherited: Iterable[Claim] = ()) -> None:
+    def __init__(self, timeline: Timeline, before: Inheritance | None = None) -> None:
         self.timeline = timeline
-        self._identities = RecordedIdentities(timeline, inherited)
+        self._before = before or Inheritance([], {}, {})
+        self._identities = RecordedIdentities(timeline, self._before.claims)
         self._upto = -1
         self._views: dict[tuple[str, int], _View] = {}
+        self._own = self._before.dissections
+        self._current: set[tuple[str, int]] = set()
+        """Keys of the dissections in `_own` that include everything recorded up to the event `_upto`."""
 
-    @property
-    def claims(self) -> list[Claim]:
-        """The assignments of names to connections, for the database that continues this one."""
-        return self._known().claims
+    def inheritance(self) -> Inheritance:
+        """Return what the database that continues this one does not have."""
+        self._upto = -1
+        known = self._known()
+        states = {
+            (player, table_id): self.state(player, table_id, self.timeline.last_seq(table_id))
+            for player, table_id in [*self._own]
+            if player in known.players()
+        }
+        return Inheritance(known.claims, self._own, states)
 
     @property
     def version(self) -> int:
@@ -120,6 +143,7 @@ class Visibility:
     def _known(self) -> Identities:
         if self._upto < 0:
             self._upto = self.timeline.last_event()
+            self._current.clear()
             self._identities.refresh()
         return self._identities
 
@@ -136,14 +160,44 @@ class Visibility:
         if found is None:
             return dissector.identity.seen_by(event, player)
         names = identities.names_at(found, event.table_id, event.id)
+        if dissector.identity.sees_own_dissection:
+            own = self._own_dissection(dissector, found, event.table_id).event(event)
+            return None if own is None else dissector.identity.seen_by(own, *names)
         seen = dissector.identity.seen_by(event, *names)
         if seen is None or not self._knows(dissector, event, names, found.streams):
             return None
         return seen
 
+    def _own_dissection(self, dissector: Dissector, player: Player, table_id: int) -> OwnDissection:
+        """Return the dissection of a player's connections at a table."""
+        key = player.label, table_id
+        streams = {claim.stream for claim in player.claims if claim.table == table_id}
+        own = self._own.get(key)
+        if own is None or own.streams != streams:
+            own = self._own[key] = OwnDissection(dissector, streams)
+            self._current.discard(key)
+        if key not in self._current:
+            own.refresh(self.timeline)
+            self._current.add(key)
+        return own
+
+    def label(self, game: Game, player: str) -> str:
+        """Return the label of a game as a player knows it."""
+        dissector, found = dissector_of(game.protocol), self.player(player)
+        if dissector is None or found is None or not dissector.identity.sees_own_dissection:
+            return game.label
+        own = self._own_dissection(dissector, found, game.table_id)
+        return own.labels.get(game.id, dissector.grammar.title)
+
     def changes(self, event: Event, player: str) -> list[Change]:
         """Return the changes of an event that the player sees, without those private to others."""
-        names = self._names(event, player)
+        names, found = self._names(event, player), self.player(player)
+        dissector = dissector_of(self.timeline.table(event.table_id).protocol)
+        if found is not None and dissector is not None and dissector.identity.sees_own_dissection:
+            own = self._own_dissection(dissector, found, event.table_id).event(event)
+            if own is None:
+                return []
+            event = own
         seen = [seen_change(path, value, *names) for path, value in event.changes]
         return [change for change in seen if change is not None]
 
@@ -196,6 +250,10 @@ class Visibility:
             return {}, first
         names = {claim.names[0][1] for claim in player.claims if claim.table == table_id}
         dissector = dissector_of(self.timeline.table(table_id).protocol)
+        if dissector is not None and dissector.identity.sees_own_dissection:
+            # Others' values may be in the stored state.
+            known = self._before.states.get((player.label, table_id), {})
+            return msgspec.json.decode(msgspec.json.encode(known)), first
         return initial_view(dissector, self.timeline.state_at(table_id, first), names), first
 
     def _dissector(self, event: Event, player: str) -> Dissector:
@@ -221,7 +279,7 @@ class Visibility:
         if told and follows is None:
             return False
         if follows is None:
-            return self._accompanies_reported(event, streams)
+            return self._accompanies_reported(dissector, event, streams)
         for near in islice(self.timeline.near(event, follows), _MAX_SEARCHED):
             if near.game_id != event.game_id:
                 continue
@@ -232,12 +290,18 @@ class Visibility:
                 return False
         return False
 
-    def _accompanies_reported(self, event: Event, streams: Set[int]) -> bool:
-        """Return True if an unreported event came from the same message as a reported one."""
-        for side in _SIDES:
-            for near in takewhile(lambda near: near.ts_ns == event.ts_ns, self.timeline.near(event, side)):
-                if self._reporting_streams(near.id) & streams:
-                    return True
+    def _accompanies_reported(self, dissector: Dissector, event: Event, streams: Set[int]) -> bool:
+        """Return True if an unreported event came from a message that these streams received.
+
+        Several messages may have the same time. The events of each follow one another, so the nearest
+        reported one is of the same message.
+        """
+        side = dissector.identity.accompanies(event)
+        near_events = self.timeline.near(event, side) if side is not None else iter(())
+        for near in takewhile(lambda near: near.ts_ns == event.ts_ns, near_events):
+            told = self._reporting_streams(near.id)
+            if told:
+                return not told.isdisjoint(streams)
         return False
 
     def _only_receiver(self, protocol: str, event: Event) -> str | None:

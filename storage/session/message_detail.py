@@ -229,12 +229,12 @@ class MessageDetails:
 
     def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeDetail]:
         """Yield the changes of an event, as far as a player could know."""
-        if not event.changes:
+        changes = event.changes if as_player is None else self._visibility.changes(event, as_player)
+        if not changes:
             return
         if as_player is None:
-            changes, before = event.changes, self.timeline.state_at(event.table_id, event.seq - 1)
+            before = self.timeline.state_at(event.table_id, event.seq - 1)
         else:
-            changes = self._visibility.changes(event, as_player)
             before = self._visibility.state(as_player, event.table_id, event.seq - 1)
         for path, value in changes:
             yield ChangeDetail(self.timeline.numbers.path(path), value, _value_at(before, path))

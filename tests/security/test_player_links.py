@@ -8,9 +8,6 @@ as are the file and the commands.
 
 from __future__ import annotations
 
-import base64
-import gzip
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Set
@@ -21,23 +18,19 @@ import msgspec
 import pytest
 from catan_play import Server as CatanServer
 from catan_wire import items
-from cleanup import close_after_test
 from command import kiebitz
 from imported_databases import database_of
 from inspected_captures import CAPTURES
+from player_views import asked_of, exported_page, opened
 from processes_and_rows import until
 from served_pages import QUICK_S, serving
 from session_factory import START_NS, Conversation, record
 from strength import a_few, times
 
-from kiebitz.cli.render.svg.svg_canvas import SIZES
 from kiebitz.cli.web.access import Grant, Keys
 from kiebitz.cli.web.event_stream import _encode_events
-from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.lists import stream_list
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
-from kiebitz.cli.web.request_params import ApiRequest
-from kiebitz.cli.web.routes import ENDPOINTS, Endpoint, session_info
 from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.timeline import Timeline
@@ -276,84 +269,11 @@ def leaked(answer: str, secrets: list[str]) -> str | None:
 
 
 def readable(body: Any) -> str:
+    if isinstance(body, str):
+        return body
     if isinstance(body, bytes):
         return body.decode()
     return "\n".join(texts(msgspec.to_builtins(body)))
-
-
-# Every question.
-
-
-def questions(
-    address: Endpoint, reader: Reader, words: list[str]
-) -> Iterator[tuple[dict[str, str], dict[str, int]]]:
-    """Yield the queries of an address, and the numbers in it."""
-    timeline = reader.timeline
-    known = {parameter.name for parameter in address.parameters}
-    tables = [table.id for table in timeline.tables()]
-    for table in tables if "{table}" in address.path else [0]:
-        first, last = timeline.first_seq(table), timeline.last_seq(table)
-        moments: list[str | None] = [None]
-        if "at" in known and "{table}" in address.path:
-            moments += [str(at) for at in range(first, last + 1, max((last - first) // MOST_MOMENTS, 1))]
-        for at in moments:
-            query = {} if at is None else {"at": at}
-            if "limit" in known:
-                query |= {"limit": "500"} | ({"after": "0"} if at is None else {})
-            if "{message}" in address.path:
-                (count,) = timeline.connection.execute("SELECT count(*) FROM messages").fetchone()
-                for number in range(1, count + 1, max(count // (4 * MOST_MOMENTS), 1)):
-                    yield query, {"message": number}
-                continue
-            if "shape" in known:
-                for shape in SIZES:
-                    yield query | {"shape": shape}, {"table": table}
-                continue
-            numbers = {"table": table} if table else {}
-            if address.path == "/api/complete":
-                yield {"text": words[0][:2] if words else "x"}, numbers
-                continue
-            yield query, numbers
-            if "filter" in known:
-                for word in words[:MOST_MOMENTS]:
-                    yield query | {"filter": f"named == {json.dumps(word, ensure_ascii=False)}"}, numbers
-            if "table" in known:
-                for number in tables:
-                    yield query | {"table": str(number)}, numbers
-
-
-def answers(reader: Reader, reach: Grant, secrets: list[str]) -> Iterator[tuple[str, str]]:
-    label = reader.label(reach)
-    for address in ENDPOINTS:
-        for query, numbers in questions(address, reader, secrets):
-            asked = ApiRequest(query, address.known, reach, numbers)
-            asked.player = label
-            try:
-                # A filter is in the request, but not in the answer.
-                yield f"{address.path} {query} {numbers}", readable(address.ask(reader, asked))
-            except NotThereError as error:
-                yield f"{address.path} {query} {numbers}", str(error)
-    yield "sessions", readable(session_info(reader.served, reader, False, label))
-    news, _ = _encode_events(reader, (reach, None), 0, reader.timeline.last_event(), 0, {})
-    pushed = [json.loads(line[6:]) for line in news.decode().splitlines() if line.startswith("data: ")]
-    yield "live", "\n".join(texts(pushed))
-
-
-def page(reader: Reader, player: str) -> str:
-    """Return the texts of the file that is exported for a player."""
-    file = io.BytesIO()
-    write_html(reader, player, file, lambda _done, _all: None)
-    found = re.search(rb'id="kiebitz-data">([^<]*)<', file.getvalue())
-    assert found is not None
-    data = json.loads(gzip.decompress(base64.b64decode(found.group(1))))
-    # Bytes of messages are the player's own; a fragment is markup.
-    return "\n".join(texts(data))
-
-
-def opened(path: str) -> Reader:
-    reader = Reader(ServedSession(1, path, 1, "game.db"))
-    close_after_test(reader.timeline.connection)
-    return reader
 
 
 def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
@@ -373,7 +293,9 @@ def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
         secrets = truth.unknown_to(streams)
         own = {(stream.server, stream.protocol) for stream in _streams(reader, label)}
         tables = {table.id for table in reader.timeline.tables() if (table.server, table.protocol) in own}
-        for question, answer in answers(reader, reach, secrets):
+        for question, body in asked_of(reader, reach, secrets, MOST_MOMENTS):
+            # A filter is in the request, but not in the answer.
+            answer = readable(body)
             found = leaked(answer, secrets)
             assert found is None, (label, question, found, answer[:2000])
             assert source not in answer.split("\n"), question
@@ -381,7 +303,8 @@ def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
             if number is not None and int(number.group(1)) not in tables:
                 assert answer.startswith("there is no table"), question
             asked += 1
-        found = leaked(page(opened(path), label), secrets)
+        # Bytes of messages are the player's own; a fragment is markup.
+        found = leaked("\n".join(texts(json.loads(exported_page(opened(path), label)))), secrets)
         assert found is None, (label, "html", found)
         for command in (
             ["events", path],

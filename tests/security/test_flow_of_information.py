@@ -1,0 +1,310 @@
+"""Flow of information: two sessions that differ only in what a player cannot know look alike to it.
+
+Everything that the player can be shown is compared byte by byte: all addresses of the page's server, the
+updates, the exported page, and the commands with `--as`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from command import kiebitz
+from file_conversations import Conversation
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from player_views import opened, whole_view
+from strength import times
+
+from kiebitz.cli.web.lists import seen_events
+from kiebitz.cli.web.reader import Reader, ServedSession, View
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Item
+from kiebitz.dissectors.registry import ProtocolFile, add_file, dissector_of, remove_files
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.rotation import RotatingRecorder
+
+HEAD = """
+protocol = "guess"
+framing = "lines"
+format = "json"
+name = "t"
+fields = ""
+
+[types]
+card = "0..9"
+
+[messages]
+login = "c: name=player"
+welcome = "s: id=id name=player < login"
+added = "s*: id=id name=player"
+hand = "s: v=card"
+pick = "c: v=card"
+picked = "s*: who=id < pick"
+note = "c: v=card"
+show = "s*: who=id v=card"
+
+[identity]
+login = "login"
+given = "welcome"
+named = "added"
+
+[events]
+"""
+BOARD = """
+[board]
+hand = "private.{player}.x"
+figures = { x = "players.{player}.x", b = "b.{player}" }
+dice = "a"
+text = ["{a} {c} {cells}"]
+"""
+
+
+class Step(NamedTuple):
+    """A message of a game, and of its values the one in each of two sessions."""
+
+    name: str
+    by: str
+    values: tuple[int, int]
+
+    @property
+    def is_secret(self) -> bool:
+        return self.by == "b" and self.name in ("hand", "pick", "note")
+
+
+FIELDS = {"hand": "v", "pick": "v", "note": "v", "show": "v", "picked": "who"}
+PATHS = ("a", "c", "b.{who}", "players.{who}.x", "private.{who}.x", "d.e")
+VALUES = st.integers(0, 2)
+
+
+@st.composite
+def expressions(draw: st.DrawFn, field: str) -> str:
+    name = st.sampled_from((field, "who", *PATHS))
+    one, two = draw(name), draw(name)
+    return draw(st.sampled_from((one, one, f"{one} + 1", f"{one} + {two}", "7", "c.#", "cells", "d")))
+
+
+@st.composite
+def conditions(draw: st.DrawFn, field: str) -> str:
+    path = draw(st.sampled_from((field, *PATHS)))
+    return draw(
+        st.sampled_from((f"{path} == 1", f"{path} != 1", f"not (c contains {field})", f"{path} > {field}"))
+    )
+
+
+@st.composite
+def event_rows(draw: st.DrawFn, number: int, message: str) -> str:
+    field = FIELDS[message]
+    targets = draw(
+        st.lists(st.sampled_from((*PATHS, f"cells.{{{field}}}", "cells.{a}")), max_size=2, unique=True)
+    )
+    row = {
+        "on": message,
+        "say": f"{message} {{{draw(expressions(field))}}} {{{draw(expressions(field))}}}",
+        "put": {target: draw(expressions(field)) for target in targets},
+        "when": draw(st.one_of(st.just(""), st.just(""), conditions(field))),
+        "opens": draw(st.sampled_from((False, False, False, True))),
+        "secret": draw(st.sampled_from((False, False, False, True))),
+        "actor": draw(st.sampled_from(("", "", "", "e.{who}"))).replace("e.", "b."),
+    }
+    if row["opens"]:
+        row["label"] = f"game of {{{draw(expressions(field))}}}"
+    parts = ", ".join(f"{key} = {_toml(value)}" for key, value in row.items() if value)
+    return f"e{number} = {{ {parts} }}"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(part)}" for key, part in value.items()) + " }"
+    return json.dumps(value)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> str:
+    messages = draw(st.lists(st.sampled_from([*FIELDS]), min_size=3, max_size=7))
+    # Each path is put somewhere.
+    rows = [
+        "zero = { on = 'added', put = { a = 1, c = [], 'b.{name}' = 1, 'players.{name}.x' = 1,"
+        " 'private.{name}.x' = 1, 'd.e' = 1, 'cells.x' = 1 } }"
+    ]
+    rows += [draw(event_rows(number, message)) for number, message in enumerate(messages)]
+    return HEAD + "\n".join(rows) + BOARD
+
+
+steps = st.lists(
+    st.builds(Step, st.sampled_from([*FIELDS]), st.sampled_from("ab"), st.tuples(VALUES, VALUES)),
+    min_size=3,
+    max_size=14,
+)
+
+
+def talk(conversation: Conversation, game: list[Step], world: int, shares_times: bool) -> list[Item]:
+    """Return the items of a game in one of its two worlds."""
+
+    def send(sign: str, **fields: object) -> None:
+        conversation.send(f"{sign} {json.dumps(fields)}")
+
+    for number, name in enumerate("ab", 1):
+        send(f"{name}>", t="login", name=name)
+        send(f"{name}<", t="welcome", id=number, name=name)
+        send("*<", t="added", id=number, name=name)
+    send("b<", t="added", id=1, name="a")
+    # From here on, a connection is known to be the player's.
+    send("a<", t="hand", v=0)
+    for step in game:
+        value = step.values[world if step.is_secret else 0]
+        if step.name == "picked":
+            send("*<", t="picked", who="ab".index(step.by) + 1)
+        elif step.name == "show":
+            send("*<", t="show", who="ab".index(step.by) + 1, v=value)
+        else:
+            send(f"{step.by}{'<' if step.name == 'hand' else '>'}", t=step.name, v=value)
+    for item in conversation.items if shares_times else ():
+        item.ts_ns //= 15_625_000
+        item.ts_ns *= 15_625_000
+    return conversation.items
+
+
+def stored(path: Path, items: list[Item]) -> str:
+    path.unlink(missing_ok=True)
+    recorder = Recorder(str(path), "relay", "made up", started_ns=0)
+    recorder.record(items)
+    recorder.close()
+    return str(path)
+
+
+def numbering(path: str) -> list[list[tuple[object, ...]]]:
+    """Return what is no secret: the numbers and times of events, games and messages."""
+    connection = opened(path).timeline.connection
+    return [
+        connection.execute(query).fetchall()
+        for query in (
+            "SELECT id, seq, ts_ns, game_id FROM events",
+            "SELECT id, event_id, game_id FROM messages",
+            "SELECT id, started_ns, ended_ns FROM games",
+        )
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _forget(protocol_files_forgotten: None) -> None:
+    """Load no protocol file for later tests."""
+
+
+def guess(text: str) -> Dissector:
+    remove_files(["guess"])
+    add_file(ProtocolFile("guess", text, "guess.toml"))
+    dissector = dissector_of("guess")
+    assert dissector is not None
+    return dissector
+
+
+# A failure has thousands of bytes, and takes minutes to shrink.
+@settings(
+    max_examples=times(24), suppress_health_check=[*HealthCheck], deadline=None, phases=[Phase.generate]
+)
+@given(files(), steps, st.booleans())
+def test_values_that_a_player_cannot_know_change_nothing_for_it(
+    tmp_path: Path, text: str, game: list[Step], shares_times: bool
+) -> None:
+    dissector = guess(text)
+    paths = [
+        stored(tmp_path / f"{world}.db", talk(Conversation(dissector), game, world, shares_times))
+        for world in (0, 1)
+    ]
+    assume("a" in opened(paths[0]).players() and numbering(paths[0]) == numbering(paths[1]))
+    for one, other in zip(*(whole_view(path, "a", ["a"], 3) for path in paths), strict=True):
+        assert one == other
+
+
+POT = f"""{HEAD}
+dealt = {{ on = "hand", say = "{{who}} gets {{v}}", put = {{ "private.{{who}}.x" = "v" }} }}
+sorted = {{ on = "hand", say = "{{who}} sorts {{v}}" }}
+pick = {{ on = "pick", say = "{{who}} picks {{v}}", put = {{ a = "v", "b.{{who}}" = "v" }} }}
+picked = {{ on = "picked", say = "{{who}}: {{a}} in the pot", put = {{ "players.{{who}}.x" = "b.{{who}}" }} }}
+three = {{ on = "picked", when = "a == 3", say = "three" }}
+"""
+SECRETS = [Step("hand", "b", (8, 8)), Step("pick", "a", (2, 2)), Step("picked", "a", (0, 0))]
+SECRETS += [Step("pick", "b", (3, 3)), Step("picked", "b", (0, 0))]
+
+
+def sentences(path: str, player: str) -> list[str]:
+    done = kiebitz("events", path, "--json", "--as", player)
+    return [event["sentence"] for event in done.json]
+
+
+@pytest.mark.parametrize("shares_times", [False, True])
+def test_a_computed_value_is_that_of_own_messages(tmp_path: Path, shares_times: bool) -> None:
+    """Events that an observed event follows, with the same time or not, give nothing of theirs to it."""
+    dissector = guess(POT)
+    path = stored(tmp_path / "pot.db", talk(Conversation(dissector), SECRETS, 0, shares_times))
+    common = ["a gets 0", "a sorts 0", "a picks 2", "a: 2 in the pot", "b: 2 in the pot"]
+    assert sentences(path, "a") == common
+    own = [
+        "b gets 8",
+        "b sorts 8",
+        "a: ? in the pot",
+        "b picks 3",
+        "b: 3 in the pot",
+        "three",
+    ]
+    assert sentences(path, "b") == own
+    state = kiebitz("state", path, "--json", "--as", "a").json[0]["state"]
+    assert state == {"a": 2, "b": {"a": 2}, "players": {"a": {"x": 2}}, "private": {"a": {"x": 0}}}
+
+
+def shown(reader: Reader, player: str) -> tuple[list[tuple[int, str]], State]:
+    """Return the events and the last state of a player."""
+    found = seen_events(reader, reader.table(1), View(player), 0, None)
+    events = [(event.id, reader.visibility.sentence(event)) for event in found]
+    return events, reader.state(1, reader.timeline.last_seq(1), player)
+
+
+def test_a_live_session_grows_as_it_is_read_later(tmp_path: Path) -> None:
+    path = tmp_path / "live.db"
+    items = talk(Conversation(guess(POT)), SECRETS * 3, 0, False)
+    for item in items:
+        # Only of the latest events, copies may still arrive.
+        item.ts_ns += time.time_ns()
+    recorder = Recorder(str(path), "relay", "made up", started_ns=0)
+    recorder.record(items[:6])
+    recorder.commit()
+    reader = opened(str(path))
+    for item in items[6:]:
+        recorder.record([item])
+        recorder.commit()
+        reader.look()
+        fresh = opened(str(path))
+        for player in fresh.players():
+            assert shown(reader, player) == shown(fresh, player)
+    recorder.close()
+
+
+def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
+    items = talk(Conversation(guess(POT)), [*SECRETS, *SECRETS[:3]], 0, False)
+    recorder = RotatingRecorder(str(tmp_path / "one.db"), "relay", "made up", started_ns=0)
+    recorder.record(items[:-4])
+    recorder.commit()
+    served = ServedSession(1, str(tmp_path / "one.db"), 1, "game.db")
+    reader = Reader(served)
+    assert shown(reader, "a")[0][-1] == (8, "b: 2 in the pot")
+    rest = recorder.record_until_settled(items[-4:])
+    recorder.continue_in(str(tmp_path / "two.db"))
+    recorder.record(rest)
+    recorder.close()
+    served.path, served.session_id = recorder.path, recorder.session_id
+    reader.look()
+    assert reader.timeline.session.continues
+    events, state = shown(reader, "a")
+    assert events == [(12, "a picks 2"), (13, "a: 2 in the pot")]
+    assert state == {"a": 2, "b": {"a": 2}, "players": {"a": {"x": 2}}, "private": {"a": {"x": 0}}}
+    reader.close()
+    # Read by itself, this database does not have the messages with the player's name.
+    served = ServedSession(1, recorder.path, recorder.session_id, "game.db")
+    with closing(Reader(served)) as alone:
+        assert shown(alone, "a")[0] == [(12, "? picks 2"), (13, "1: 2 in the pot")]
