@@ -81,8 +81,9 @@ def interop(
     """Run every server of a plan with every client, and report who works with whom.
 
     The plan names the commands of servers and clients of one protocol. Each cell runs a server with clients
-    as processes, connected through a relay that records their game. It ends as completed, violations,
-    crashed, hung or refused, with the side to blame. The programs run with your rights: use only commands
+    as processes, connected through a relay that records their games. It is completed if all clients played
+    all games to the end; otherwise it ends as violations, refused, idle, left, hung or crashed, with the
+    side to blame. The programs run with your rights: use only commands
     that you trust. The exit status is 3 if any cell is not completed.
 
     \b
@@ -199,3 +200,7 @@ def _show(results: Results) -> None:
         outcome = Styled(f"{SYMBOLS[cell.outcome]} {cell.outcome:10}", COLOURS[cell.outcome])
         unstable = "" if cell.is_stable else " (other outcome in another run)"
         show_line(outcome, f" {cell.name}: {attempt.why}{unstable}")
+        for client in () if cell.is_completed else attempt.clients:
+            joined = "joined" if client.joined else "not joined"
+            games = counted(client.games, "game")
+            show_line(f"    {client.name}: {joined}, {counted(client.moves, 'move')}, {games} to the end")

@@ -38,6 +38,8 @@ _BADGE_COLOURS: dict[OutcomeWord, str] = {
     "completed": "#1b6b2d",
     "violations": "#805000",
     "refused": "#805000",
+    "idle": "#a11",
+    "left": "#a11",
     "hung": "#a11",
     "crashed": "#a11",
 }
@@ -179,6 +181,7 @@ class _Pages:
             if game is not None:
                 yield f'<p><a href="{_text(os.path.basename(game))}">The recorded game</a></p>\n'
             yield f"<p>Recording: <code>{_text(os.path.basename(attempt.database))}</code></p>\n"
+        yield from _clients(attempt)
         yield from self._findings(attempt)
         for output in attempt.outputs:
             ended = "" if output.ended is None else f", ended: {_text(output.ended)}"
@@ -263,6 +266,20 @@ class _Pages:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with opened(path, "") as file:
             file.write(_badge_svg(f"{role} {name}", f"{done}/{len(cells)}", _BADGE_COLOURS[worst]).encode())
+
+
+def _clients(attempt: Attempt) -> Iterator[str]:
+    """Yield the table of the clients and their part in the games."""
+    if not attempt.clients:
+        return
+    yield '<h2>Clients</h2>\n<div class="wide" tabindex="0"><table class="matrix">\n<thead><tr>'
+    titles = ("client", "program", "joined", "moves", "games to the end")
+    yield "".join(f"<th>{title}</th>" for title in titles) + "</tr></thead>\n<tbody>\n"
+    for client in attempt.clients:
+        joined = "yes" if client.joined else "no"
+        yield f"<tr><th>{_text(client.name)}</th><td>{_text(client.program)}</td><td>{joined}</td>"
+        yield f"<td>{client.moves:,}</td><td>{client.games:,}</td></tr>\n"
+    yield "</tbody>\n</table></div>\n"
 
 
 def _badge_svg(label: str, value: str, colour: str) -> str:

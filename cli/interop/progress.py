@@ -13,6 +13,8 @@ COLOURS: dict[OutcomeWord, str] = {
     "completed": "green",
     "violations": "yellow",
     "refused": "yellow",
+    "idle": "red",
+    "left": "red",
     "hung": "red",
     "crashed": "red",
 }

@@ -147,6 +147,12 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
         accompanies: Position of the event whose message it belongs to if no message reports it; an event with
             an `ending` then belongs to none.
         directed: True if it may have been sent to a single client, which `to` in its data names if known.
+        joins: True if its actor takes part in the game from here on: a message that reports it is no move.
+        ends: True if the game has been played to its end with it.
+        cancels: True if the game ends with it without having been played.
+        timeout: True if a player loses only because an answer is missing.
+
+    The last three may be conditions on the event's data in the notation of protocol files.
     """
 
     secret: bool = False
@@ -158,6 +164,10 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
     implied_by: ImpliedBy | None = None
     accompanies: ImpliedBy = "before"
     directed: bool = False
+    joins: bool = False
+    ends: bool | str = False
+    cancels: bool | str = False
+    timeout: bool | str = False
 
     def changed_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:
         """Yield the paths in `reveals` for an event of this game with this data."""

@@ -126,6 +126,10 @@ def _event_kind(plan: Plan, event: EventPlan, spec: EventSpec | None) -> EventKi
         reported_by=tuple(reported_by),
         identifies=bool(tying),
         implied_by="before" if _follows(plan, event, spec) else None,
+        joins=spec is not None and spec.joins,
+        ends=spec is not None and spec.ends,
+        cancels=spec is not None and spec.cancels,
+        timeout=spec is not None and spec.timeout,
     )
 
 

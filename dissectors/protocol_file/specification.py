@@ -232,6 +232,9 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
         puts: Changes of the state.
         opens: True if a game begins.
         ends: True if the game ends.
+        joins: True if the actor takes part in the game from here on, which is no move.
+        cancels: True if the game ends without having been played.
+        timeout: True if a player loses only because an answer is missing.
         result: Expressions by name for the game's result, such as `winner`.
         label: Sentence for the label of the game that begins.
         secret: True if only its actor knows of it.
@@ -247,6 +250,9 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     puts: tuple[Put, ...] = ()
     opens: bool = False
     ends: bool = False
+    joins: bool = False
+    cancels: bool = False
+    timeout: bool = False
     result: Mapping[str, Any] = {}
     label: str | None = None
     secret: bool = False

@@ -168,7 +168,13 @@ HOG = f"{PYTHON} 'import time; kept = bytearray(400000000); time.sleep(60)' {{po
                 "client",
                 "the client it ended (exit status 0) before any game began",
             ),
-            ("sleep 60{port}", SERVER, "refused", None, "no client sent anything in 3 s"),
+            (
+                "sleep 60{port}",
+                SERVER,
+                "idle",
+                "client",
+                "client it-1 has not connected; 0 games of 1 in 3 s",
+            ),
             (
                 "/nowhere/it {port}",
                 SERVER,
@@ -224,29 +230,39 @@ while True:
 
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize(
-    ("said", "culprit", "why"),
+    ("said", "outcome", "culprit", "why"),
     [
-        ((), "server", "the server has not answered REGISTER"),
+        ((), "hung", "server", " s the server has not answered REGISTER"),
         (
             ("REGISTERED",),
+            "hung",
             None,
-            "no message was sent; the last one, REGISTERED from the server, needs no answer",
+            " s no message was sent; the last one, REGISTERED from the server, needs no answer",
         ),
-        (("REGISTERED", "ROUND STARTING;1"), "client", "the client has not answered ROUND STARTING"),
+        (
+            ("REGISTERED", "ROUND STARTING;1"),
+            "idle",
+            "client",
+            "client it-2 takes no part in a game: it has never answered ROUND STARTING (1 time); "
+            "0 games of 1 in 8 s",
+        ),
         (
             ("REGISTERED", "ROUND STARTING;1", "HEARTBEAT"),
+            "idle",
             "client",
-            "the client has not answered ROUND STARTING",
+            "client it-2 takes no part in a game: it has never answered ROUND STARTING (1 time); "
+            "0 games of 1 in 8 s",
         ),
         (
-            ("REGISTERED", "ROUND STARTED;1;alice,bob", "YOUR TURN;1", "PLAYER ROLLS;alice"),
+            ("REGISTERED", "ROUND STARTED;1;alice,bob", "PLAYER ROLLS;alice"),
+            "hung",
             "client",
-            "the client has not made its move",
+            " s the client has not made its move",
         ),
     ],
 )
 def test_silence_is_blamed_on_the_side_that_has_to_answer(
-    said: tuple[str, ...], culprit: str | None, why: str, tmp_path: Path
+    said: tuple[str, ...], outcome: str, culprit: str | None, why: str, tmp_path: Path
 ) -> None:
     program = tmp_path / "stops.py"
     program.write_text(ONE_THAT_STOPS)
@@ -255,8 +271,8 @@ def test_silence_is_blamed_on_the_side_that_has_to_answer(
     path = plan(tmp_path / "plan.toml", client, server=server, head='timeout = "8s"')
     (cell,) = kiebitz("interop", path, "-o", str(tmp_path / "report"), "--json").json["cells"]
     (attempt,) = cell["attempts"]
-    assert (attempt["outcome"], attempt["culprit"]) == ("hung", culprit), attempt["why"]
-    assert attempt["why"].endswith(f" s {why}")
+    assert (attempt["outcome"], attempt["culprit"]) == (outcome, culprit), attempt["why"]
+    assert attempt["why"].endswith(why)
 
 
 @pytest.mark.full
@@ -358,3 +374,197 @@ def test_probes_are_a_row_and_a_column(tmp_path: Path) -> None:
     assert {role: probe["why_not"] for role, probe in probes.items()} == {"server": None, "client": None}
     assert all(probe["verdicts"].get("OK", 0) > 0 for probe in probes.values())
     assert "<th>probe</th>" in (tmp_path / "report" / "index.html").read_text()
+
+
+PLAYER_OF_A_KIND = """
+import os
+import socket
+import sys
+
+kind, port, name = sys.argv[1:]
+peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+peer.connect(("127.0.0.1", int(port)))
+peer.send(f"REGISTER;{name}".encode())
+rounds, last = 0, ""
+
+
+def rank(dice):
+    high, low = sorted(map(int, dice.split(",")), reverse=True)
+    return (high, low) == (2, 1), high == low, high, low
+
+
+while True:
+    word, *values = peer.recv(1000).decode().split(";")
+    if word == "ROUND STARTING" and kind != "never-joins":
+        peer.send(f"JOIN;{values[-1]}".encode())
+    elif word == "ROUND STARTED":
+        rounds, last = rounds + 1, ""
+        if rounds == 2 and kind == "quits":
+            sys.exit(0)
+        if rounds == 2 and kind == "crashes":
+            os.abort()
+    elif word == "ANNOUNCED":
+        last = values[1]
+    elif word == "YOUR TURN" and kind != "never-moves":
+        peer.send(f"{'SEE' if last else 'ROLL'};{values[0]}".encode())
+    elif word == "ROLLED" and kind != "never-announces":
+        peer.send(f"ANNOUNCE;{values[0]};{values[1]}".encode())
+"""
+
+KINDS: dict[str, tuple[str, str | None, str]] = {
+    "good": ("completed", None, " games"),
+    "never-joins": ("idle", "client", "takes no part in a game: it has never answered ROUND STARTING"),
+    "never-moves": ("idle", "client", "makes no move: it has never answered YOUR TURN"),
+    "never-announces": ("hung", "client", "has never answered ROLLED"),
+    "quits": ("left", "client", "the client quits ended (exit status 0) after "),
+    "crashes": ("crashed", "client", "the client crashes crashed (SIGABRT)"),
+}
+"""Kinds of clients, with the outcome of a cell of them, its culprit, and part of the reason."""
+
+
+def plan_of_kinds(folder: Path, *kinds: str, head: str = "") -> str:
+    """Write a plan with the model server and clients of these kinds, and return its path."""
+    program = folder / "player.py"
+    program.write_text(PLAYER_OF_A_KIND)
+    clients = "".join(
+        f'[[client]]\nname = "{kind}"\ncommand = "{sys.executable} {program} {kind} {{port}} {{name}}"\n'
+        for kind in kinds
+    )
+    path = folder / "plan.toml"
+    path.write_text(
+        f'protocol = "maexchen"\ngames = 4\nplayers = 2\ntimeout = "8s"\n{head}\n'
+        f'[[server]]\nname = "it"\ncommand = "{SERVER}"\n{clients}'
+    )
+    return str(path)
+
+
+@pytest.mark.full(but=3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_outcome_of_a_kind_of_client(kind: str, tmp_path: Path) -> None:
+    outcome, culprit, why = KINDS[kind]
+    path = plan_of_kinds(tmp_path, kind)
+    done = kiebitz("interop", path, "-o", str(tmp_path / "report"), "--json")
+    (cell,) = done.json["cells"]
+    (attempt,) = cell["attempts"]
+    assert (attempt["outcome"], attempt["culprit"]) == (outcome, culprit), attempt["why"]
+    assert why in attempt["why"]
+    clients = attempt["clients"]
+    assert [client["name"] for client in clients] == [f"{kind}-1", f"{kind}-2"]
+    assert [client["joined"] for client in clients] == [kind != "never-joins"] * 2
+    if kind.startswith("never"):
+        assert attempt["games"] == 0
+        assert sum(client["moves"] for client in clients) > 0 or kind != "never-announces"
+    elif kind == "good":
+        assert attempt["games"] >= 4
+        assert all(client["moves"] and client["games"] >= 4 for client in clients)
+    # What Kiebitz has interrupted by ending the programs is no violation.
+    assert attempt["findings"] == []
+    page = (tmp_path / "report" / "cells" / f"it--{kind}.html").read_text()
+    assert "games to the end" in page
+    assert f"<th>{kind}-1</th><td>{kind}</td><td>{'no' if kind == 'never-joins' else 'yes'}</td>" in page
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("bad", ["never-joins", "never-moves", "never-announces", "quits"])
+def test_at_a_mixed_table_the_group_is_blamed(bad: str, tmp_path: Path) -> None:
+    path = plan_of_kinds(tmp_path, bad, "good", head="mix = true")
+    done = kiebitz("interop", path, "-o", str(tmp_path / "report"), "--only", "it×mix-1")
+    (cell,) = json.loads((tmp_path / "report" / "results.json").read_text())["cells"]
+    (attempt,) = cell["attempts"]
+    assert (attempt["outcome"], attempt["culprit"]) == (KINDS[bad][0], bad), attempt["why"]
+    assert [client["program"] for client in attempt["clients"]] == [bad, "good"]
+    assert f"    {bad}-1: {'not joined' if bad == 'never-joins' else 'joined'}, " in done.out
+
+
+def test_clients_start_one_after_the_other(tmp_path: Path) -> None:
+    program = tmp_path / "starts.py"
+    program.write_text("import sys, time\nprint(time.time(), flush=True)\ntime.sleep(60)\n")
+    client = f"{sys.executable} {program} {{port}}"
+    path = plan(tmp_path / "plan.toml", client, head='stagger = "700ms"\ntimeout = "2s"')
+    (cell,) = kiebitz("interop", path, "-o", str(tmp_path / "report"), "--json").json["cells"]
+    outputs = cell["attempts"][0]["outputs"]
+    first, second = (float(each["output"]) for each in outputs if each["role"] == "client")
+    assert 0.5 < second - first < 20
+
+
+COINS = """
+protocol = "coins"
+[messages]
+LOGIN = "c: name=player"
+HELLO = "s: name=player < LOGIN"
+START = "s*:"
+TOSS = "c:"
+TOSSED = "s*: name=player < TOSS"
+OVER = "s*: how=late|broken|won"
+[identity]
+login = "LOGIN"
+[events]
+started = { on = "START", opens = true, say = "a game begins" }
+tossed = { on = "TOSSED", say = "{name} tosses" }
+late = { on = "OVER", when = "how == 'late'", ends = true, timeout = true }
+broken = { on = "OVER", when = "how == 'broken'", cancels = true }
+won = { on = "OVER", when = "how == 'won'", ends = true }
+"""
+
+COIN_PEER = """
+import socket
+import sys
+import time
+
+role, port, word = sys.argv[1:]
+if role == "client":
+    peer = socket.create_connection(("127.0.0.1", int(port)))
+    peer.sendall(f"LOGIN {word}\\n".encode())
+    for line in peer.makefile():
+        if line == "START\\n":
+            peer.sendall(b"TOSS\\n")
+    sys.exit(0)
+server = socket.create_server(("127.0.0.1", int(port)))
+while True:
+    peer, _ = server.accept()
+    lines = peer.makefile()
+    name = next(lines).split()[1]
+    peer.sendall(f"HELLO {name}\\n".encode())
+    for _ in range(200):
+        peer.sendall(b"START\\n")
+        next(lines)
+        peer.sendall(f"TOSSED {name}\\nOVER {word}\\n".encode())
+        time.sleep(0.1)
+"""
+
+
+@pytest.mark.full(but=1)
+@pytest.mark.parametrize(
+    ("how", "outcome", "why"),
+    [
+        ("late", "hung", " lost only for a missing answer) in 4 s"),
+        ("broken", "hung", " cancelled) in 4 s"),
+        ("won", "completed", " games"),
+    ],
+)
+def test_a_protocol_file_says_which_games_count(how: str, outcome: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "coins.toml").write_text(COINS)
+    (tmp_path / "peer.py").write_text(COIN_PEER)
+    peer = f"{sys.executable} {tmp_path / 'peer.py'}"
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'protocol = "coins.toml"\nplayers = 1\ngames = 3\ntimeout = "4s"\n'
+        f'[[server]]\nname = "it"\ncommand = "{peer} server {{port}} {how}"\n'
+        f'[[client]]\nname = "it"\ncommand = "{peer} client {{port}} {{name}}"\n'
+    )
+    (cell,) = kiebitz("interop", str(path), "-o", str(tmp_path / "report"), "--json").json["cells"]
+    (attempt,) = cell["attempts"]
+    assert (attempt["outcome"], attempt["culprit"]) == (outcome, None), attempt["why"]
+    assert why in attempt["why"]
+    assert attempt["clients"][0]["moves"] >= 3
+
+
+def test_a_protocol_file_without_games_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "coins.toml").write_text(COINS.replace("opens = true, ", ""))
+    path = tmp_path / "plan.toml"
+    programs = "".join(f'[[{role}]]\nname = "it"\ncommand = "it {{port}}"\n' for role in ("server", "client"))
+    path.write_text(f'protocol = "coins.toml"\n{programs}')
+    done = kiebitz("interop", str(path), "--list")
+    assert done.status == 2
+    assert "plan.toml:1:12: coins.toml has no event with opens = true: no games to count" in done.err
+    assert "^" in done.err

@@ -91,6 +91,9 @@ class EventTable(Selection):
     actor: Annotated[Text, _about("Expression for the name of the player who acts.")] = ""
     opens: Annotated[Flag, _about("True if a game begins.")] = False
     ends: Annotated[Flag, _about("True if the game ends.")] = False
+    joins: Annotated[Flag, _about("True if the actor takes part in the game from here on.")] = False
+    cancels: Annotated[Flag, _about("True if the game ends without having been played.")] = False
+    timeout: Annotated[Flag, _about("True if a player loses only because an answer is missing.")] = False
     label: Annotated[Text, _about("Sentence for the label of the game that begins.")] = ""
     result: Annotated[
         dict[str, Any],

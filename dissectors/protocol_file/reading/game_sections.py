@@ -87,11 +87,14 @@ class GameSections:
         for key, result in table.result.items():
             if isinstance(result, str):
                 check_expression(self._source, (*path, "result", key), result, names)
-        for key, needs in {"label": "opens", "result": "ends"}.items():
-            if getattr(table, key) and not getattr(table, needs):
+        ends = table.ends or table.cancels
+        if table.opens and table.cancels:
+            self._source.wrong((*path, "cancels"), "an event that opens a game cannot cancel it")
+        for key, needs, is_met in (("label", "opens", table.opens), ("result", "ends", ends)):
+            if getattr(table, key) and not is_met:
                 self._source.remark((*path, key), f"{key} means nothing without {needs} = true")
         puts = tuple(self._put((*path, "put", key), key, new, names) for key, new in table.put.items())
-        if not (table.say or table.put or table.opens or table.ends or table.turn):
+        if not (table.say or table.put or table.opens or ends or table.turn or table.joins or table.timeout):
             self._source.remark(path, f"event {kind} neither says nor puts anything")
         return EventSpec(
             kind=kind,
@@ -102,7 +105,10 @@ class GameSections:
             actor=table.actor or WHO,
             puts=puts,
             opens=table.opens,
-            ends=table.ends,
+            ends=ends,
+            joins=table.joins,
+            cancels=table.cancels,
+            timeout=table.timeout,
             result=table.result,
             label=table.label or None,
             secret=table.secret,

@@ -11,21 +11,26 @@ from pathlib import Path
 
 import msgspec
 
+from kiebitz.api import open as open_session
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
+from kiebitz.proxy.system.process_sockets import local_ports
+from kiebitz.services.interop.participation import Client, Participation
 from kiebitz.services.interop.plan import Plan, Program
 from kiebitz.services.interop.programs import HOST, program_of, resident_bytes
 from kiebitz.services.interop.results import ProgramOutput
 from kiebitz.services.probing.fair_clock import processes_by_group
 from kiebitz.services.probing.program import ProgramError, TargetProgram
 from kiebitz.services.recording.relay_process import decoding_options, free_port, running_relay
+from kiebitz.storage.database.opening import open_existing
 
 _CHECK_INTERVAL_S = 0.2
 
-_CLIENT_INTERVAL_S = 0.1
-"""Seconds between the starts of two clients, so that they join in the plan's order."""
-
 _GRACE_S = 1.0
-"""Seconds for programs to end by themselves after the last game, and for the recorder to store it."""
+"""Seconds for the other programs to send what they still have to send once one has ended."""
+
+_MIN_IDLE_FACTOR = 4.0
+"""Least time between two counts of the games, as a multiple of the time that a count takes."""
 
 _MAX_OUTPUT = 8000
 """Maximum number of characters kept of a program's output."""
@@ -34,6 +39,7 @@ _MAX_OUTPUT = 8000
 _RECORDED = """
     SELECT (SELECT count(*) FROM games WHERE ended_ns IS NOT NULL), (SELECT coalesce(max(id), 0) FROM chunks)
 """
+"""Query for the number of ended games and the number of the last chunk."""
 
 
 class StoppedError(Exception):
@@ -41,9 +47,10 @@ class StoppedError(Exception):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a program has ended: `how` is a signal or an exit status."""
+    """How a program has ended: `how` is a signal or an exit status, `label` its name in the cell."""
 
     program: Program
+    label: str
     how: str
     is_crash: bool
 
@@ -52,22 +59,25 @@ class CellRecord(msgspec.Struct, frozen=True):
     """What was observed in one run of a cell.
 
     Attributes:
-        games: Number of finished games.
+        until_ns: Time at which Kiebitz began to end the programs, in nanoseconds since 1970. What happened
+            after it counts for nothing.
         seconds: Duration.
         is_timed_out: True if the time was over before all games were.
         quiet_s: Seconds without any message at the end.
         ended: Programs that ended by themselves before they were stopped, in order.
         not_started: Why the server could not be started.
         outputs: The outputs of all programs.
+        clients: The clients that were started.
     """
 
-    games: int
+    until_ns: int
     seconds: float
     is_timed_out: bool
     quiet_s: float
     ended: Sequence[Ended]
     not_started: str | None
     outputs: Sequence[ProgramOutput]
+    clients: Sequence[Client]
 
 
 class _Running(msgspec.Struct, eq=False):
@@ -76,6 +86,8 @@ class _Running(msgspec.Struct, eq=False):
     program: Program
     label: str
     process: TargetProgram
+    ports: set[int] = msgspec.field(default_factory=set)
+    """Local ports of its sockets."""
 
 
 class CellRun:
@@ -108,7 +120,7 @@ class CellRun:
         port = free_port(self._transport, count)
         options = decoding_options(self._transport, port, plan.protocol, plan.protocol_file, count)
         not_started: str | None = None
-        games, is_timed_out, quiet_s = 0, False, 0.0
+        is_timed_out, quiet_s = False, 0.0
         with ExitStack() as ends:
             relay_port = ends.enter_context(
                 running_relay(self._transport, HOST, port, str(self.database), options, count)
@@ -118,20 +130,23 @@ class CellRun:
                 self._start(self._server, self._server.name, port, relay_port)
                 for number, client in enumerate(self._clients, 1):
                     self._start(client, f"{client.name}-{number}", relay_port, relay_port)
-                    time.sleep(_CLIENT_INTERVAL_S)
+                    if is_stopped.wait(plan.stagger_s):
+                        raise StoppedError
             except ProgramError as error:
                 not_started = str(error)
             if not_started is None:
-                games, is_timed_out, quiet_s = self._watch(begun, is_stopped)
+                is_timed_out, quiet_s = self._watch(begun, is_stopped)
+            until_ns = time.time_ns()
             outputs = [self._output(each) for each in self._running]
         return CellRecord(
-            max(games, self._recorded()[0]),
+            until_ns,
             time.monotonic() - begun,
             is_timed_out,
             quiet_s,
             tuple(self._ended),
             not_started,
             outputs,
+            self._clients_so_far(),
         )
 
     def _start(self, program: Program, label: str, port: int, relay_port: int) -> None:
@@ -151,33 +166,52 @@ class CellRun:
         self._running.append(_Running(program, label, process))
         process.start()
 
-    def _watch(self, begun: float, is_stopped: threading.Event) -> tuple[int, bool, float]:
-        """Wait for the end of the games; return their number, whether time is over, and the quiet seconds."""
+    def _watch(self, begun: float, is_stopped: threading.Event) -> tuple[bool, float]:
+        """Wait for the end of the games; return True if time is over, and the quiet seconds."""
         size, changed, finished_at = -1, time.monotonic(), None
+        counted, next_count = 0, 0.0
         while True:
             if is_stopped.wait(_CHECK_INTERVAL_S):
                 raise StoppedError
             now = time.monotonic()
+            self._note_ports()
             self._note_ends()
             games, latest = self._recorded()
             if latest > size:
                 size, changed = latest, now
-            if finished_at is None and (games >= self._plan.games or self._is_over()):
+            if games >= self._plan.games and games > counted and now >= next_count:
+                counted = games
+                if self._is_complete():
+                    return False, now - changed
+                next_count = time.monotonic() + _MIN_IDLE_FACTOR * (time.monotonic() - now)
+            if finished_at is None and self._ended:
+                # Without it, no further game can have all clients.
                 finished_at = now
             if finished_at is not None and now >= finished_at + _GRACE_S:
-                return games, False, now - changed
+                return False, now - changed
             if now >= begun + self._plan.timeout_s:
-                return games, True, now - changed
+                return True, now - changed
 
-    def _is_over(self) -> bool:
-        """Return True if nothing more can happen: the server or all clients ended, or one crashed."""
-        ended = [each.program for each in self._ended]
-        clients = sum(program.role == "client" for program in ended)
-        return (
-            clients == len(self._clients)
-            or self._server in ended
-            or any(each.is_crash for each in self._ended)
-        )
+    def _is_complete(self) -> bool:
+        """Return True if all games of the plan have been played to the end with all clients."""
+        with suppress(KiebitzError, sqlite3.Error), open_session(str(self.database)) as session:
+            found = Participation(session, self._plan.dissector, self._clients_so_far(), time.time_ns())
+            return found.has_completed(self._plan.games)
+        return False
+
+    def _clients_so_far(self) -> list[Client]:
+        return [
+            Client(each.label, each.program.name, frozenset(each.ports))
+            for each in self._running
+            if each.program.role == "client"
+        ]
+
+    def _note_ports(self) -> None:
+        """Note the ports of the clients, by which their connections are known in the recording."""
+        groups = processes_by_group()
+        for each in self._running:
+            if each.program.role == "client" and each.process.number is not None:
+                each.ports |= local_ports(self._transport, groups.get(each.process.number, ()))
 
     def _note_ends(self) -> None:
         """Note programs that have ended, and end those that use too much memory."""
@@ -192,14 +226,13 @@ class CellRun:
                 each.process.stop()
             if how is not None:
                 self._noted.add(each)
-                self._ended.append(Ended(each.program, how, is_crash))
+                self._ended.append(Ended(each.program, each.label, how, is_crash))
 
     def _recorded(self) -> tuple[int, int]:
-        """Return the number of finished games and that of the last chunk; 0 while the database is locked."""
-        address = f"{self.database.absolute().as_uri()}?mode=ro"
-        with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
-            games, size = connection.execute(_RECORDED).fetchone()
-            return games, size
+        """Return the number of ended games and that of the last chunk; 0 while there is no recording."""
+        with suppress(KiebitzError, sqlite3.Error), closing(open_existing(str(self.database))) as connection:
+            games, latest = connection.execute(_RECORDED).fetchone()
+            return games, latest
         return 0, 0
 
     def _output(self, each: _Running) -> ProgramOutput:

@@ -14,6 +14,7 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.protocol_file.dissector import FileDissector
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, parse_toml
 from kiebitz.dissectors.protocol_file.reading.source import Source, TooManyMistakes
@@ -29,10 +30,10 @@ MAX_SIZE = 1 << 20
 MAX_PROGRAMS = 200
 """Maximum number of servers, and of clients."""
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min)")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _MEMORY = re.compile(r"(\d+)\s*(MB|GB)")
 _NAME = re.compile(r"[\w.+-]{1,40}")
-_UNITS = {"s": 1.0, "min": 60.0, "MB": 10**6, "GB": 10**9}
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "MB": 10**6, "GB": 10**9}
 
 NEXT_RELAY = "{relay+1}"
 """Placeholder for the port at which clients reach the second port, which the server must announce to them."""
@@ -77,6 +78,7 @@ class Plan(msgspec.Struct, frozen=True):
         games: Number of games to finish in each cell.
         players: Number of clients at a table.
         timeout_s: Seconds until an unfinished cell is hung.
+        stagger_s: Seconds between the starts of two clients of a cell.
         memory: Maximum number of bytes in memory of a program and its children.
         cpu_s: Maximum seconds of processor time of each process.
         seed: Value of `{seed}`.
@@ -92,6 +94,7 @@ class Plan(msgspec.Struct, frozen=True):
     games: int
     players: int
     timeout_s: float
+    stagger_s: float
     memory: int
     cpu_s: int
     seed: int
@@ -120,6 +123,7 @@ class _Head(msgspec.Struct, kw_only=True):
     games: int = 1
     players: int = 0
     timeout: str = "120s"
+    stagger: str = "100ms"
     memory: str = "2GB"
     cpu: str = "300s"
     seed: int = 1
@@ -195,6 +199,7 @@ class _Reader:
             head.games,
             head.players or seats,
             self._measure("timeout", head.timeout, _DURATION, "120s or 2min"),
+            self._measure("stagger", head.stagger, _DURATION, "500ms or 1s"),
             int(self._measure("memory", head.memory, _MEMORY, "500MB or 2GB")),
             int(self._measure("cpu", head.cpu, _DURATION, "300s or 5min")),
             head.seed,
@@ -207,7 +212,12 @@ class _Reader:
         """Return the protocol's name and its file, if the plan names one."""
         if name.endswith(".toml"):
             path = str(Path(folder, name))
-            return add_protocol_files([path], replaces=True).pop(), path
+            protocol = add_protocol_files([path], replaces=True).pop()
+            dissector = dissector_of(protocol)
+            assert isinstance(dissector, FileDissector)
+            if not any(event.opens for event in dissector.specification.events):
+                self._source.wrong(("protocol",), f"{name} has no event with opens = true: no games to count")
+            return protocol, path
         if name and dissector_of(name) is None:
             self._source.wrong(("protocol",), unknown_protocol(name))
         return name, None

@@ -7,9 +7,17 @@ from typing import Literal
 
 import msgspec
 
-OutcomeWord = Literal["completed", "violations", "crashed", "hung", "refused"]
+OutcomeWord = Literal["completed", "violations", "crashed", "hung", "left", "idle", "refused"]
 
-OUTCOMES: tuple[OutcomeWord, ...] = ("crashed", "hung", "refused", "violations", "completed")
+OUTCOMES: tuple[OutcomeWord, ...] = (
+    "crashed",
+    "hung",
+    "left",
+    "idle",
+    "refused",
+    "violations",
+    "completed",
+)
 """The outcomes, worst first."""
 
 SYMBOLS: dict[OutcomeWord, str] = {
@@ -17,12 +25,17 @@ SYMBOLS: dict[OutcomeWord, str] = {
     "violations": "!",
     "crashed": "✗",
     "hung": "…",
+    "left": "←",
+    "idle": "○",
     "refused": "–",
 }
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A rule violation: who is to blame, the message, the first wrong byte, and the clause."""
+    """A rule violation: who is to blame, the message, the first wrong byte, and the clause.
+
+    `blame` is `server`, `client`, or at a mixed table the name of the client's group.
+    """
 
     blame: str
     code: str
@@ -42,10 +55,30 @@ class ProgramOutput(msgspec.Struct, frozen=True):
     output: str
 
 
+class ClientRecord(msgspec.Struct, frozen=True):
+    """The part of one client in a run.
+
+    Attributes:
+        name: The value of `{name}`.
+        program: The name of its program.
+        joined: True if it took part in a game.
+        moves: Number of its messages in games, without joining and heartbeats.
+        games: Number of games that were played to their end with it.
+    """
+
+    name: str
+    program: str
+    joined: bool
+    moves: int
+    games: int
+
+
 class Attempt(msgspec.Struct, frozen=True):
     """One run of a cell.
 
-    `culprit` is `server`, `client`, or None if it is unknown or nobody. `why` is the reason in a clause.
+    `culprit` is `server`, `client`, at a mixed table the name of the client's group, or None if it is unknown
+    or nobody. `why` is the reason in a clause, `games` the number of games that all clients played to the
+    end.
     """
 
     outcome: OutcomeWord
@@ -57,6 +90,7 @@ class Attempt(msgspec.Struct, frozen=True):
     outputs: Sequence[ProgramOutput]
     database: str | None
     page: str | None
+    clients: Sequence[ClientRecord] = ()
 
 
 class Cell(msgspec.Struct, frozen=True):

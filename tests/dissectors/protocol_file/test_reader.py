@@ -406,6 +406,18 @@ MISTAKES = {
         "nan",
         "0 must be a text, a number, true or false, a list or a table",
     ),
+    "cancels": (
+        f'{MESSAGES}[events]\na = {{ on = "ROLLED", cancels = 1 }}\n',
+        "6:32",
+        "1",
+        "cancels must be true or false",
+    ),
+    "opens and cancels": (
+        f'{MESSAGES}[events]\na = {{ on = "ROLLED", opens = true, cancels = true }}\n',
+        "6:46",
+        "true",
+        "an event that opens a game cannot cancel it",
+    ),
     "flag value": (
         f'{MESSAGES}[events]\na = {{ on = "ROLLED", opens = "yes" }}\n',
         "6:30",
@@ -547,6 +559,20 @@ REMARKS = {
         "result means nothing without ends = true",
     ),
 }
+
+
+def test_a_cancelled_game_ends() -> None:
+    found = read(
+        f'{MESSAGES}[events]\na = {{ on = "JOIN", cancels = true, result = {{ x = 1 }} }}\n'
+        'b = { on = "JOIN", timeout = true, ends = true }\nc = { on = "JOIN", joins = true }\n'
+    )
+    assert [*found.remarks] == []
+    ends = [(each.ends, each.cancels, each.timeout, each.joins) for each in found.specification.events]
+    assert ends == [
+        (True, True, False, False),
+        (True, False, True, False),
+        (False, False, False, True),
+    ]
 
 
 def test_binary_lines_are_remarked_on() -> None:
