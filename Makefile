@@ -24,8 +24,8 @@ demo: .venv/core-installed
 	$(KIEBITZ) state $(DEMO_DB) --at 1.386s
 	@printf '\n-- The round again, at recorded speed; without the pipe one can move in it --\n'
 	$(KIEBITZ) replay $(DEMO_DB) --game 1 | cat
-	@printf '\n-- What if that roll had been another one; status 3 says that something differs --\n'
-	$(KIEBITZ) whatif $(DEMO_DB) --edit '#31 dice=2,1' || test $$? = 3
+	@printf '\n-- What if that announcement had been another one; status 3 says that something differs --\n'
+	$(KIEBITZ) whatif $(DEMO_DB) --edit '#33 dice=2,1' || test $$? = 3
 	@printf '\n-- A Catan game at one moment, put together from three conversations --\n'
 	$(KIEBITZ) state $(ISLAND) --at 60s
 	@printf '\n-- What is wrong in another game, and who is to blame; status 3 says that something is --\n'

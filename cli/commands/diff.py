@@ -16,6 +16,7 @@ from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.services.sessions import split_number
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.seek import END, Position, PositionError, parse_position
@@ -41,9 +42,9 @@ def diff(
 ) -> None:
     """Compare two sessions by meaning: show the first move that differs, then all other differences.
 
-    Events are compared, not packets. Players are matched by name, or by order of appearance if that makes
-    more events equal. Times, addresses and values that a server generates are ignored. The exit status is 0
-    if the sessions are equal, and 3 if not.
+    Events and diagnostics are compared, not packets. Players are matched by name, or by order of appearance
+    if that makes more events equal. Times, addresses and values that a server generates are ignored. The exit
+    status is 0 if the sessions are equal, and 3 if not.
 
     With --state, two states are compared path by path. A MOMENT is 12.5s, #EVENT or end (the default).
 
@@ -94,6 +95,12 @@ def diff(
             from kiebitz.cli.differences.report import show_difference
 
             show_difference(found, both)
+        versions = [one.session.kiebitz_version for one in (first, second)]
+        if found.diagnostics and versions[0] != versions[1]:
+            warn(
+                f"A was dissected by Kiebitz {versions[0]}, B by {versions[1]}, which may be why their"
+                " diagnostics differ; kiebitz redissect updates a database"
+            )
     if not equal:
         raise click.exceptions.Exit(VIOLATIONS)
 

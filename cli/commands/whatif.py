@@ -6,11 +6,18 @@ import shlex
 from collections.abc import Collection, Sequence
 
 import click
-import msgspec
 
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.sides import sides
-from kiebitz.cli.options.alterations import Wish, copies, read_wishes, splices_of
+from kiebitz.cli.options.alterations import (
+    Wish,
+    complete_edit,
+    find_copies,
+    read_wishes,
+    reports_of_same_event,
+    splices_of,
+)
+from kiebitz.cli.options.messages import message_numbered
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.status import VIOLATIONS
@@ -18,7 +25,7 @@ from kiebitz.cli.terminal.console import write_json
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted
-from kiebitz.storage.derived.derived_session import derive_session
+from kiebitz.storage.derived.derived_session import derive_original, derive_session
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.timeline import Timeline
 
@@ -36,7 +43,9 @@ _LONGEST_TITLE = 200
     "--edit",
     multiple=True,
     metavar="'#N FIELD=VALUE …'",
-    help="Set fields of this message; the others stay unchanged.",
+    shell_complete=complete_edit,
+    help="Set fields of this message, and of its copies in a broadcast; '#N only FIELD=VALUE …' leaves the"
+    " copies as they are. Other fields stay unchanged.",
 )
 @click.option(
     "--insert",
@@ -54,8 +63,8 @@ def whatif(
     """Show how a game would have changed with some messages dropped, edited or inserted.
 
     The session is derived again in memory from its bytes with these edits, and compared with the original:
-    which is the first event that differs? Nothing is written. The exit status is 0 if all events and all
-    other messages stay the same, and 3 if not.
+    which is the first event that differs, and which diagnostics appear or disappear? Nothing is written. The
+    exit status is 0 if all events, diagnostics and other messages stay the same, and 3 if not.
 
     N is a message number as in kiebitz messages. Most shells treat a # at the start of a word as a comment:
     write '#7', or 7. FIELD is a field as in filters, such as dice, Wurf[0] or Spieler.Status. VALUE is a
@@ -65,8 +74,8 @@ def whatif(
     \b
     Example:
       kiebitz whatif game.db --drop '#26'
-      kiebitz whatif game.db --edit '#31 dice=2,1' --edit '#33 dice=2,1'
-      kiebitz whatif catan.pcap --edit '#90 Wurf[0]=6' --edit '#7 Spieler.Status="Spiel starten"'
+      kiebitz whatif game.db --edit '#31 dice=2,1'
+      kiebitz whatif catan.pcap --edit '#90 Wurf[0]=6' --edit '#7 only Spieler.Status="Spiel starten"'
       kiebitz whatif game.db --insert '#48 PLAYER LOST names=bob reason=MIA'
     """
     wishes = [*read_wishes("drop", drop), *read_wishes("edit", edit), *read_wishes("insert", insert)]
@@ -79,12 +88,15 @@ def whatif(
     timeline = open_session(session)
     # Exclude what is recorded meanwhile.
     with timeline.as_of_now():
+        wishes = find_copies(timeline, wishes)
         splices = splices_of(timeline, wishes)
         with progress_bar(session) as on_progress:
+            original = derive_original(timeline, on_progress)
             other = derive_session(timeline, splices, on_progress)
-        click.get_current_context().call_on_close(other.connection.close)
-        found = compare(timeline, other)
-        both = sides(timeline, other, "original", _title(wishes))
+        for derived in (original, other):
+            click.get_current_context().call_on_close(derived.connection.close)
+        found = compare(original, other)
+        both = sides(original, other, "original", _title(wishes))
         if as_json:
             write_json(difference_json(found, both))
         else:
@@ -101,17 +113,19 @@ def _title(wishes: Sequence[Wish]) -> str:
 def _warn_about_copies(
     session: str, timeline: Timeline, wishes: Sequence[Wish], differing: Collection[int]
 ) -> None:
-    """Warn about copies of edited messages that still report the same, unchanged event.
+    """Warn about messages that still report the event of a dropped one.
 
     `differing` has the ids of the events that did change.
     """
-    found = {
-        copy.id: msgspec.structs.replace(wish, number=timeline.numbers.number("messages", copy.id))
+    gone = {wish.number for wish in wishes if wish.verb != "insert"}
+    reports = [
+        timeline.numbers.number("messages", other.id)
         for wish in wishes
-        for copy in copies(timeline, wish, wishes)
-        if copy.event_id not in differing
-    }
-    more = [*found.values()]
+        if wish.verb == "drop"
+        for other in reports_of_same_event(timeline, message_numbered(timeline, wish.number))
+        if other.event_id not in differing
+    ]
+    more = [Wish("drop", number) for number in dict.fromkeys(reports) if number not in gone]
     if not more:
         return
     count = counted(len(more), "other message reports", "other messages report")
@@ -119,9 +133,8 @@ def _warn_about_copies(
     if len(more) > _LISTED:
         warn(f"{count} the same event: {numbers} and so on")
         return
-    verbs = " and ".join(dict.fromkeys(wish.verb for wish in more))
     options = " ".join(wish.option for wish in [*wishes, *more])
     warn(
-        f"{count} the same event: {numbers}; {verbs} {'it' if len(more) == 1 else 'them'}, too:",
+        f"{count} the same event: {numbers}; drop {'it' if len(more) == 1 else 'them'}, too:",
         f"  kiebitz whatif {shlex.quote(session)} {options}",
     )

@@ -46,7 +46,7 @@ class SessionType(click.Path):
 
 def complete_player(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """Complete player names."""
-    players = {name for timeline in _timelines(context) for name in known_players(timeline)}
+    players = {name for timeline in completing_sessions(context) for name in known_players(timeline)}
     # A name that starts with - would be an option.
     return candidates(
         (name, None) for name in sorted(players) if name.startswith(text) and not name.startswith("-")
@@ -57,7 +57,7 @@ def complete_game(context: click.Context, parameter: click.Parameter, text: str)
     """Complete game numbers."""
     found = (
         (str(timeline.numbers.number("games", game.id)), game.label)
-        for timeline in _timelines(context)
+        for timeline in completing_sessions(context)
         for game in timeline.games()[:_MOST]
     )
     return candidates((word, note) for word, note in found if word.startswith(text))
@@ -66,7 +66,7 @@ def complete_game(context: click.Context, parameter: click.Parameter, text: str)
 def complete_stream(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """Complete stream numbers, with client and server as notes."""
     found = []
-    for timeline in _timelines(context):
+    for timeline in completing_sessions(context):
         names = names_of_streams(timeline)
         rows = timeline.connection.execute(
             "SELECT id, client, server FROM streams WHERE session_id = ? ORDER BY id", (timeline.session.id,)
@@ -80,7 +80,7 @@ def complete_stream(context: click.Context, parameter: click.Parameter, text: st
 def complete_moment(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """Complete the first event of each game, and `end`."""
     found: list[tuple[str, str | None]] = []
-    for timeline in _timelines(context):
+    for timeline in completing_sessions(context):
         games = {game.id: game.label for game in timeline.games()[:_MOST]}
         for game, label in games.items():
             (event,) = timeline.connection.execute(
@@ -95,7 +95,7 @@ def complete_moment(context: click.Context, parameter: click.Parameter, text: st
 def complete_message(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """Complete messages with warnings or errors."""
     found = {}
-    for timeline in _timelines(context):
+    for timeline in completing_sessions(context):
         rows = timeline.connection.execute(
             "SELECT d.message_id, d.severity, d.code FROM diagnostics d JOIN streams s ON s.id = d.stream_id"
             " WHERE s.session_id = ? AND d.severity != 'note' AND d.message_id IS NOT NULL"
@@ -107,8 +107,8 @@ def complete_message(context: click.Context, parameter: click.Parameter, text: s
     return candidates((word, note) for word, note in found.items() if word.startswith(text))
 
 
-def _timelines(context: click.Context) -> Iterator[Timeline]:
-    """Yield the sessions on the command line, one open at a time. Raises StorageError and CaptureError."""
+def completing_sessions(context: click.Context) -> Iterator[Timeline]:
+    """Yield the sessions of the command line, one open at a time. Raises StorageError and CaptureError."""
     for name in islice(all_sessions(_given(context)), _SESSIONS):
         path, number = split_number(name)
         # Do not read a pipe.

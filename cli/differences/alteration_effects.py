@@ -16,7 +16,7 @@ from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.terminal.console import show_line, write_json
 from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.cli.terminal.table import seconds
-from kiebitz.storage.derived.derived_session import revert_session
+from kiebitz.storage.derived.derived_session import derive_original, revert_session
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.alterations import ACTION_WORDS
 from kiebitz.storage.read.timeline import Timeline
@@ -33,10 +33,11 @@ def show_alteration_effects(timeline: Timeline, title: str, as_json: bool) -> bo
             show_line("no alterations in this session")
         return True
     with progress_bar(title) as on_progress:
+        received = derive_original(timeline, on_progress)
         sent = revert_session(timeline, on_progress)
     try:
-        difference = compare(sent, timeline)
-        both = sides(sent, timeline, "as sent", "as received")
+        difference = compare(sent, received)
+        both = sides(sent, received, "as sent", "as received")
         if as_json:
             alterations = [as_record(one) for one in found]
             write_json({"alterations": alterations, **difference_json(difference, both)})

@@ -70,6 +70,19 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
             }
             for one in difference.conversations
         ],
+        "diagnostics": [
+            {
+                "sort": one.sort,
+                "table": one.table,
+                "severity": one.severity,
+                "code": one.code,
+                "blame": one.blame,
+                "name": one.name,
+                "a": both.a.diagnostic_json(one.a),
+                "b": both.b.diagnostic_json(one.b),
+            }
+            for one in difference.diagnostics
+        ],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -12,15 +13,24 @@ from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.spectator.view import RECENT
+from kiebitz.cli.terminal.diagnostic_block import reasons
 from kiebitz.cli.terminal.screen import Console, Text
-from kiebitz.dissectors.diff.result import Difference, DifferenceKind, EventDifference, GamePair, TablePair
+from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.dissectors.diff.result import (
+    DiagnosticDifference,
+    Difference,
+    DifferenceKind,
+    EventDifference,
+    GamePair,
+    TablePair,
+)
 from kiebitz.dissectors.diff.states import StateDifference, compare_states
 from kiebitz.dissectors.escaping import json_text, printable
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.services.wording import counted
+from kiebitz.services.wording import GRAVITY, counted
 from kiebitz.storage.read.event_text import game_title
 
 _BEFORE = 4
@@ -69,6 +79,10 @@ def _lines(difference: Difference, both: Sides, console: Console) -> Iterator[Te
         yield Text()
         yield Text("Messages without an event", "bold")
         yield from _messages(difference, both)
+    if difference.diagnostics:
+        yield Text()
+        yield Text("Diagnostics", "bold")
+        yield from _diagnostics(difference, both)
     for side in both:
         if alone := [*_bounded(_alone(difference, side))]:
             yield Text()
@@ -98,6 +112,8 @@ def _summary(difference: Difference) -> str:
                 told.append(f"{counted(count, what)} only in {side}")
     if difference.messages:
         told.append(counted(sum(one.count for one in difference.messages), "message") + " without an event")
+    for sort, count in sorted(Counter(one.sort for one in difference.diagnostics).items()):
+        told.append(f"{counted(count, 'diagnostic')} {_SORTS[sort]}")
     return f"{counted(difference.same, 'event')} the same; {', '.join(told) or 'no event differs'}"
 
 
@@ -334,6 +350,27 @@ def _messages(difference: Difference, both: Sides) -> Iterator[Text]:
         yield Text(f"  {one.count} × {one.direction} {one.name}: {what}  ({', '.join(examples)})")
     if len(difference.messages) > SHOWN:
         yield Text(f"  and {len(difference.messages) - SHOWN} more kinds")
+
+
+def _diagnostics(difference: Difference, both: Sides) -> Iterator[Text]:
+    """Yield the diagnostics by side, code and culprit, most severe first, each with its first example."""
+    groups: dict[tuple[object, ...], list[DiagnosticDifference]] = {}
+    for one in difference.diagnostics:
+        groups.setdefault((one.sort, one.severity, one.code, one.blame), []).append(one)
+    in_order = sorted(groups.values(), key=lambda members: GRAVITY.index(members[0].severity))
+    for members in in_order[:SHOWN]:
+        one = members[0]
+        side, number = (both.a, one.a) if one.a is not None else (both.b, one.b)
+        assert number is not None
+        diagnostic = side.diagnostic(number)
+        count = f"{len(members)} × " if len(members) > 1 else ""
+        label = (f"{one.severity}[{one.code}]", f"bold {COLOURS[one.severity]}")
+        *_, (title, culprit) = reasons(diagnostic)
+        yield Text.assemble(f"  {count}", label, f" {_SORTS[one.sort]}, {title}: {culprit}")
+        yield Text(f"    {side.label} {side.diagnostic_text(diagnostic)}", "dim")
+    if len(in_order) > SHOWN:
+        left = sum(len(members) for members in in_order[SHOWN:])
+        yield Text(f"  and {counted(left, 'diagnostic')} more, in {counted(len(groups) - SHOWN, 'group')}")
 
 
 def _alone(difference: Difference, side: Side) -> Iterator[str]:

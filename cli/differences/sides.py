@@ -8,7 +8,9 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered
 from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.session.session import Diagnostic, diagnostic_numbers, project
 
 _LONGEST = 160
 """Maximum length of a sentence (characters)."""
@@ -30,6 +32,27 @@ class Side:
     def event(self, number: int) -> Event:
         """Return an event by its id."""
         return next(self.timeline.events("e.id = ?", [number]))
+
+    def diagnostic(self, number: int) -> StoredDiagnostic:
+        """Return a diagnostic by its id."""
+        return next(diagnostics_numbered(self.timeline, [number]))
+
+    def diagnostic_text(self, diagnostic: StoredDiagnostic) -> str:
+        """Return the message, or else the stream, the time and the text of a diagnostic, shortened."""
+        if diagnostic.message_id is not None:
+            place = f"message #{self.numbers.number('messages', diagnostic.message_id)}"
+        else:
+            place = f"stream {self.numbers.number('streams', diagnostic.stream.id)}"
+        seconds = self.timeline.seconds(diagnostic.ts_ns)
+        return f"{place}  {seconds:.3f}s  {shortened(diagnostic.text, _LONGEST)}"
+
+    def diagnostic_json(self, number: int | None) -> dict[str, Any] | None:
+        """Return a diagnostic as JSON."""
+        if number is None:
+            return None
+        found = self.diagnostic(number)
+        numbers = diagnostic_numbers(self.timeline, found)
+        return msgspec.structs.asdict(project(Diagnostic, found, **numbers))
 
     def name(self, event: Event) -> str:
         """Return an event's number, as in #7."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,13 +25,17 @@ _MAX_CROSSED = 32
 
 
 class TableFindings(msgspec.Struct, frozen=True):
-    """The differences of two tables: players, games, number of equal events, and different events."""
+    """The differences of two tables: players, games, number of equal events, and different events.
+
+    `partners` has the ids of all events that both sides have, equal or changed.
+    """
 
     pair: TablePair
     games: list[GamePair]
     same: int
     events: list[EventDifference]
     match: Match
+    partners: list[Pair]
 
 
 class TableComparison:
@@ -58,11 +62,13 @@ class TableComparison:
         """The first and last events of the games that both sides have."""
         self._found: list[EventDifference] = []
         self._same = 0
+        self._partners: list[Pair] = []
 
     def compare(self, games_a: Mapping[int, Game], games_b: Mapping[int, Game]) -> TableFindings:
         """Return all differences; the arguments map game ids to games."""
         endings = self._match_endings()
         self._same += len(endings)
+        self._add_partners(endings)
         strands_a = self._a.strands({i for i, _ in endings})
         strands_b = self._b.strands({j for _, j in endings})
         self._compare_events(None, strands_a.pop(OUTSIDE_GAMES, []), strands_b.pop(OUTSIDE_GAMES, []))
@@ -95,7 +101,11 @@ class TableComparison:
                 ),
             ),
         )
-        return TableFindings(pair, self._games, self._same, self._found, self._match)
+        return TableFindings(pair, self._games, self._same, self._found, self._match, self._partners)
+
+    def _add_partners(self, pairs: Iterable[Pair]) -> None:
+        """Add pairs of events, given by their indexes at the tables."""
+        self._partners += [(self._a.ids[i], self._b.ids[j]) for i, j in pairs]
 
     def _add_game(
         self, a: Game | None, b: Game | None, strand_a: Sequence[int], strand_b: Sequence[int]
@@ -150,6 +160,8 @@ class TableComparison:
         same = [(strand_a[x], strand_b[y]) for x, y in paired.same]
         odd = self._differing_identifiers(same)
         changed = [(strand_a[x], strand_b[y]) for x, y in paired.changed]
+        moved = [(strand_a[x], strand_b[y]) for x, y in paired.moved]
+        self._add_partners((*same, *changed, *moved))
         found: list[tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]] = []
         found += [("name", i, j, odd[self._numbers(i, j)]) for i, j in same if self._numbers(i, j) in odd]
         self._same += len(same) - len(found)

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.diff.states import Owners
-from kiebitz.dissectors.model import Direction, Game, TableInfo
+from kiebitz.dissectors.model import Blame, Direction, Game, Severity, TableInfo
 
 DifferenceKind = Literal["changed", "only a", "only b", "order", "name", "game order"]
 """Kind of difference of two events: in fields, missing on one side, in order, or in an identifier's referent.
@@ -134,6 +134,27 @@ class MessageDifference(msgspec.Struct, frozen=True):
         )
 
 
+class DiagnosticDifference(msgspec.Struct, frozen=True):
+    """A diagnostic that only one side has, by its id there, with the name of its message.
+
+    For streams without a table, `table` is None.
+    """
+
+    sort: DifferenceKind
+    table: int | None
+    severity: Severity
+    code: str
+    blame: Blame
+    name: str | None
+    a: int | None
+    b: int | None
+
+    def mirrored(self) -> DiagnosticDifference:
+        """Return the difference with the sides swapped."""
+        sort = _OTHER_KIND.get(self.sort, self.sort)
+        return msgspec.structs.replace(self, sort=sort, a=self.b, b=self.a)
+
+
 class Conversations(msgspec.Struct, frozen=True):
     """Conversations with a server that one side has more of: the player, if known, and the streams."""
 
@@ -156,13 +177,15 @@ class Difference(msgspec.Struct, frozen=True):
     events: list[EventDifference]
     messages: list[MessageDifference]
     conversations: list[Conversations]
+    diagnostics: list[DiagnosticDifference]
 
     @property
     def equal(self) -> bool:
         """True if the two sessions have no difference."""
         pairs: list[TablePair | GamePair] = [*self.tables, *self.games]
         alone = any(pair.is_unmatched for pair in pairs)
-        return not (alone or self.events or self.messages or self.conversations or self.unmatched_players)
+        differences = (self.events, self.messages, self.conversations, self.diagnostics)
+        return not (alone or any(differences) or self.unmatched_players)
 
     @property
     def unmatched_players(self) -> list[tuple[int, PlayerPair]]:
@@ -183,4 +206,9 @@ class Difference(msgspec.Struct, frozen=True):
             [one.mirrored() for one in self.events],
             [one.mirrored() for one in self.messages],
             [one.mirrored() for one in self.conversations],
+            # Of each pair of tables, those of side a come first.
+            sorted(
+                (one.mirrored() for one in self.diagnostics),
+                key=lambda one: (one.table is None, one.table or 0, one.sort),
+            ),
         )

@@ -56,6 +56,16 @@ class Target(msgspec.Struct, frozen=True):
                 value_at(made, path[:-1])[path[-1]] = value
             yield made
 
+    def present(self, assignments: Sequence[Assignment]) -> list[Any]:
+        """Return the present values of assigned fields, UNSET for a missing one. Raises AssignmentError."""
+        found: list[Any] = []
+        for assignment in assignments:
+            try:
+                found.append(value_at(self.values, self._path(assignment)))
+            except LookupError:
+                found.append(msgspec.UNSET)
+        return found
+
     def refusal(self, assignments: Sequence[Assignment]) -> str:
         """Return a sentence why the grammar accepts none of the interpretations."""
         for assignment in assignments:

@@ -33,6 +33,9 @@ EVENT_BYTES = 1000
 SNAPSHOT_EVERY = 200
 """Number of events between two snapshots, which bounds the events to replay for a seek."""
 
+DIALECT = "dialect"
+"""Code of a deviation from the specification that is noted once per table."""
+
 _MAX_GAMES_ON = 256
 
 _MAX_LABEL_LENGTH = 200
@@ -210,7 +213,7 @@ class GameContext:
                 message,
                 "note",
                 "malformed",
-                "dialect",
+                DIALECT,
                 deviation,
                 clause=clause,
                 blame=blame_of(message.direction),

@@ -13,6 +13,7 @@ from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, Item, port_of
 from kiebitz.dissectors.registry import dissector_of, file_of, installed, not_installed, protocol_files
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.protocol_files import stored_files
 from kiebitz.storage.database.schema import MEMORY, StorageError
@@ -43,6 +44,17 @@ def revert_session(timeline: Timeline, on_progress: Callable[[int, int], None]) 
     """
     recorded = complete_items(timeline)
     return _in_memory(recorded, revert_alterations(recorded.items()), on_progress)
+
+
+def derive_original(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:
+    """Return the session as this version of Kiebitz dissects it to the end: the stored one, or one in memory.
+
+    It can be compared with a derived session. `on_progress` as for `derive_session`. Raises StorageError.
+    """
+    session = timeline.session
+    if session.ended_ns is not None and session.kiebitz_version == kiebitz_version():
+        return timeline
+    return derive_session(timeline, (), on_progress)
 
 
 def extract_part(timeline: Timeline, selection: Selection) -> Timeline:

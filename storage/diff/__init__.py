@@ -1,4 +1,4 @@
-"""The comparison of two sessions in databases by meaning: events, messages, games and players that differ.
+"""The comparison of two sessions in databases by meaning: events, messages, diagnostics, players.
 
 `loader` reads the sessions, `kiebitz.dissectors.diff` compares their tables.
 """

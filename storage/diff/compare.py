@@ -18,6 +18,7 @@ from kiebitz.dissectors.diff.order import Order
 from kiebitz.dissectors.diff.result import Difference, TablePair
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.diff.conversations import compare_conversations
+from kiebitz.storage.diff.diagnostics import SessionDiagnostics, compare_diagnostics, compare_others
 from kiebitz.storage.diff.loader import ComparedSession
 from kiebitz.storage.diff.messages import compare_messages
 from kiebitz.storage.read.timeline import Timeline
@@ -41,8 +42,9 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
 
 
 def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> Difference:
-    found = Difference([], [], 0, [], [], [])
+    found = Difference([], [], 0, [], [], [], [])
     same = 0
+    diagnostics_a, diagnostics_b = SessionDiagnostics(a, wanted), SessionDiagnostics(b, wanted)
     order = Order(a.first_messages, b.first_messages)
     for i, j in _match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
         number = len(found.tables)
@@ -50,6 +52,9 @@ def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> D
         other = b.tables[j] if j is not None else None
         if mine is None or other is None:
             found.tables.append(_unmatched(mine, other))
+            found.diagnostics.extend(
+                compare_diagnostics(diagnostics_a, mine, diagnostics_b, other, number, None)
+            )
             continue
         comparison = TableComparison(mine, other, order, number, len(found.games))
         table = comparison.compare(a.games, b.games)
@@ -57,9 +62,13 @@ def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> D
         found.games.extend(table.games)
         found.events.extend(table.events)
         same += table.same
+        found.diagnostics.extend(
+            compare_diagnostics(diagnostics_a, mine, diagnostics_b, other, number, table)
+        )
         found.messages.extend(compare_messages(a, mine, b, other, table.match, number, wanted))
         if wanted is None:
             found.conversations.extend(compare_conversations(a, mine, b, other, table.match, number))
+    found.diagnostics.extend(compare_others(diagnostics_a, diagnostics_b))
     found.events.sort(key=lambda one: (one.place, one.table))
     return msgspec.structs.replace(found, same=same)
 

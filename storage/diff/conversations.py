@@ -27,8 +27,8 @@ def compare_conversations(
     number: int,
 ) -> list[Conversations]:
     """Return the conversations that one side has more of; `number` is the index of the pair of tables."""
-    mine, nobodys = _by_player(a, table_a)
-    others, nobodys_b = _by_player(b, table_b)
+    mine, nobodys = streams_by_player(a, table_a)
+    others, nobodys_b = streams_by_player(b, table_b)
     shared = shared_numbers(match, len(table_b.normalizer.roster.players))
     theirs = {shared[who] for who in others}
     found = [
@@ -48,7 +48,7 @@ def compare_conversations(
     return sorted(found, key=lambda one: (one.player is None, one.player, one.a, one.b))
 
 
-def _by_player(side: ComparedSession, table: ComparedTable) -> tuple[_Streams, list[int]]:
+def streams_by_player(side: ComparedSession, table: ComparedTable) -> tuple[_Streams, list[int]]:
     """Return the streams to a table's server by acting player, and those without one."""
     streams = side.timeline.connection.execute(
         "SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ? ORDER BY id",

@@ -211,6 +211,18 @@ def test_offered_candidates(
     assert len(named) < len(wanted) + 4
 
 
+def test_fields_to_edit_are_offered_with_their_values(capsys: pytest.CaptureFixture[str]) -> None:
+    for word, found in {
+        "#31 d": ["#31 dice=3,3"],
+        "31 o": ["31 only "],
+        "31 only d": ["31 only dice=3,3"],
+        "31 dice=2,1 o": [],
+        "999 ": ["999 only "],
+    }.items():
+        line = f"kiebitz whatif {TINY} --edit '{word}"
+        assert [one.removeprefix("plain,") for one in offered(line, capsys, word=word) if one] == found
+
+
 def test_the_interfaces_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
     names = {name for _, name in socket.if_nameindex()}
     for command in ("sniff -i ", "relay -m transparent@9001 --print-rules -i "):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from altered_captures import (
     swapped,
     unasked,
 )
-from altered_sessions import Alter, Said
+from altered_sessions import Alter, Said, recorded
 from command import CAPTURES, kiebitz
+from session_factory import Conversation, record
 from strength import a_few, every, few_captures
 
 SCHAFKOPF = "schafkopf-1.3-2humans.pcap"
@@ -47,6 +49,7 @@ class Case:
     alter: Alter
     events: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     messages: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = ()
+    diagnostics: tuple[str, ...] = ()
 
 
 @alteration
@@ -70,10 +73,15 @@ def one_copy_lost(said: list[Said], name: str, number: int) -> list[Said]:
 CASES = {
     # Mäxchen
     "an answer lost": Case(MAEXCHEN, lost("joined", 0), (("only a", "joined", ()),)),
-    "a roll lost": Case(MAEXCHEN, lost("rolled", 1), (("only a", "rolled", ()),)),
+    "a roll lost": Case(
+        MAEXCHEN, lost("rolled", 1), (("only a", "rolled", ()),), diagnostics=("only b unasked",)
+    ),
     "one die": Case(MAEXCHEN, changed("rolled", 0, "4,3", "6,1"), (("changed", "rolled", ("dice",)),)),
     "an announcement": Case(
-        MAEXCHEN, changed("announced", 1, "5,5", "6,5"), (("changed", "announced", ("dice",)),)
+        MAEXCHEN,
+        changed("announced", 1, "5,5", "6,5"),
+        (("changed", "announced", ("dice",)),),
+        diagnostics=("only b other-dice",),
     ),
     "two answers swapped": Case(MAEXCHEN, swapped("joined", 1), (("order", "joined", ()),)),
     "two logins swapped": Case(MAEXCHEN, swapped("registered", 0), (("order", "registered", ()),)),
@@ -82,6 +90,7 @@ CASES = {
         MAEXCHEN,
         asked_otherwise("ANNOUNCE", "ANNOUNCE;4,3", "ANNOUNCE;6,3"),
         messages=(("changed", "c2s", "ANNOUNCE", ("dice",), 1),),
+        diagnostics=("only b other-dice",),
     ),
     "a copy lost": Case(MAEXCHEN, one_copy_lost("PLAYER ROLLS", 5)),
     # Schafkopf
@@ -90,7 +99,10 @@ CASES = {
         SCHAFKOPF, changed("settled", 0, "1150", "1250"), (("changed", "settled", ("accounts",)),)
     ),
     "a yes for a no": Case(
-        SCHAFKOPF, changed("answered", 0, "NEIN", "JA"), (("changed", "answered", ("answer",)),)
+        SCHAFKOPF,
+        changed("answered", 0, "NEIN", "JA"),
+        (("changed", "answered", ("answer",)),),
+        diagnostics=("only b told-otherwise",),
     ),
     "two bids swapped": Case(SCHAFKOPF, swapped("bid", 0), (("order", "bid", ()),)),
     "a seat not told": Case(SCHAFKOPF, unasked("ID", 1), messages=(("only a", "s2c", "ID", (), 1),)),
@@ -111,12 +123,16 @@ CASES = {
     "a word of a chat": Case(OKEY, changed("chat", 0, "gg", "GG"), (("changed", "chat", ("text",)),)),
     "two readies swapped": Case(OKEY, swapped("ready", 0), (("order", "ready", ()),)),
     "a list lost": Case(OKEY, unasked("+RNAM", 2), messages=(("only a", "s2c", "+RNAM", (), 1),)),
-    "a heartbeat lost": Case(OKEY, one_copy_lost("PING", 1)),
-    "a logout that comes to nothing": Case(OKEY, lost("left", 2), (("changed", "left", ("reason",)),)),
+    "a heartbeat lost": Case(OKEY, one_copy_lost("PING", 1), diagnostics=("only b unasked",)),
+    "a logout that comes to nothing": Case(
+        OKEY, lost("left", 2), (("changed", "left", ("reason",)),), diagnostics=("only b unasked",)
+    ),
     # CGML
     "a flek lost": Case(CGML, lost("flek", 1), (("only a", "flek", ()),)),
     "a flek doubled": Case(CGML, changed("flek", 1, ">2<", ">4<"), (("changed", "flek", ("level",)),)),
-    "two bids of mariáš swapped": Case(CGML, swapped("bid", 0), (("order", "bid", ()),)),
+    "two bids of mariáš swapped": Case(
+        CGML, swapped("bid", 0), (("order", "bid", ()),), diagnostics=("only b bid-not-higher",)
+    ),
     "a card lost": Case(CGML, lost("played", 3), (("only a", "played", ()),)),
     "a copy of a card lost": Case(CGML, one_copy_lost("round", 2)),
 }
@@ -134,7 +150,8 @@ def test_all_and_only_alterations_are_reported(title: str, tmp_path: Path) -> No
         for one in told["messages"]
     ] == [*case.messages]
     assert told["conversations"] == []
-    assert told["equal"] == (not case.events and not case.messages)
+    assert tuple(f"{one['sort']} {one['code']}" for one in told["diagnostics"]) == case.diagnostics
+    assert told["equal"] == (not case.events and not case.messages and not case.diagnostics)
     assert done.status == (0 if told["equal"] else 3)
 
 
@@ -155,6 +172,82 @@ def mirrored(told: Any) -> Any:
         return {"only a": "only b", "only b": "only a"}.get(told, told) if isinstance(told, str) else told
     other = {"a": "b", "b": "a"} if {"a", "b"} <= told.keys() else {}
     return {other.get(name, name): mirrored(part) for name, part in told.items()}
+
+
+# Diagnostics.
+
+
+def in_reverse_order(said: list[Said]) -> list[Said]:
+    """Return each broadcast with its copies in reverse order, as a server may send them next time."""
+    found: list[Said] = []
+    for _, group in groupby(said, lambda one: (one.event, one.direction)):
+        copies = [*group]
+        if copies[0].event is not None:
+            copies = [
+                dataclasses.replace(one, ts_ns=copy.ts_ns)
+                for one, copy in zip(reversed(copies), copies, strict=True)
+            ]
+        found += copies
+    return found
+
+
+@alteration
+def interrupted(said: list[Said], place: int) -> list[Said]:
+    """Add an unreadable message of a client whose turn it is not."""
+    junk = dataclasses.replace(said[place], stream=1, direction="c2s", event=None, data=b"FOO")
+    return [*said[: place + 1], junk, *said[place + 1 :]]
+
+
+UNREADABLE = ("error", "unknown-message", "client", "unreadable")
+FALSE_VERDICT = changed("lost", 0, "ANNOUNCED_LOSING_DICE", "MIA")
+
+
+@pytest.mark.parametrize(
+    ("alter_a", "alter_b", "gone", "new"),
+    [
+        (FALSE_VERDICT, lambda said: in_reverse_order([*FALSE_VERDICT(said)]), [], []),
+        (list, FALSE_VERDICT, [], [("error", "wrong-verdict", "server", "PLAYER LOST")]),
+        (interrupted(102), interrupted(108), [], []),
+        # In another round it is another one, although there are as many.
+        (interrupted(102), interrupted(300), [UNREADABLE], [UNREADABLE]),
+    ],
+    ids=["copies in another order", "a false verdict", "a message a little later", "one much later"],
+)
+def test_diagnostics_are_matched_by_meaning_and_place(
+    alter_a: Alter,
+    alter_b: Alter,
+    gone: list[tuple[str, ...]],
+    new: list[tuple[str, ...]],
+    tmp_path: Path,
+) -> None:
+    known = recorded(MAEXCHEN)
+    a = known.with_said(alter_a([*known.said])).write(tmp_path / "a.db")
+    b = known.with_said(alter_b([*known.said])).write(tmp_path / "b.db", 10**12, other_ports=True)
+    done = kiebitz("diff", a, b, "--json")
+    told = {
+        sort: [
+            (one["severity"], one["code"], one["blame"], one["name"])
+            for one in done.json["diagnostics"]
+            if one["sort"] == sort
+        ]
+        for sort in ("only a", "only b")
+    }
+    assert told == {"only a": gone, "only b": new}
+    assert mirrored(kiebitz("diff", b, a, "--json").json["diagnostics"]) == sorted(
+        done.json["diagnostics"], key=lambda one: one["sort"], reverse=True
+    )
+    filtered = kiebitz("diff", a, b, "-Y", 'diag.severity == "note"', "--json").json
+    assert filtered["diagnostics"] == []
+
+
+def test_faults_of_streams_without_a_table_are_compared(tmp_path: Path) -> None:
+    a = record(tmp_path / "a.db", Conversation(server="127.0.0.1:4711").says(b"?").says(b"!").items)
+    b = record(tmp_path / "b.db", Conversation(server="127.0.0.1:4711").says(b"?").says(b"!").fault().items)
+    done = kiebitz("diff", a, b)
+    assert done.status == 3
+    assert done.out.splitlines()[1] == "0 events the same; 1 diagnostic only in B"
+    assert "B stream 1  0.003s  nobody listens there" in done.out
+    assert kiebitz("diff", b, b).status == 0
 
 
 # Other names: Catan's players and CGML's have numbers, too.

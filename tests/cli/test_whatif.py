@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +28,7 @@ from kiebitz.storage.diff import compare
 from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.timeline import Timeline
 
+MAEXCHEN = "maexchen-head-port4711.pcap"
 YAKS = "catan-yaks-g1-3p.pcap.gz"
 STYLES = "cgml-styles.pcap.gz"
 OKEY_CHAT = "okey-head-chat.pcap.gz"
@@ -294,14 +297,123 @@ def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("only a", "lost")]
 
 
-def test_an_edited_copy_is_reported_to_differ_from_the_others() -> None:
-    done = whatif("maexchen-head-tiny.pcap", "--json", "--edit", "#52 reason=MIA")
-    assert [(one["sort"], one["kind"]) for one in done.json["differences"]] == [("only b", "lost")]
-    sentence, command = done.err.splitlines()
-    assert sentence.endswith("the same event: #53, #54, #55, #56; edit them, too:")
-    all_of_them = kiebitz(*shlex.split(command)[1:], "--json")
-    assert (all_of_them.status, all_of_them.err) == (3, "")
-    assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("changed", "lost")]
+BROADCAST = [case for case in EDITED if isinstance(case.numbers, range)]
+"""Those of which all messages are copies sent by a server, in a row."""
+
+
+@pytest.mark.parametrize("case", every(4, BROADCAST))
+def test_an_edit_of_one_copy_edits_all(case: Parts) -> None:
+    by_one = whatif(case.capture, "--json", *edits(case.numbers[1:2], case.values))
+    by_all = whatif(case.capture, "--json", *edits(case.numbers, case.values))
+    assert (by_one.status, by_one.json, by_one.err) == (3, by_all.json, "")
+
+
+def test_one_copy_alone_can_be_edited() -> None:
+    """The last of five, of which the first reports the event."""
+    alone = whatif("maexchen-head-tiny.pcap", "--edit", "#56 only reason=MIA")
+    assert (alone.status, alone.err) == (3, "")
+    assert alone.out.startswith("A original   B #56 alone with reason=MIA\n26 events the same; 1 only in B\n")
+    assert whatif("maexchen-head-tiny.pcap", "--edit", "#56 reason=MIA").out.startswith(
+        "A original   B #56 and 4 copies with reason=MIA\n25 events the same; 1 changed,"
+    )
+    # Every receiver has its own token, so these are no copies in this respect.
+    assert whatif("maexchen-head-tiny.pcap", "--edit", "#11 token=x").out.startswith(
+        "A original   B #11 with token=x\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--edit", "#52 names=bob", "--edit", "#53 names=bob"], [["bob"]]),
+        (["--edit", "#52 names=bob", "--drop", "#53"], [["bob"]]),
+        (["--edit", "#52 names=bob", "--edit", "#53 only names=dora", "--drop", "#54"], [["dora"], ["bob"]]),
+    ],
+)
+def test_an_edit_leaves_copies_that_other_edits_name(arguments: list[str], names: list[list[str]]) -> None:
+    done = whatif("maexchen-head-tiny.pcap", "--json", *arguments)
+    told = [one["b"]["data"]["names"] for one in done.json["differences"] if one["b"] is not None]
+    assert sorted(told) == sorted(names)
+
+
+def test_different_edits_of_copies_must_name_each() -> None:
+    done = whatif("maexchen-head-tiny.pcap", "--edit", "#52 names=bob", "--edit", "#53 names=dora")
+    assert (done.status, done.out) == (1, "")
+    assert done.err == "kiebitz: --edit #53: another --edit changes its copy #54 otherwise; name each copy\n"
+
+
+# Diagnostics.
+
+
+class Verdict(NamedTuple):
+    """Edits of a capture, and the diagnostics that disappear and appear by them."""
+
+    capture: str
+    edits: list[str]
+    gone: list[tuple[str, str, str, str]]
+    new: list[tuple[str, str, str, str]]
+
+
+VERDICTS = {
+    "a roll, and the dice that are shown later": Verdict(
+        MAEXCHEN, ["--edit", "#201 dice=3,2"], [], [("error", "other-dice", "server", "ACTUAL DICE")]
+    ),
+    "a roll as it is shown, and the verdict on it": Verdict(
+        MAEXCHEN,
+        ["--edit", "#201 dice=3,2", "--edit", "#215 dice=3,2"],
+        [],
+        [("error", "wrong-verdict", "server", "PLAYER LOST")],
+    ),
+    "a wrong token is right": Verdict(
+        MAEXCHEN, ["--drop", "#81"], [("error", "wrong-token", "client", "JOIN")], []
+    ),
+    "an unreadable message is gone": Verdict(
+        "maexchen-head-odd.pcap", ["--drop", "#2"], [("error", "unknown-message", "client", "unreadable")], []
+    ),
+    "an answer without its request": Verdict(
+        OKEY_CHAT, ["--drop", "#2"], [], [("warning", "unasked", "client", "+PING")]
+    ),
+    "shifted message numbers": Verdict(MAEXCHEN, ["--drop", "#65", "--edit", "#29 dice=4,2"], [], []),
+}
+
+
+@pytest.mark.parametrize("title", VERDICTS)
+def test_diagnostics_that_appear_and_disappear(title: str) -> None:
+    case = VERDICTS[title]
+    done = whatif(case.capture, "--json", *case.edits)
+    assert done.status == 3
+    told: dict[str, list[tuple[str, ...]]] = {"only a": [], "only b": []}
+    for one in done.json["diagnostics"]:
+        assert (one["a"] is None) == (one["sort"] == "only b")
+        shown = one["a"] or one["b"]
+        summary = (shown["severity"], shown["code"], shown["blame"], shown["name"])
+        assert summary == (one["severity"], one["code"], one["blame"], one["name"])
+        told[one["sort"]].append(summary)
+    assert (told["only a"], told["only b"]) == (case.gone, case.new)
+
+
+def test_diagnostics_are_a_section_of_the_report() -> None:
+    done = whatif(MAEXCHEN, "--edit", "#201 dice=2,1")
+    assert done.status == 3
+    assert done.out.splitlines()[1] == "665 events the same; 1 changed, 1 diagnostic only in B"
+    assert done.out.endswith("""
+Diagnostics
+  error[other-dice] only in B, blame: server (state)
+    B message #215  1.078s  the server told carl a roll of 2,1, but now shows 2,2
+""")
+
+
+def test_a_database_of_another_version_is_dissected_again_before_it_is_compared(tmp_path: Path) -> None:
+    """Else all that the two versions report differently would be a consequence of the edit."""
+    path = tmp_path / "old.db"
+    assert kiebitz("import", str(CAPTURES / MAEXCHEN), "-w", str(path)).status == 0
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE sessions SET kiebitz_version = '0.0.1'")
+        connection.execute("UPDATE diagnostics SET code = 'old'")
+    assert kiebitz("whatif", str(path), "--edit", "#201 dice=2,2").status == 0
+    done = kiebitz("diff", str(path), str(CAPTURES / MAEXCHEN))
+    assert done.status == 3
+    assert "A was dissected by Kiebitz 0.0.1, B by " in done.err
 
 
 @pytest.mark.full
@@ -312,9 +424,9 @@ def test_optional_parts_can_be_inserted() -> None:
 
 
 def test_a_heartbeat_less_is_no_difference() -> None:
-    done = whatif(OKEY_CHAT, "--drop", "2")
+    done = whatif(OKEY_CHAT, "--drop", "2", "--drop", "3")
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("A original and B without #2 are the same: ")
+    assert done.out.startswith("A original and B without #2, without #3 are the same: ")
 
 
 def test_the_same_values_again_change_nothing() -> None:
@@ -481,7 +593,7 @@ def test_grammar_errors_report_the_expected_input(capture: str, wish: str, sente
 def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
     done = whatif("maexchen-head-odd.pcap", "--drop", "2")
     assert done.status == 3
-    assert done.out.endswith("1 × c2s unreadable: only in A  (A #1713)\n")
+    assert "\n  1 × c2s unreadable: only in A  (A #1713)\n" in done.out
 
 
 # Any session.
