@@ -7,7 +7,7 @@ pieces, offsets, gaps and times stay. Everything else about a session follows fr
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import get_args
 
@@ -261,7 +261,7 @@ class _DirectionBuffer:
         )
         self._waiting.clear()
 
-    def _read(self, frames: Callable[[Framer], Collection[Frame]]) -> None:
+    def _read(self, frames: Callable[[Framer], Iterable[Frame]]) -> None:
         """Replace the frames that the framer returns; if the dissector raises, blank everything."""
         if self._framer is not None:
             try:
@@ -272,7 +272,7 @@ class _DirectionBuffer:
         if self._framer is None:
             self._blank(self._start + len(self._held))
 
-    def _replace(self, frames: Collection[Frame]) -> None:
+    def _replace(self, frames: Iterable[Frame]) -> None:
         for frame in frames:
             end = frame.offset + frame.size
             if frame.cut in ("gap", "limit") or frame.offset < self._done:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -79,15 +79,19 @@ class Framer(ABC):
         self._direction = direction
 
     @abstractmethod
-    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
-        """Return the frames that are complete after these bytes."""
+    def feed(self, offset: int, data: bytes) -> Iterable[Frame]:
+        """Return the frames that are complete after these bytes.
+
+        Frames that are larger than their bytes may be made while they are consumed; consume all of them
+        before the next call.
+        """
 
     @abstractmethod
     def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
         """Handle missing bytes; return the incomplete frame before them as cut."""
 
     @abstractmethod
-    def eof(self) -> Sequence[Frame]:
+    def eof(self) -> Iterable[Frame]:
         """Handle the end of the direction; return the incomplete frame, if any."""
 
     def settle(self) -> Sequence[Frame]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -33,6 +34,9 @@ _PLAUSIBLE = 1 << 16
 
 _MAX_SPANS = 64
 """Maximum number of fragments whose places are kept."""
+
+_AHEAD_BYTES = 2 * FRAME_LIMIT
+"""Size, in bytes, of the plain frames that are made at once."""
 
 State = Literal["head", "body", "frames", "foreign", "lost"]
 """Kind of the next bytes: a head of HTTP, its body, frames, another protocol, or an unknown one of these."""
@@ -97,13 +101,11 @@ class WebSocketFramer(Framer):
 
     # The stream.
 
-    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+    def feed(self, offset: int, data: bytes) -> Iterable[Frame]:
         if not self._held and not self._skipped:
             self._start = offset
         self._held += data
-        frames: list[Frame] = []
-        self._read(frames, is_end=False)
-        return frames
+        return self._read(is_end=False)
 
     def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
         frames: list[Frame] = []
@@ -124,11 +126,11 @@ class WebSocketFramer(Framer):
         self._start = offset + (length or 0)
         return frames
 
-    def eof(self) -> Sequence[Frame]:
+    def eof(self) -> Iterable[Frame]:
+        yield from self._read(is_end=True)
         frames: list[Frame] = []
-        self._read(frames, is_end=True)
         self._release_rest(frames, "end")
-        return frames
+        yield from frames
 
     def meet(self, other: Framer) -> None:
         if isinstance(other, WebSocketFramer):
@@ -160,24 +162,47 @@ class WebSocketFramer(Framer):
         self._skipped, self._skipped_header, self._searched = 0, None, 0
         self._start = end
 
-    def _read(self, frames: list[Frame], is_end: bool) -> None:
-        """Read held bytes as far as they are complete."""
-        while self._held:
-            if self._skipped:
-                if not self._skip(frames):
-                    return
-                continue
-            match self._state:
-                case "head":
-                    is_read = self._read_head(frames)
-                case "lost":
-                    is_read = self._seek(frames, is_end)
-                case "foreign":
-                    is_read = self._drop_foreign(frames)
-                case _:
-                    is_read = self._read_frame(frames)
-            if not is_read:
-                return
+    def _read(self, is_end: bool) -> Iterable[Frame]:
+        """Return the frames that are complete in the held bytes.
+
+        A segment may have hundreds of compressed messages of a mebibyte each: beyond `_AHEAD_BYTES`, frames
+        are made while they are consumed.
+        """
+        frames, is_all = self._read_some(is_end)
+        return frames if is_all else chain(frames, self._read_on(is_end))
+
+    def _read_on(self, is_end: bool) -> Iterator[Frame]:
+        is_all = False
+        while not is_all:
+            frames, is_all = self._read_some(is_end)
+            yield from frames
+
+    def _read_some(self, is_end: bool) -> tuple[list[Frame], bool]:
+        """Return frames of about `_AHEAD_BYTES`, and True if there are no further ones."""
+        frames: list[Frame] = []
+        counted = size = 0
+        while self._read_one(frames, is_end):
+            size += sum(len(frame.data) for frame in frames[counted:])
+            counted = len(frames)
+            if size >= _AHEAD_BYTES:
+                return frames, False
+        return frames, True
+
+    def _read_one(self, frames: list[Frame], is_end: bool) -> bool:
+        """Read the next frame, head or other part; return False if no complete one is held."""
+        if not self._held:
+            return False
+        if self._skipped:
+            return self._skip(frames)
+        match self._state:
+            case "head":
+                return self._read_head(frames)
+            case "lost":
+                return self._seek(frames, is_end)
+            case "foreign":
+                return self._drop_foreign(frames)
+            case _:
+                return self._read_frame(frames)
 
     def _skip(self, frames: list[Frame]) -> bool:
         """Drop bytes of a frame or body that is not kept; return True if it has ended."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import Frame, Framer
@@ -53,6 +53,7 @@ class RecordedFrames:
         while at < end:
             upto = min(end, at + _STEP)
             for piece in self._between(stream_id, direction, at, upto):
+                frames: Iterable[Frame]
                 if piece.data is None:
                     frames = framer.gap(piece.offset, piece.length)
                 else:

@@ -60,6 +60,8 @@ class Slot(msgspec.Struct, eq=False):
     ends: bool = False
     is_cut: bool = False
     """True if its last message continues in the data after it."""
+    unpacked: int = 0
+    """Number of bytes by which its message is longer than the data, which compress it."""
 
     def mark(self, copy: Copy) -> Mark | None:
         """Return the record of how a copy was altered, None if it was not."""

@@ -39,6 +39,9 @@ MAX_QUEUED_BYTES = 1 << 20
 """Maximum number of queued bytes in one direction; the total is limited to 64 times as many."""
 
 _MAX_TOTAL_BYTES = 64 * MAX_QUEUED_BYTES
+_MAX_UNPACKED_BYTES = 8 * MAX_QUEUED_BYTES
+"""Maximum number of queued bytes in one direction if messages in it are compressed."""
+
 _MAX_SLOTS = 4096
 _SLOT_BYTES = 256
 """Memory of a queued message in addition to its own bytes."""
@@ -141,7 +144,7 @@ class Engine:
         queue = relayed.queues[direction]
         self._reading.give_up(relayed, queue)
         queue.slots.append(Slot(now_ns, b"", None, ends=True))
-        self._count(queue, b"", 1)
+        self._count(queue, 0, 1)
         return self._given(relayed)
 
     def stream_closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
@@ -204,7 +207,7 @@ class Engine:
         copy = Copy(direction, data, message, 0, len(self._rules), alterations=[("insert", rule)])
         # The queue may be waiting for a decision, and this message is part of it.
         queue.slots.appendleft(Slot(self._now_ns, b"", None, [copy]))
-        self._count(queue, b"", 1)
+        self._count(queue, 0, 1)
         self._wake(relayed, direction)
 
     def _wake(self, relayed: RelayedStream, direction: Direction) -> None:
@@ -223,11 +226,18 @@ class Engine:
     ) -> None:
         """Queue data, a message if it has a frame, and apply the rules to it; drop it if it is `lost`."""
         message = None
+        unpacked = max(0, len(frame or b"") - len(data))
+        if unpacked and not self._has_room(relayed, queue, unpacked):
+            text = f"over {_MAX_UNPACKED_BYTES >> 20} MiB of decompressed messages are queued"
+            self._on_notice(
+                "too-much", f"{' to '.join(_endpoints(queue))}: {text}. Further ones are forwarded unread."
+            )
+            frame, unpacked = None, 0
         if frame is not None:
             message = decode_message(relayed, queue.direction, frame, self._now_ns)
             if message is not None:
                 self._learn(relayed, queue, message, frame)
-        slot = Slot(self._now_ns, data, message)
+        slot = Slot(self._now_ns, data, message, unpacked=unpacked)
         slot.is_cut = frame is None and queue.framing is not None and queue.framing.is_mid_message
         copy = Copy(
             queue.direction,
@@ -243,8 +253,14 @@ class Engine:
             self._out.append(Delivery(self._number(relayed), queue.direction, None, slot.mark(copy)))
             return
         queue.slots.append(slot)
-        self._count(queue, data, 1)
+        self._count(queue, len(data) + unpacked, 1)
         self._applier.begin(relayed, slot, copy)
+
+    def _has_room(self, relayed: RelayedStream, queue: DirectionQueue, unpacked: int) -> bool:
+        """Return True if a decompressed message may be queued, after what is due has been forwarded."""
+        if queue.bytes + unpacked > _MAX_UNPACKED_BYTES or self._bytes + unpacked > _MAX_TOTAL_BYTES:
+            self._release(relayed, queue)
+        return queue.bytes + unpacked <= _MAX_UNPACKED_BYTES and self._bytes + unpacked <= _MAX_TOTAL_BYTES
 
     def _learn(self, relayed: RelayedStream, queue: DirectionQueue, message: Message, data: bytes) -> None:
         """Remember the client's name, and messages as templates for forced inserts."""
@@ -313,7 +329,7 @@ class Engine:
                     copy.due_ns += _REORDER_WAIT_NS if copy.is_reordered else 0
                     self._schedule(relayed, queue, copy.due_ns)
                     queue.loose.append((slot, slot.copies.pop(0)))
-                    self._count(queue, copy.data, 1)
+                    self._count(queue, len(copy.data), 1)
                     continue
                 if copy.takes_ns:
                     copy.due_ns = queue.free_ns = max(copy.due_ns, queue.free_ns) + copy.takes_ns
@@ -327,7 +343,7 @@ class Engine:
                 else:
                     self._queue_other_way(relayed, copy)
             queue.slots.popleft()
-            self._count(queue, slot.original, -1)
+            self._count(queue, len(slot.original) + slot.unpacked, -1)
             if slot.original:
                 was_inside, queue.is_mid_message = queue.is_mid_message, slot.is_cut
                 if was_inside and queue.loose:
@@ -345,14 +361,14 @@ class Engine:
         if due and not queue.is_mid_message:
             queue.loose = [(slot, copy) for slot, copy in queue.loose if not is_due(copy)]
             for slot, copy in due:
-                self._count(queue, copy.data, -1)
+                self._count(queue, len(copy.data), -1)
                 self._pass_on(relayed, slot, copy)
 
     def _queue_other_way(self, relayed: RelayedStream, copy: Copy) -> None:
         """Queue an inserted message in the other direction."""
         queue = relayed.queues[copy.direction]
         queue.slots.append(Slot(self._now_ns, b"", None, [copy]))
-        self._count(queue, b"", 1)
+        self._count(queue, 0, 1)
         self._wake(relayed, copy.direction)
 
     def _pass_on(self, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
@@ -414,9 +430,9 @@ class Engine:
     def _schedule(self, relayed: RelayedStream, queue: DirectionQueue, at_ns: int) -> None:
         heapq.heappush(self._clock, (at_ns, self._number(relayed), queue.direction))
 
-    def _count(self, queue: DirectionQueue, data: bytes, sign: Literal[1, -1]) -> None:
+    def _count(self, queue: DirectionQueue, length: int, sign: Literal[1, -1]) -> None:
         """Count queued bytes (sign 1), or bytes that left the queue (-1)."""
-        size = sign * (len(data) + _SLOT_BYTES)
+        size = sign * (length + _SLOT_BYTES)
         queue.bytes += size
         self._bytes += size
 

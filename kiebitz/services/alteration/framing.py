@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
@@ -29,7 +30,7 @@ class Framing:
         self._upto = self._start = len(passed)
         """Number of bytes received; offset of the held bytes."""
         if passed:
-            self._frames(lambda framer: framer.feed(0, passed))
+            deque(self._frames(lambda framer: framer.feed(0, passed)), 0)
         self._given_up = self._start
         """Messages that begin before this offset have been forwarded, at least in part."""
         self.is_mid_message = self._is_unfinished
@@ -66,20 +67,19 @@ class Framing:
         self.is_mid_message = self._is_unfinished
         return data
 
-    def _frames(self, read: Callable[[Framer], Sequence[Frame]]) -> Sequence[Frame]:
+    def _frames(self, read: Callable[[Framer], Iterable[Frame]]) -> Iterator[Frame]:
         if not self._has_failed:
             try:
-                return read(self._framer)
+                yield from read(self._framer)
             except Exception:
                 # The recorder, which reads the same bytes, reports it.
                 self._has_failed = self.is_mid_message = True
-        return ()
 
     @property
     def _is_unfinished(self) -> bool:
         return self._has_failed or self._framer.is_unfinished
 
-    def _pieces(self, frames: Sequence[Frame]) -> Iterator[Piece]:
+    def _pieces(self, frames: Iterable[Frame]) -> Iterator[Piece]:
         for frame in frames:
             end = frame.offset + frame.size
             size = max(0, end - self._start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 import zlib
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import pytest
@@ -182,6 +182,21 @@ def test_compressed_data_that_are_none() -> None:
 def test_a_message_that_decompresses_to_much_is_bounded(size: int) -> None:
     frames = feed(WebSocketFramer("c2s"), DEFLATING + b"".join(compressed(bytes(size))) + text())
     assert [(frame.cut, len(frame.data)) for frame in frames[1:]] == [("limit", 0), (None, 4)]
+
+
+def test_many_messages_that_decompress_to_much_are_made_one_by_one() -> None:
+    # 50 KB in one segment have 50 messages of nearly a mebibyte each.
+    framer = WebSocketFramer("c2s")
+    data = DEFLATING + b"".join(compressed(*[b"a" * (FRAME_LIMIT - 100)] * 50))
+    tracemalloc.start()
+    try:
+        lengths = [len(frame.data) for frame in chain(framer.feed(0, data), framer.eof())]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(lengths) == 51
+    assert min(lengths[1:]) > FRAME_LIMIT - 100
+    assert peak < 10 * FRAME_LIMIT
 
 
 @pytest.mark.parametrize("is_fragmented", [False, True])
