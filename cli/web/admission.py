@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -201,6 +202,8 @@ class Admission:
                 body = message.get("body", b"")
                 while len(body) > _PIECE_BYTES:
                     await send({**message, "body": body[:_PIECE_BYTES], "more_body": True})
+                    # Let other clients have their turn, and learn whether this one has gone.
+                    await asyncio.sleep(0)
                     body = memoryview(body)[_PIECE_BYTES:]
                 await send({**message, "body": bytes(body)} if "body" in message else message)
 

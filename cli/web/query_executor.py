@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Literal, TypeVar, cast
+from weakref import WeakValueDictionary
 
+from kiebitz.cli.web.admission import Holder
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.storage.database.schema import StorageError
@@ -28,6 +31,15 @@ _THREADS = {"quick": 2, "slow": 2, "news": 1}
 
 _MAX_SLOW = 100
 """Maximum number of slow queries that wait for a thread. `Admission` limits the others."""
+
+_MAX_SLOW_OF_CLIENT = 80
+"""Maximum number of those of one client."""
+
+_AT_ONCE = 2
+"""Maximum number of queries of a kind that one client has running or queued at once; its others wait.
+
+The threads are busy with as many, so a client that is alone loses nothing.
+"""
 
 
 class QueryTimeoutError(StorageError):
@@ -95,17 +107,45 @@ class QueryExecutor:
         self._workers: dict[tuple[int, Kind], _Workers] = {}
         self._own = threading.local()
         self._answering: set[_RunningQuery] = set()
-        self._slow = 0
+        self._slow: Counter[Holder | None] = Counter()
+        """Number of slow queries of each client."""
+        self._turns: WeakValueDictionary[tuple[Holder, Kind], asyncio.Semaphore] = WeakValueDictionary()
 
     async def ask(
-        self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind = "quick"
+        self,
+        served: ServedSession,
+        question: Callable[[Reader], Found],
+        kind: Kind = "quick",
+        client: Holder | None = None,
     ) -> Found:
-        """Run a query and return its result.
+        """Run a query of a client, or of the server itself, and return its result.
 
         Raises QueryTimeoutError, StorageError, sqlite3.Error, and exceptions of the query.
         """
-        if kind == "slow" and self._slow >= _MAX_SLOW:
+        if kind == "slow" and (
+            self._slow.total() >= _MAX_SLOW or (client and self._slow[client] >= _MAX_SLOW_OF_CLIENT)
+        ):
             raise QueryTimeoutError("too many queries are waiting: try again in a moment")
+        self._slow[client] += kind == "slow"
+        try:
+            async with self._turn(client, kind):
+                return await self._run(served, question, kind)
+        finally:
+            self._slow[client] -= kind == "slow"
+            if not self._slow[client]:
+                del self._slow[client]
+
+    def _turn(self, client: Holder | None, kind: Kind) -> AbstractAsyncContextManager[object]:
+        """Return the context in which a query may run, so that no client delays all others."""
+        if client is None:
+            return nullcontext()
+        turn = self._turns.get((client, kind))
+        if turn is None:
+            turn = self._turns[client, kind] = asyncio.Semaphore(_AT_ONCE)
+        return turn
+
+    async def _run(self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind) -> Found:
+        """Run a query in a thread."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Found] = loop.create_future()
         call = _RunningQuery()
@@ -141,12 +181,10 @@ class QueryExecutor:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(finish, found, error)
 
-        self._slow += kind == "slow"
         try:
             self._workers_of(served, kind).submit(run)
             return await answer
         finally:
-            self._slow -= kind == "slow"
             if timer is not None:
                 timer.cancel()
 

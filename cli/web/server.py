@@ -6,12 +6,11 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from itertools import chain, count
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakValueDictionary
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,7 +24,7 @@ from starlette.types import ASGIApp
 from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Grant, Keys
-from kiebitz.cli.web.admission import LIVE_PATH, Admission, Limits
+from kiebitz.cli.web.admission import LIVE_PATH, Admission, Holder, Limits, address_group
 from kiebitz.cli.web.delayed_copy import DelayedCopy
 from kiebitz.cli.web.event_stream import EventStream
 from kiebitz.cli.web.held_api import (
@@ -71,9 +70,6 @@ _MIN_COMPRESSED_BYTES = 1000
 _COMPRESSION = 3
 """Level of gzip, which blocks the event loop: level 9 takes 20 times as long to save a quarter more."""
 
-_PLAYER_QUERIES = 2
-"""Maximum number of queries of a kind that one player's key has running or queued at once."""
-
 _WATCH_EVERY_S = 2.0
 """Time in seconds between two looks at the watched folders."""
 
@@ -113,7 +109,6 @@ class Server:
         self._late_streams: dict[int, EventStream] = {}
         self._copies: list[tuple[DelayedCopy, TemporaryDirectory[str]]] = []
         self._executor = QueryExecutor(QUERY_LIMIT_S)
-        self._turns: WeakValueDictionary[tuple[str, Kind], asyncio.Semaphore] = WeakValueDictionary()
         self.event_streams = {served.number: EventStream(served, self._executor) for served in sessions}
         self._homes = {
             grant.is_late: HomePage(
@@ -261,32 +256,25 @@ class Server:
         async def answer(request: Request) -> Response:
             params = _parse_request(request, address.known, _numbers(request))
             kind: Kind = "slow" if address.may_take_long else "quick"
-            async with self._turn(params.grant.player, kind):
-                found = await self._ask(self._served(params), partial(_answer, address, params), kind)
+            found = await self._ask(
+                self._served(params), partial(_answer, address, params), kind, _client(request)
+            )
             if isinstance(address.answer, str):
                 return Response(found, media_type=address.answer)
             return JsonResponse(found)
 
         return answer
 
-    def _turn(self, player: str | None, kind: Kind) -> AbstractAsyncContextManager[object]:
-        """Return a context in which a request may run, so that one player's requests do not delay all others.
-
-        The full key is not limited.
-        """
-        if player is None:
-            return nullcontext()
-        turn = self._turns.get((player, kind))
-        if turn is None:
-            turn = self._turns[player, kind] = asyncio.Semaphore(_PLAYER_QUERIES)
-        return turn
-
     async def _ask(
-        self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind = "quick"
+        self,
+        served: ServedSession,
+        question: Callable[[Reader], Found],
+        kind: Kind = "quick",
+        client: Holder | None = None,
     ) -> Found:
         """Run a query. Raises StorageError also if the session's database is damaged."""
         try:
-            return await self._executor.ask(served, question, kind)
+            return await self._executor.ask(served, question, kind, client)
         except Exception as error:
             if isinstance(error, tuple(_STATUS)):
                 raise
@@ -306,9 +294,9 @@ class Server:
         params = _parse_request(request, _by_name(SESSIONS), {})
         shown = self._visible_sessions(params.grant)
         infos = []
-        for found in await asyncio.gather(
-            *(self._ask(served, self._info(served, params.grant)) for served in shown), return_exceptions=True
-        ):
+        client = _client(request)
+        asked = (self._ask(served, self._info(served, params.grant), "quick", client) for served in shown)
+        for found in await asyncio.gather(*asked, return_exceptions=True):
             if not isinstance(found, BaseException):
                 infos.append(found)
             # One session that cannot be read does not hide the others.
@@ -392,6 +380,14 @@ class Server:
 
 def _parse_request(request: Request, known: dict[str, Parameter], numbers: dict[str, int]) -> ApiRequest:
     return ApiRequest(dict(request.query_params), known, request.scope["grant"], numbers)
+
+
+def _client(request: Request) -> Holder:
+    """Return who waits for an answer: a player's link at any address, or an address with the full link."""
+    player: str | None = request.scope["grant"].player
+    if player is not None or request.client is None:
+        return Holder(player, "")
+    return Holder(None, address_group(request.client.host))
 
 
 def _by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:

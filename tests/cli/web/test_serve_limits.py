@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import http.client
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes_and_rows import until
-from served_pages import Answer, Serving, serving
+from served_pages import Answer, Serving, serving, target
 from session_factory import Conversation
 from strength import times
 
@@ -113,6 +114,18 @@ def test_one_players_slow_questions_do_not_delay_another_key(path: Path) -> None
 
 
 @pytest.mark.full
+def test_one_address_s_slow_questions_do_not_delay_another(path: Path) -> None:
+    count = 20
+    with serving(str(path)) as server, ThreadPoolExecutor(count) as pool:
+        slow = [pool.submit(_status_from, server, "127.0.0.2") for _ in range(count)]
+        time.sleep(0.5)
+        assert server.get("api/messages", None, "GET", filter="maexchen").status == 200
+        # In the order of arrival it would be the last.
+        assert sum(future.done() for future in slow) < count / 2
+        assert server.end() == 130
+
+
+@pytest.mark.full
 def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         server = Serving(str(path), "--port", "0").ready()
@@ -133,3 +146,15 @@ def _status(server: Serving, wanted: str, key: str | None = None) -> int:
         return server.get("api/messages", filter=wanted, key=key).status
     except OSError:
         return 0
+
+
+def _status_from(server: Serving, source: str) -> int | None:
+    """Ask a slow question from an address of this machine."""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60, source_address=(source, 0))
+    try:
+        connection.request("GET", target("api/messages", {"filter": EACH_A_LITTLE}))
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()
