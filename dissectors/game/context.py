@@ -61,6 +61,8 @@ class GameContext:
         self._noted: set[str] = set()
         self.decoded_bytes = 0
         """Approximate memory in bytes of the events that the inspector has not counted yet."""
+        self.certain = True
+        """False if a message that could not be read may have changed the state: no rule is reported then."""
         self.games_on: dict[int, Game] = {}
         """Running games by number: the latest ones, if some never end."""
         self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
@@ -117,7 +119,8 @@ class GameContext:
         return event
 
     def open_game(self, label: str, ts_ns: int) -> Game:
-        """Report a new game."""
+        """Report a new game, whose state is certain."""
+        self.certain = True
         self._ids.game += 1
         game = Game(self._ids.game, self.info.id, self.info.protocol, label, ts_ns)
         self._findings.games.append(game)
@@ -148,6 +151,8 @@ class GameContext:
         `at` is the offset and length in bytes of the error in the message; `part` names that part, after the
         sentence. `blame` is the side at fault, if the rule does not determine it.
         """
+        if not self.certain:
+            return
         rule = self.rules[key]
         text = rule.text.format_map(values)
         self.diagnose(

@@ -30,16 +30,16 @@ class GameTable(ABC):
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         """Handle the next message, whose bytes are `frame`; `valid` is True if it conforms to its row.
 
-        Sets its event and game, at once or while it is `undecided`.
+        Sets its event and game, at once or while it is `undecided`. `doubt` is called after an invalid one.
         """
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        """Handle a frame whose message type is unknown, after its diagnostic was reported."""
-        return
+    @abstractmethod
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
+        """Handle content that may have been any message, or several: the receiver may have understood it.
 
-    def missing(self, stream: Stream, direction: Direction) -> None:
-        """Handle a gap: bytes of a direction are not in the capture."""
-        return
+        It is an unreadable or invalid message, or a gap (`is_gap`), where bytes are missing. Until the state
+        is certain again, the receiver is blamed for nothing that such a message could explain.
+        """
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         """Handle the end of a stream of this table."""
@@ -61,7 +61,8 @@ class GameTable(ABC):
 class SimpleTable(GameTable):
     """A table whose messages cause at most one event each; it merges copies of broadcasts.
 
-    Only the first copy of a message type with `broadcast=True` is handled; the others get its event.
+    Only the first copy of a message type with `broadcast=True` is handled; the others get its event. After
+    a message that could not be read, no violation of a rule is reported until another game begins.
     """
 
     rules: Mapping[str, Rule] = MappingProxyType({})
@@ -74,6 +75,9 @@ class SimpleTable(GameTable):
     @abstractmethod
     def handle(self, message: Message, row: MessageType) -> Event | None:
         """Handle the next valid message; return the event that it causes."""
+
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
+        self.context.certain = False
 
     def disconnected(self, stream: Stream, ts_ns: int) -> None:
         """Handle the end of a stream of this table."""

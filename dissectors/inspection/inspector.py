@@ -562,6 +562,8 @@ class Inspector:
     def _read(self, conversation: _Conversation, chunk: Chunk) -> None:
         if chunk.missing:
             self._cut_off(chunk)
+            if conversation.server.table is not None:
+                conversation.server.table.doubt(chunk.stream, chunk.direction, chunk.ts_ns, True)
             return
         direction = chunk.direction
         framers, ts_ns = conversation.framers, chunk.ts_ns
@@ -621,7 +623,7 @@ class Inspector:
         else:
             self._missing(gap)
         if conversation.server.table is not None:
-            conversation.server.table.missing(gap.stream, gap.direction)
+            conversation.server.table.doubt(gap.stream, gap.direction, gap.ts_ns, True)
 
     def _missing(self, gap: Gap) -> None:
         """Report missing bytes, for which only the network or the recording is to blame."""
@@ -632,7 +634,7 @@ class Inspector:
         """Note an alteration: from here on Kiebitz itself may be the cause of violations."""
         self._alteration_impact.altered(item, (item.stream.transport, item.stream.server), self._tables)
         if item.action == "drop" and conversation.server.table is not None:
-            conversation.server.table.missing(item.stream, item.direction)
+            conversation.server.table.doubt(item.stream, item.direction, item.ts_ns, True)
 
     def _tables(self) -> dict[tuple[str, str], GameContext]:
         """Return the tables' contexts, by server."""
@@ -724,9 +726,12 @@ class Inspector:
             self._report(message, violation, frame.in_stream(*violation.place(data)))
         if row is not None:
             table.message(message, row, decoded.valid, data)
-        elif not decoded.violations or any(violation.severity != "note" for violation in decoded.violations):
-            # Skipped for what real peers tolerate.
-            table.unreadable(conversation.stream, direction)
+        # What real peers skip has notes only.
+        is_skipped = decoded.violations and all(
+            violation.severity == "note" for violation in decoded.violations
+        )
+        if not decoded.valid and not is_skipped:
+            table.doubt(conversation.stream, direction, ts_ns, frame.cut == "gap")
         if guess is not None and message.altered not in REWRITING_ACTIONS:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)

@@ -73,11 +73,8 @@ class IsolatedTable(GameTable):
         except Exception as error:
             self.end(error, message.stream, message.direction, message)
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        self._call(lambda table: table.unreadable(stream, direction), stream, direction)
-
-    def missing(self, stream: Stream, direction: Direction) -> None:
-        self._call(lambda table: table.missing(stream, direction), stream, direction)
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
+        self._call(lambda table: table.doubt(stream, direction, ts_ns, is_gap), stream, direction)
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._call(lambda table: table.closed(stream, ts_ns), stream)

@@ -8,13 +8,14 @@ conditions are three-valued.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.expressions import Search, TookTooLong, searching
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import And, Constant, Lookup, Not, Or, Relation, Step, Sum, Term
 from kiebitz.dissectors.protocol_file.values import (
+    COUNT,
     ORDERS,
     contains,
     equal,
@@ -33,15 +34,23 @@ STATE = "state"
 """First step of a path that leads into the state although a field has the name of its second step."""
 
 
+class Doubt(Protocol):
+    """Knows which values of the state are in doubt."""
+
+    def covers(self, path: Sequence[str]) -> bool:
+        """Return True if the value at a path, or a value in it, is in doubt."""
+
+
 class Scope:
     """The values that an expression can name.
 
     `fields` are those of the message, None for an absent optional one; `who` is its player. `states` are
     searched in order for the first step of any other path. If it is `lenient`, what is not in an unknown
-    list or object is absent, and not unknown.
+    list or object is absent, and not unknown. A value of the state that is in `doubt` makes `is_doubtful`
+    True; unless the scope is lenient, it is unknown.
     """
 
-    __slots__ = ("fields", "lenient", "states", "who")
+    __slots__ = ("doubt", "fields", "is_doubtful", "lenient", "states", "who")
 
     def __init__(
         self,
@@ -50,7 +59,10 @@ class Scope:
         states: Sequence[Mapping[str, Any]] = (),
         *,
         lenient: bool = False,
+        doubt: Doubt | None = None,
     ) -> None:
+        self.doubt = doubt
+        self.is_doubtful = False
         self.fields = fields
         self.who = who
         self.states = states
@@ -67,14 +79,28 @@ class Scope:
             return self.who
         if name in self.fields:
             return self.fields[name]
-        return self.find_in_state(name)
+        return self.find_in_state(name, ())
 
-    def find_in_state(self, name: str) -> Any:
-        """Return the value of a key of the state, None if it is unknown."""
+    def find_in_state(self, name: str, steps: Sequence[Any]) -> Any:
+        """Return the value of a key of the state, None if it is unknown, or if what follows at `steps` is."""
+        if self.doubt is not None and self.doubt.covers(_path(name, steps)):
+            self.is_doubtful = True
+            if not self.lenient:
+                return None
         for state in self.states:
             if name in state:
                 return state[name]
         return None
+
+
+def _path(first: str, steps: Sequence[Any]) -> list[str]:
+    """Return a path up to the first step that is not a single key."""
+    path = [first]
+    for step in steps:
+        if step is None or step == COUNT or isinstance(step, dict | list | tuple):
+            break
+        path.append(step_text(step))
+    return path
 
 
 Evaluate = Callable[[Scope], Any]
@@ -222,17 +248,22 @@ def _lookup(term: Lookup, text: str) -> Evaluate:
         return lambda scope: scope.find(first)
 
     def value(scope: Scope) -> Any:
-        rest = steps
-        if first == STATE and STATE not in scope.fields:
-            key = steps[0](scope) if callable(steps[0]) else steps[0]
-            found = None if key is None else scope.find_in_state(step_text(key))
-            rest = steps[1:]
-        else:
+        if first == WHO or first in scope.fields:
             found = scope.find(first)
+            for step in steps:
+                if found is None:
+                    return None
+                found = value_in(found, step(scope) if callable(step) else step)
+            return found
+        rest = [step(scope) if callable(step) else step for step in steps]
+        key: Any = first
+        if first == STATE:
+            key, *rest = rest
+        found = None if key is None else scope.find_in_state(step_text(key), rest)
         for step in rest:
             if found is None:
                 return None
-            found = value_in(found, step(scope) if callable(step) else step)
+            found = value_in(found, step)
         return found
 
     return value

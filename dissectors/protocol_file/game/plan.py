@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.dissectors.filters.syntax import Step
 from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.expressions import (
     WHO,
     Compiled,
@@ -17,6 +17,7 @@ from kiebitz.dissectors.protocol_file.expressions import (
     compile_expression,
     compile_path,
 )
+from kiebitz.dissectors.protocol_file.game.doubt import Pattern
 from kiebitz.dissectors.protocol_file.game.roles import Convert, Role, conversion_of, roles_of
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
@@ -36,7 +37,10 @@ GAMES = "games"
 PRIVATE = "private"
 """Key of what only one player knows, by player."""
 
-KEPT = frozenset({"players", PRIVATE})
+PLAYERS = "players"
+"""Key of the players in the state."""
+
+KEPT = frozenset({PLAYERS, PRIVATE})
 """Keys that are never in the part of a game."""
 
 
@@ -50,6 +54,11 @@ class PutPlan(msgspec.Struct, frozen=True):
     value: Any
     expression: Compiled | None
     keys: tuple[str, ...] | None
+
+    @property
+    def path(self) -> Pattern:
+        """The steps as keys of the state, None for a computed one."""
+        return tuple(None if callable(step) else str(step) for step in self.steps)
 
 
 class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +75,11 @@ class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
     label: Sentence | None = None
     result: tuple[tuple[str, Any, Compiled | None], ...] = ()
     turn: bool = False
+
+    @property
+    def changes(self) -> tuple[Pattern, ...]:
+        """The paths of the state that it may change."""
+        return (*(put.path for put in self.puts), *((("turn",),) if self.turn else ()))
 
 
 class RulePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,11 +154,8 @@ class Plan:
             for event in plan.events
         )
         """Events that the end of a player's connection means, too."""
-        self.needs_client = any(
-            row.direction == "c2s" and plan.events and self.has_events
-            for row, plan in zip(specification.messages, self.rows, strict=True)
-        )
-        """True if clients' messages change the state."""
+        self.changed_by = {direction: self._changed_by(direction) for direction in DIRECTIONS}
+        """The paths of the state that messages of a direction may change."""
 
     def by_row(self, rows: Sequence[MessageType]) -> Mapping[int, RowPlan]:
         """Return the plans by the identity of the rows of the grammar."""
@@ -174,6 +185,20 @@ class Plan:
             rules=tuple(rules),
             is_quiet=role.is_silent and not events and not rules,
         )
+
+    def _changed_by(self, direction: Direction) -> frozenset[Pattern]:
+        found: set[Pattern] = set()
+        for plan in self.rows:
+            if plan.direction == direction:
+                if not self.has_events:
+                    found.add((PLAYERS, None))
+                for event in plan.events:
+                    found.update(event.changes)
+                if any(event.opens or event.ends for event in plan.events):
+                    found.update(
+                        path for event in self.events for path in event.changes if path[0] not in KEPT
+                    )
+        return frozenset(found)
 
     def _event_fields(self, event: EventPlan) -> dict[str, None]:
         fields = dict.fromkeys(

@@ -11,6 +11,7 @@ from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.protocol_file.expressions import Scope
+from kiebitz.dissectors.protocol_file.game.doubt import PathDoubt
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, PutPlan
 from kiebitz.dissectors.protocol_file.values import index, step_text
 
@@ -37,6 +38,8 @@ class GameState:
     def __init__(self, context: GameContext) -> None:
         self._context = context
         self.game: Game | None = None
+        self.doubt = PathDoubt()
+        """The doubt about values of the state."""
         self._grown = 0
         """Bytes that were put since the size of the state was measured."""
         self._put = 0
@@ -63,18 +66,23 @@ class GameState:
         changes = []
         for plan in plans:
             expression = plan.expression
+            scope.is_doubtful = False
             value = plan.value if expression is None else expression.evaluate(scope)
             steps = plan.keys or [step(scope) if callable(step) else step for step in plan.steps]
-            changes.append((plan, steps, value))
-        for plan, steps, value in changes:
+            changes.append((plan, steps, value, scope.is_doubtful))
+        for plan, steps, value, is_doubtful in changes:
+            if is_doubtful:
+                self.doubt.begin([plan.path])
             if plan.keys is not None:
-                self.set(value, plan.keys)
+                self.set(value, plan.keys, is_doubtful)
                 continue
             for each, part in _single(steps, value, plan.expression is not None):
-                self.set(part, [label(step_text(step)) for step in each])
+                self.set(part, [label(step_text(step)) for step in each], is_doubtful)
 
-    def set(self, value: Any, keys: Sequence[str]) -> None:
+    def set(self, value: Any, keys: Sequence[str], is_doubtful: bool = False) -> None:
         """Set a value at a path, or remove it if it is None."""
+        if not is_doubtful:
+            self.doubt.end(keys)
         if keys[0] == GAMES:
             # The key of the running games.
             keys = (f"{GAMES}_", *keys[1:])
@@ -169,11 +177,12 @@ class GameState:
             self._context.changed_game(game)
             self._context.set_state(None, GAMES, str(game.id))
         self.game = None
+        self.doubt.keep(KEPT)
         for key in [key for key in self._context.state if key not in ("players", GAMES)]:
             self._context.set_state(None, key)
 
     def forget(self) -> None:
-        """Forget all values: messages that change them may be missing. The names of the players stay."""
+        """Forget all values. The names of the players stay."""
         context = self._context
         for name in [*self._entries("players")]:
             context.set_state({}, "players", name)

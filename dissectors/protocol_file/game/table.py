@@ -12,8 +12,9 @@ from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.table import GameTable, LimitError
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
 from kiebitz.dissectors.grammar.sentences import value_at
-from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocol_file.expressions import WHO, Scope
+from kiebitz.dissectors.model import OPPOSITE, Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocol_file.expressions import WHO, Doubt, Scope
+from kiebitz.dissectors.protocol_file.game.doubt import UnfinishedMessage
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan, RulePlan
 from kiebitz.dissectors.protocol_file.game.players import Connection, Players
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
@@ -75,10 +76,10 @@ class FileTable(GameTable):
         self._handle(message, plan, connection)
         log.add(stream_id, key, _Broadcast(message.ts_ns, message.event_id, message.game_id))
 
-    def missing(self, stream: Stream, direction: Direction) -> None:
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         # A stream that is new here only began before the capture: nothing that it brought is in the state.
-        if stream.id in self._players.connections and (direction == "s2c" or self._plan.needs_client):
-            self._state.forget()
+        if not is_gap or stream.id in self._players.connections:
+            self._state.doubt.begin(self._plan.changed_by[direction])
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         if self._log is not None:
@@ -121,19 +122,34 @@ class FileTable(GameTable):
         # A player whom the server has not accepted acts under no name.
         actor = None if is_claimed and who != players.confirmed(connection) else who
         scope = Scope(fields, who, self._state.states)
-        for rule in plan.rules:
-            self._check(rule, scope, message)
+        if plan.rules:
+            scope.doubt = self._doubt_of(message)
+            for rule in plan.rules:
+                self._check(rule, scope, message)
         scope.lenient = True
+        scope.doubt = self._state.doubt if self._state.doubt else None
         for event in plan.events:
-            if event.when is None or event.when.holds(scope):
+            scope.is_doubtful = False
+            happens = event.when is None or event.when.holds(scope)
+            is_certain = not scope.is_doubtful
+            if happens:
                 self._emit(event, scope, actor, message.ts_ns, message)
                 scope.states = self._state.states
+            if not is_certain:
+                self._state.doubt.begin(event.changes)
         if plan.role.leaves:
             players.leave(who)
             if who is not None and not self._plan.has_events:
                 self._state.set(None, ("players", who))
         self._tie(message, plan, connection)
         self._state.measure()
+
+    def _doubt_of(self, message: Message) -> Doubt | None:
+        """Return the doubt about the state when a message was sent; None if all is certain."""
+        opposite = OPPOSITE[message.direction]
+        if self.context.is_unfinished(message.stream, opposite):
+            return UnfinishedMessage(self._state.doubt, self._plan.changed_by[opposite])
+        return self._state.doubt or None
 
     def _who(
         self, plan: RowPlan, connection: Connection, fields: Mapping[str, Any]

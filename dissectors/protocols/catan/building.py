@@ -82,7 +82,7 @@ class Builder:
         path: tuple[str, ...],
     ) -> None:
         play = self._play
-        if not game.whole or game.board is None:
+        if not game.certain or game.board is None:
             return
         problem = placement_problem(game, game.board, player.id, typ, where)
         if problem is not None:
@@ -115,7 +115,7 @@ class Builder:
 
     def lengths(self, game: CatanGame) -> dict[int, int] | None:
         """Return the length of each player's longest road; None if that is unknown."""
-        if game.board is None or not game.whole or len(game.players) > len(FARBEN):
+        if game.board is None or not game.certain or len(game.players) > len(FARBEN):
             return None
         found = {}
         for number in game.players:

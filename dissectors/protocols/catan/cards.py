@@ -54,7 +54,7 @@ class Cards:
                 # Some servers send the robber's move as a message of its own, before or after this one.
                 self._turns.move_robber(observation, player, ort, target)
                 game.moved = moved
-            player.knights = (player.knights or 0) + 1 if player.knights is not None or game.whole else None
+            player.knights = (player.knights or 0) + 1 if player.knights is not None or game.certain else None
             play.put_player(player, "knights", player.knights)
         self._played(observation, player, "Ritter", {"to": ort, "from_player": target})
 
@@ -104,7 +104,7 @@ class Cards:
         play.emit_observed(observation, "played_card", player, {"card": card, **data})
 
     def _check(self, observation: Observation, game: CatanGame, player: Player, card: str) -> None:
-        if not game.whole:
+        if not game.certain:
             return
         problem = None
         just_bought = player.bought.get(card, 0)
@@ -135,7 +135,7 @@ class Cards:
             knights = {other.id: other.knights for other in game.players.values()}
             ours = player.knights
             most = max((count for count in knights.values() if count is not None), default=0)
-            if game.whole and ours is not None and (ours < _ARMY or ours < most):
+            if game.certain and ours is not None and (ours < _ARMY or ours < most):
                 least = max(_ARMY, most)
                 play.report_violation_of(
                     observation, "largest-army", "Spieler", player=player.name, knights=ours, least=least

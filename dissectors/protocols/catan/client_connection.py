@@ -49,16 +49,16 @@ class Request(msgspec.Struct, eq=False):
 
 
 class ClientConnection(msgspec.Struct, eq=False):
-    """A client's connection; `whole` is True if nothing of it is missing from its beginning on."""
+    """A client's connection; `certain` if nothing of it is in doubt from its beginning on."""
 
     stream_id: int
-    whole: bool = True
-    in_hole: bool = False
-    """True if bytes are missing since the server's last message to the client."""
+    certain: bool = True
+    in_doubt: bool = False
+    """True if a message of unknown content followed the server's last one to the client."""
     told_ns: int = 0
     """Time of the server's last message to the client, in nanoseconds."""
-    hole_ns: int | None = None
-    """Time of the last message before the latest gap, in nanoseconds."""
+    doubt_ns: int | None = None
+    """Time of the last message before the latest doubt, in nanoseconds."""
     player: int | None = None
     requests: list[Request] = msgspec.field(default_factory=list)
 

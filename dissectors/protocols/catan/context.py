@@ -104,21 +104,21 @@ class CatanContext(GameContext):
         known = in_game or self.players.get(number)
         return known.name if known is not None else f"player {number}"
 
-    def begin(self, ts_ns: int, whole: bool) -> CatanGame:
-        """Begin a game; `whole` is False if its beginning was not recorded."""
+    def begin(self, ts_ns: int, certain: bool) -> CatanGame:
+        """Begin a game; `certain` is False if its beginning was not recorded."""
         self._games += 1
-        game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, whole=whole, in_setup=whole)
+        game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, certain=certain, in_setup=certain)
         game.place, game.state = self.part_of(game.game)
         self.game = game
         self.players = {number: known for number, known in self.players.items() if not known.gone}
         for known in self.players.values():
             fresh = Player(known.id, known.name, known.colour, known.status)
-            if whole:
+            if certain:
                 fresh.hand, fresh.cards = Hand(ROHSTOFFE, True), Hand(KARTEN, True)
                 fresh.knights = 0
             game.players[known.id] = fresh
             self._put_player(fresh)
-        if not whole:
+        if not certain:
             self.put_in(["board", "buildings", "robber"], "unknown")
         return game
 
@@ -148,15 +148,15 @@ class CatanContext(GameContext):
             self.set_state(None, *self.game.place)
             self.game = None
 
-    def is_whole(self) -> bool:
+    def is_certain(self) -> bool:
         """Return True if everything sent to the players of the game was recorded."""
         game = self.game
-        heard = {talk.player for talk in self.conversations.values() if talk.whole}
-        return game is not None and game.whole and heard >= {*game.players}
+        heard = {talk.player for talk in self.conversations.values() if talk.certain}
+        return game is not None and game.certain and heard >= {*game.players}
 
     def is_heard(self, number: int) -> bool:
         """Return True if everything sent to a player was recorded."""
-        return any(talk.player == number and talk.whole for talk in self.conversations.values())
+        return any(talk.player == number and talk.certain for talk in self.conversations.values())
 
     def put_in(self, value: Any, *path: str) -> None:
         """Change the game's part of the state."""
@@ -206,9 +206,12 @@ class CatanContext(GameContext):
         return event
 
     def report_violation_of(
-        self, observation: Observation, key: str, /, *path: str | int, **values: Any
+        self, observation: Observation, key: str, /, *path: str | int, certain: bool = True, **values: Any
     ) -> None:
-        """Report that the field at `path` violates a rule; a server's habits only a few times."""
+        """Report that the field at `path` violates a rule; a server's habits only a few times.
+
+        A violation that is not `certain` counts as one of these, and is not reported.
+        """
         row, rule = observation.row, self.rules[key]
         assert isinstance(row, Nachricht)
         if observation.message.direction == "s2c":
@@ -216,6 +219,8 @@ class CatanContext(GameContext):
             if told >= (_MAX_REPORTS if rule.severity == "error" else 1):
                 return
             self._told[rule.code] = told + 1
+        if not certain:
+            return
         part = format_path((row.name, *path)) if path else None
         at = field_place(observation.frame, row, *path) if observation.frame else None
         self.report_violation(observation.message, key, at=at, part=part, clause=row.clause, **values)

@@ -21,6 +21,9 @@ BANK = 19
 PIECES = {STRASSE: 15, DORF: 5, STADT: 4}
 """Number of roads, villages and cities of each player."""
 
+TURNS_IN_DOUBT = 2
+"""Number of turns in which an unread request of a player may have effects: its own and the next one."""
+
 COSTS = {
     STRASSE: {"Holz": 1, "Lehm": 1},
     DORF: {"Holz": 1, "Lehm": 1, "Wolle": 1, "Getreide": 1},
@@ -74,7 +77,7 @@ class Building(msgspec.Struct, frozen=True):
 class CatanGame(msgspec.Struct, eq=False):
     """A game from its `Spiel gestartet` to the next one.
 
-    Rules are checked only if it is `whole`: its beginning was recorded and nothing is missing. `order` has
+    Rules are checked only if it is `certain`: its beginning was recorded and nothing is in doubt. `order` has
     the players in the order of their turns, as far as known.
     """
 
@@ -85,7 +88,7 @@ class CatanGame(msgspec.Struct, eq=False):
     buildings: dict[Spot, Building] = msgspec.field(default_factory=dict)
     trades: dict[int, Trade] = msgspec.field(default_factory=dict)
     ledger: Ledger = msgspec.field(default_factory=Ledger)
-    whole: bool = True
+    certain: bool = True
     in_setup: bool = True
     turn: int | None = None
     turned_ns: int = 0
@@ -107,6 +110,8 @@ class CatanGame(msgspec.Struct, eq=False):
     """The player that was robbed last."""
     roll: Event | None = None
     """The latest roll of the dice."""
+    unread: dict[int, int] = msgspec.field(default_factory=dict)
+    """Players of whom a request could not be read, with the number of turns it may still have effects."""
     winner: int | None = None
     ended: bool = False
     state: State = msgspec.field(default_factory=dict)
@@ -144,7 +149,7 @@ class CatanGame(msgspec.Struct, eq=False):
         hands = [player.hand for player in self.players.values()]
         for kind in ROHSTOFFE:
             least = BANK - sum([hand.most[kind] for hand in hands])
-            if not self.whole:
+            if not self.certain:
                 # There may be players that are not known yet.
                 least = min(least, 0)
             most = BANK - sum([hand.least[kind] for hand in hands])

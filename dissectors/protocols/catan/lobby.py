@@ -102,7 +102,7 @@ class Lobby:
         In a game whose beginning was not recorded, waiting shows it, too.
         """
         game = self._play.game
-        if game is not None and not game.whole:
+        if game is not None and not game.certain:
             return status not in (SPIEL_STARTEN, WARTET_AUF_BEGINN)
         return status in _HAS_THE_TURN or status == KARTEN_ABGEBEN
 
@@ -149,7 +149,7 @@ class Lobby:
                 setattr(player, what, value)
                 play.put_player(player, what, value)
                 play.count_points()
-        if play.game is not None and not play.game.whole:
+        if play.game is not None and not play.game.certain:
             # Its award was not recorded; otherwise a message announces it.
             for what, place in _HONOURS.items():
                 if told.get(what):
@@ -171,7 +171,7 @@ class Lobby:
                 ours = hand.total
         was_known = hand.is_known
         agrees = hand.apply_counts(counts)
-        if not agrees and play.is_whole():
+        if not agrees and play.is_certain():
             known = counts_text(ours) if ours is not None and ours != total(counts) else "other cards"
             play.report_violation_of(
                 observation,

@@ -52,7 +52,7 @@ def check_request(
         player: The sender.
         told_ns: Time of the server's last message to the client, in nanoseconds.
     """
-    if not game.whole or game.board is None:
+    if not game.certain or game.board is None:
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
     # If the client has not received the turn yet, it may have sent the request before.

@@ -73,7 +73,7 @@ class Resources:
         claim = play.game.ledger.enter(entry)
         if sign > 0:
             player.hand.gain(counts)
-        elif not player.hand.pay(counts) and play.game.whole:
+        elif not player.hand.pay(counts) and play.game.certain:
             play.report_violation_of(
                 observation, "below-zero", "Rohstoffe", player=player.name, counts=counts_text(counts)
             )
@@ -136,7 +136,7 @@ class Resources:
         play = self._play
         player = play.player(entry.player)
         play.emit_observed(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
-        if game.board is None or not game.whole:
+        if game.board is None or not game.certain:
             return
         rates = game.board.rates(game.towns(player.id))
         worth = sum(count // rates[kind] for kind, count in paid.items())

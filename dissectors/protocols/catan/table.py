@@ -18,7 +18,7 @@ from kiebitz.dissectors.protocols.catan.building import Builder
 from kiebitz.dissectors.protocols.catan.cards import Cards
 from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.catan.context import CatanContext
-from kiebitz.dissectors.protocols.catan.game import Building, place_text
+from kiebitz.dissectors.protocols.catan.game import TURNS_IN_DOUBT, Building, place_text
 from kiebitz.dissectors.protocols.catan.grammar import Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand, plain
 from kiebitz.dissectors.protocols.catan.ledger import Claim
@@ -87,14 +87,13 @@ class CatanTable(GameTable):
         conversation = self._play.conversation(stream)
         self._play.note_dialect(message, row)
         if not valid:
-            self.unreadable(stream, message.direction)
             return
         if message.direction == "c2s":
             if message.name != "Hallo":
                 self._asking[message.id] = conversation.asks(message)
             self._merger.add(message, row, frame)
             return
-        conversation.in_hole = False
+        conversation.in_doubt = False
         conversation.told_ns = message.ts_ns
         self._merger.add(message, row, frame, self._version(message, row, conversation))
 
@@ -125,32 +124,29 @@ class CatanTable(GameTable):
         self._refusals[message.id] = asker.refused()
         return RefusalKey(message.fields["Meldung"], asker.stream_id)
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        # An invalid request will be refused; an invalid message of the server was sent to the others, too.
-        if direction == "s2c":
-            self.missing(stream, direction)
-
-    def missing(self, stream: Stream, direction: Direction) -> None:
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         conversation = self._play.conversation(stream)
         if direction == "c2s":
+            if self._play.game is not None and conversation.player is not None:
+                self._play.game.unread[conversation.player] = TURNS_IN_DOUBT
             return
-        conversation.whole = False
-        conversation.in_hole = True
-        conversation.hole_ns = conversation.told_ns
+        conversation.certain = False
+        conversation.in_doubt = True
+        conversation.doubt_ns = conversation.told_ns
         self._merger.expect_no_more(stream.id)
         # The other clients were sent the missing messages at about the same time.
         since = conversation.told_ns - MAX_COPY_DELAY_NS
         players = [other for other in self._play.conversations.values() if other.player is not None]
-        if all(other.hole_ns is not None and other.hole_ns >= since for other in players):
-            self._unsure()
+        if all(other.doubt_ns is not None and other.doubt_ns >= since for other in players):
+            self._doubt_counts()
 
-    def _unsure(self) -> None:
+    def _doubt_counts(self) -> None:
         """Reset all counts, as messages are missing that no other client was recorded to receive."""
         self._merger.finish()
         game = self._play.game
         if game is None:
             return
-        game.whole = False
+        game.certain = False
         for player in game.players.values():
             player.hand, player.cards = Hand(ROHSTOFFE, False), Hand(KARTEN, False)
             self._play.put_hand(player)
@@ -199,7 +195,7 @@ class CatanTable(GameTable):
         return {
             talk.stream_id
             for talk in self._play.conversations.values()
-            if talk.whole and (talk.player == owner or (by_both and talk.player is not None))
+            if talk.certain and (talk.player == owner or (by_both and talk.player is not None))
         }
 
     def _take(self, observation: Observation) -> None:
@@ -261,8 +257,8 @@ class CatanTable(GameTable):
         self._play.leave_state()
         for talk in self._play.conversations.values():
             # Earlier gaps no longer matter.
-            talk.whole = not talk.in_hole
-        game = self._play.begin(observation.ts_ns, whole=True)
+            talk.certain = not talk.in_doubt
+        game = self._play.begin(observation.ts_ns, certain=True)
         karte = observation.fields["Karte"]
         board = game.board = Board.from_karte(karte)
         self._play.put_in(
@@ -294,8 +290,8 @@ class CatanTable(GameTable):
         self._play.emit_observed(observation, "started", None, {"map": karte})
 
     def _met(self, observation: Observation) -> None:
-        if any(not talk.whole for talk in self._play.conversations.values()):
-            self._play.begin(observation.ts_ns, whole=False)
+        if any(not talk.certain for talk in self._play.conversations.values()):
+            self._play.begin(observation.ts_ns, certain=False)
 
     def _ended(self, observation: Observation) -> None:
         """Process the end of the game; some servers continue, and some repeat it."""

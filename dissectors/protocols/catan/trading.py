@@ -82,7 +82,7 @@ class Trading:
             self._drop(game, trade)
         play.emit_observed(observation, "trade_done", player, data)
         if trade is None:
-            if game is not None and game.whole:
+            if game is not None and game.certain:
                 play.report_violation_of(observation, "no-trade", player=player.name, partner=partner.name)
             return
         for owner, sign, counts in (

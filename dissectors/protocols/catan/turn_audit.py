@@ -18,8 +18,10 @@ class TurnAudit:
     def close(self, game: CatanGame) -> None:
         """Check the ledger at the end of a turn."""
         unmet, loose = game.ledger.close()
+        unread = game.unread
+        game.unread = {player: turns - 1 for player, turns in unread.items() if turns > 1}
         self._compare_cards(game)
-        if not game.whole:
+        if not game.certain:
             return
         for claim in unmet:
             if not self._play.is_heard(claim.player):
@@ -38,12 +40,20 @@ class TurnAudit:
                 continue
             key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
             name, counts = self._play.name(entry.player), counts_text(entry.counts)
-            self._play.report_violation_of(entry.observation, key, "Rohstoffe", player=name, counts=counts)
+            # An unread request, such as one to trade overseas, may explain it.
+            self._play.report_violation_of(
+                entry.observation,
+                key,
+                "Rohstoffe",
+                certain=entry.player not in unread,
+                player=name,
+                counts=counts,
+            )
 
     def _may_be_early(self, entry: Entry) -> bool:
         """Return True if the dice that explain an entry may be missing from its stream."""
         talk = self._play.conversations.get(entry.observation.messages[0].stream.id)
-        return talk is not None and not talk.whole and not entry.early
+        return talk is not None and not talk.certain and not entry.early
 
     def _no_start(self, claim: Claim) -> None:
         """Report that the second village yielded nothing, as on some servers."""
@@ -56,7 +66,7 @@ class TurnAudit:
             told, player.cards_told = player.cards_told, None
             ours = player.cards.total
             # Some servers omit the victory points from a player's own cards.
-            if told is not None and (ours is None or ours < total(told) or not game.whole):
+            if told is not None and (ours is None or ours < total(told) or not game.certain):
                 player.cards.apply_counts(told)
                 self._play.put_cards(player)
 

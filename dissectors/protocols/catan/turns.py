@@ -41,7 +41,7 @@ class Turns:
         if not game.in_setup:
             game.moved = None
             self._verdicts.close(game)
-            if game.whole:
+            if game.certain:
                 self._builder.verdict(game)
             self._order(observation, game, player)
             for other in game.players.values():
@@ -68,7 +68,7 @@ class Turns:
         if game.roller not in order or player.id not in order:
             return
         expected = order[(order.index(game.roller) + 1) % len(order)]
-        if player.id != expected and game.whole:
+        if player.id != expected and game.certain:
             whose = self._play.name(expected)
             self._play.report_violation_of(
                 observation, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
@@ -77,7 +77,7 @@ class Turns:
     def _due(self, observation: Observation, game: CatanGame, number: int) -> None:
         """Add the claims of a roll: the yield of each player, or the cards to discard."""
         board = game.board
-        if board is None or not game.whole:
+        if board is None or not game.certain:
             return
         if number == 7:
             for player in game.players.values():
@@ -134,7 +134,7 @@ class Turns:
             return
         place = at(ort)
         board = game.board
-        if board is not None and game.whole:
+        if board is not None and game.certain:
             where = spot_text((place,))
             if place == game.robber:
                 play.report_violation_of(observation, "robber-stays", "Ort", place=where)

@@ -34,7 +34,7 @@ class Bidding:
         if player is None or observation.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
             return
         for place, card in enumerate(cards):
-            if card is not None and hand.whole:
+            if card is not None and hand.certain:
                 whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
                 if whose is not None:
                     self._groups.report_violation_of(
@@ -50,7 +50,7 @@ class Bidding:
         if self._groups.known_before(hand, key, observation):
             return
         cards = hand.dealt[player]
-        if len(cards) > HAND and hand.whole:
+        if len(cards) > HAND and hand.certain:
             self._groups.report_violation_of(observation, "wrong-count/more", player=player, count=len(cards))
         self._groups.put_in(hand, len(cards), "hands", str(player))
         if None not in cards:
@@ -66,7 +66,7 @@ class Bidding:
             return
         for player, cards in hand.dealt.items():
             if len(cards) < HAND and ("dealt", player) not in hand.events:
-                if hand.whole:
+                if hand.certain:
                     self._groups.report_violation_of(
                         observation, "wrong-count/fewer", player=player, count=len(cards)
                     )
@@ -94,7 +94,7 @@ class Bidding:
         if self._groups.known_later(hand, ("bid", player, call), observation):
             return
         standing = _highest_bid(hand)
-        if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
+        if hand.certain and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
             self._groups.report_violation_of(
                 observation, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
@@ -107,7 +107,7 @@ class Bidding:
         said: str = observation.fields["licite"]
         call = {"YES": _highest_bid(hand) or said, "NO": "PASS"}.get(said, said)
         heard = [bid for bid in hand.bids if bid[0] == player]
-        if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
+        if hand.certain and player in hand.awaited and heard and heard[-1] != (player, call):
             bid = heard[-1][1]
             self._groups.report_violation_of(
                 observation, "told-otherwise/bid", part="text", call=call, player=player, bid=bid
@@ -140,7 +140,7 @@ class Bidding:
         if self._groups.known_before(hand, "contract", observation):
             return
         # If all pass, a server may still let one of them play.
-        if hand.whole and game != "PASS" and _highest_bid(hand) and (player, game) not in hand.bids:
+        if hand.certain and game != "PASS" and _highest_bid(hand) and (player, game) not in hand.bids:
             bids = ", ".join(
                 f"{self._groups.name_of(who)} {what}" for who, what in hand.bids if what != "PASS"
             )
@@ -163,9 +163,9 @@ class Bidding:
         if player is None or self._groups.known_before(hand, "talon", observation):
             return
         cards: list[str | None] = observation.fields["card"]
-        if hand.whole and len(cards) != TALON:
+        if hand.certain and len(cards) != TALON:
             self._groups.report_violation_of(observation, "wrong-count/talon", count=len(cards))
-        if hand.whole and hand.declarer not in (None, player):
+        if hand.certain and hand.declarer not in (None, player):
             self._groups.report_violation_of(
                 observation, "wrong-player", player=player, declarer=hand.declarer
             )
@@ -192,7 +192,7 @@ class Bidding:
             if len(cards) > TALON:
                 return
         for place, card in enumerate(cards):
-            if hand.whole and held is not None and card is not None and card not in held:
+            if hand.certain and held is not None and card is not None and card not in held:
                 self._groups.report_violation_of(
                     observation,
                     "not-in-hand/discarded",
@@ -246,12 +246,12 @@ class Bidding:
             self._summary(observation, hand, said)
         key = "trump"
         before = hand.events.get(key)
-        if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
+        if before is not None and hand.certain and any(before.data[name] != said[name] for name in said):
             now, then = self._game_words(said), self._game_words(before.data)
             self._groups.report_violation_of(observation, "told-otherwise/trumps", said=now, before=then)
         if self._groups.known_before(hand, key, observation):
             return
-        if hand.whole and not hand.named:
+        if hand.certain and not hand.named:
             self._fits_the_game(observation, hand)
         hand.declarer = player
         hand.trump, hand.second = trump or None, second or None
@@ -268,7 +268,7 @@ class Bidding:
 
     def _summary(self, observation: Observation, hand: Hand, said: dict[str, Any]) -> None:
         level = level_of(observation.fields["flek"])
-        if hand.whole and level != hand.level:
+        if hand.certain and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
             told, known = observation.fields["flek"], level_text(hand.level)
             self._groups.report_violation_of(
@@ -287,7 +287,7 @@ class Bidding:
             )
             return
         without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
-        if hand.whole and without and ":" in text and ":" not in (asked or ":"):
+        if hand.certain and without and ":" in text and ":" not in (asked or ":"):
             self._groups.report_violation_of(observation, "flek-against", part="text", game=hand.contract)
             return
         self._level(observation, hand, player, text)

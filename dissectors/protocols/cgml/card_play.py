@@ -33,7 +33,7 @@ class CardPlay:
     def _objection(self, observation: Observation, hand: Hand, player: int, cards: list[str]) -> bool:
         """Report the error in a client's card; return True if the card does not count, as far as known."""
         held = hand.cards_of(player)
-        if not hand.whole or held is None:
+        if not hand.certain or held is None:
             return False
         for place, card in enumerate(cards):
             if card not in held:
@@ -88,7 +88,7 @@ class CardPlay:
             if whose == player:
                 # The trick was announced before the card.
                 return
-            if whose is not None and hand.whole:
+            if whose is not None and hand.certain:
                 self._groups.report_violation_of(
                     observation,
                     "played-twice",
@@ -148,7 +148,7 @@ class CardPlay:
             return
         table = hand.waiting.pop(0) if hand.waiting else hand.table
         players = self._players(hand, table, cards)
-        if hand.whole and self._is_as_played(observation, hand, number, table, cards):
+        if hand.certain and self._is_as_played(observation, hand, number, table, cards):
             self._check_winner(observation, hand, table, players, cards, winner)
         if table is hand.table:
             hand.table = []
@@ -248,7 +248,7 @@ class CardPlay:
         winners = {one["playerid"]: one["money"]["money"] for one in observation.fields["winer"]}
         losers = {one["playerid"]: one["money"]["money"] for one in observation.fields.get("loser", ())}
         self._check_money(observation, winners, losers)
-        if hand.whole:
+        if hand.certain:
             self._check_result(observation, hand)
         money = {str(player): amount for player, amount in winners.items()}
         money |= {str(player): -amount for player, amount in losers.items()}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
+from kiebitz.dissectors.game.doubt import OrderedDoubt
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.cgml.grammar import ElementType
 
 
 class ClientConnection(msgspec.Struct, eq=False):
-    """A client's connection; `whole` is True if nothing of it is missing from its beginning on."""
+    """A client's connection; `certain` if nothing of it is missing from its beginning on."""
 
     stream_id: int
-    whole: bool = True
-    sure: bool = False
-    """True if all questions are known: nothing is missing or unreadable since the first one."""
+    certain: bool = True
+    knows_player: bool = False
+    """True if the player of its questions is known."""
+    unread: OrderedDoubt = msgspec.field(default_factory=OrderedDoubt)
+    """The doubt about questions that could not be read."""
     player: int | None = None
     """The player on it, if there is only one."""
     shared: bool = False
@@ -35,17 +38,26 @@ class ClientConnection(msgspec.Struct, eq=False):
                 # Questions from before the end of a hand are no longer answered.
                 self.asked.clear()
             self.asked[question] = message.fields.get(row.name, "") if row.shape.text is not None else ""
-            self.sure = not self.shared
+            self.knows_player = not self.shared
+
+    def doubt(self) -> None:
+        """Note that any questions may have been asked, or answered, now."""
+        self.unread.begin()
+        self.asked.clear()
 
     def is_of(self, player: int) -> None:
         """Assign a player to the connection."""
         self.shared = self.shared or self.player not in (None, player)
         self.player = None if self.shared else player
-        self.sure = self.sure and not self.shared
+        self.knows_player = self.knows_player and not self.shared
 
     def answers(self, message: Message, row: ElementType) -> str | None:
         """Remove the question that a message answers, and return its text; None if there is none."""
-        return self.asked.pop(_answered_question(message, row), None)
+        question = answered_question(message, row)
+        text = self.asked.pop(question, None)
+        if text is not None:
+            self.unread.answered(question)
+        return text
 
 
 def _question_in(message: Message, row: ElementType) -> str | None:
@@ -56,7 +68,8 @@ def _question_in(message: Message, row: ElementType) -> str | None:
     return None
 
 
-def _answered_question(message: Message, row: ElementType) -> str:
+def answered_question(message: Message, row: ElementType) -> str:
+    """Return the name of the question that a message answers."""
     return "talon" if message.fields.get("to") == "talon" else row.name
 
 

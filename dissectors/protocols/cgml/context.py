@@ -137,9 +137,9 @@ class CgmlContext(GameContext):
         group = self.group(conversation.group, None)
         hand = group.hand
         # A group with only one known player may turn out to be another known group.
-        is_met = not conversation.whole and len(group.players) > 1
+        is_met = not conversation.certain and len(group.players) > 1
         if (hand is None or hand.ended) and is_met and not self._is_late(hand, observation):
-            hand = self.open_hand(group, observation, whole=False)
+            hand = self.open_hand(group, observation, certain=False)
         if hand is not None:
             observation.game_id = hand.game.id
         return hand
@@ -147,19 +147,19 @@ class CgmlContext(GameContext):
     def _is_late(self, hand: Hand | None, observation: Observation) -> bool:
         return hand is not None and observation.name in ("result", "cancelgame", "abort", "renonc", "round")
 
-    def open_hand(self, group: Group, observation: Observation, whole: bool) -> Hand:
-        """Begin the next hand of a group; `whole` if it is recorded from its beginning."""
+    def open_hand(self, group: Group, observation: Observation, certain: bool) -> Hand:
+        """Begin the next hand of a group; `certain` if it is recorded from its beginning."""
         self.close_hand(group, None, observation.ts_ns)
         group.count += 1
         name = group.key if group.number is not None else "?"
         game = self.open_game(f"group {name}, hand {group.count}", observation.ts_ns)
-        hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), whole)
+        hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), certain)
         hand.place, hand.state = self.part_of(game)
         group.asked = None
         self.put_in(hand, group.key, "group")
         self.put_in(hand, group.count, "hand")
         self.put_in(hand, hand.seats.copy(), "seats")
-        if not whole:
+        if not certain:
             self.put_in(hand, ["bidding", "contract", "hands", "talon", "trump", "tricks"], "unknown")
         return hand
 

@@ -32,7 +32,7 @@ class Trick(msgspec.Struct, eq=False):
 
 
 class Hand(msgspec.Struct, eq=False):
-    """One hand, a game in the database; `whole` is True if it was recorded from its beginning.
+    """One hand, a game in the database; `certain` if nothing of it is in doubt.
 
     `seats` are the players in the order of play; the leader of the first trick is not always the first.
     """
@@ -40,7 +40,7 @@ class Hand(msgspec.Struct, eq=False):
     game: Game
     number: int
     seats: list[int]
-    whole: bool
+    certain: bool
     dealing: bool = False
     dealt: dict[int, list[str | None]] = msgspec.field(default_factory=dict)
     """The cards dealt to each player; None for each hidden one."""

@@ -17,7 +17,11 @@ from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, 
 from kiebitz.dissectors.protocols.cgml.bidding import Bidding
 from kiebitz.dissectors.protocols.cgml.card_play import CardPlay
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection, is_answer
+from kiebitz.dissectors.protocols.cgml.client_connection import (
+    ClientConnection,
+    answered_question,
+    is_answer,
+)
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType, Server
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
@@ -70,7 +74,6 @@ class CgmlTable(GameTable):
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, ElementType)
         if not valid:
-            self.unreadable(message.stream, message.direction)
             return
         if message.direction == "s2c":
             conversation = self._groups.conversation(message.stream)
@@ -78,7 +81,7 @@ class CgmlTable(GameTable):
             conversation.asks(message, row)
             if row.kind == "connect complete":
                 self._lobby.announce(message, conversation)
-            if row.name == "newgame" or not conversation.whole:
+            if row.name == "newgame" or not conversation.certain:
                 self._groups.find_group(conversation, _named_players(message))
             self._merger.add(message, row, frame, self._version(message, row, conversation))
             return
@@ -90,11 +93,11 @@ class CgmlTable(GameTable):
             conversation.is_of(player)
             if row.name == "newgroup":
                 conversation.group = str(message.fields["id"])
-            elif not conversation.whole:
+            elif not conversation.certain:
                 self._groups.find_group(conversation, [player])
         if is_answer(row):
             asked = conversation.answers(message, row)
-            if asked is None and conversation.sure and not self._groups.has_violation(message):
+            if asked is None and self._is_certain(message, row, conversation):
                 self._groups.report_violation(
                     message, "unasked", at=location_of(frame), clause=row.clause, name=row.name
                 )
@@ -102,6 +105,15 @@ class CgmlTable(GameTable):
             if asked is not None:
                 self._asked[message.id] = asked
         self._merger.add(message, row, frame)
+
+    def _is_certain(self, message: Message, row: ElementType, conversation: ClientConnection) -> bool:
+        """Return True if no question that this message answers can have been missed."""
+        return (
+            conversation.knows_player
+            and not conversation.unread.explains(answered_question(message, row))
+            and not self._groups.is_unfinished(message.stream, "s2c")
+            and not self._groups.has_violation(message)
+        )
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
         if row.server in self._roles or self._roles == {None}:
@@ -144,29 +156,24 @@ class CgmlTable(GameTable):
         return {
             talk.stream_id
             for talk in self._groups.conversations.values()
-            if talk.player == fields["playerid"] and talk.sure and not talk.left
+            if talk.player == fields["playerid"]
+            and talk.knows_player
+            and talk.unread.certain
+            and not talk.left
         }
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        # It may have been a question, or its answer.
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         conversation = self._groups.conversation(stream)
-        conversation.sure = False
-        conversation.asked.clear()
-        if direction == "s2c":
-            self._unsure(stream)
-
-    def missing(self, stream: Stream, direction: Direction) -> None:
-        conversation = self._groups.conversation(stream)
-        conversation.sure = conversation.whole = False
-        conversation.asked.clear()
-        self._unsure(stream)
-
-    def _unsure(self, stream: Stream) -> None:
-        """Stop checking a hand, as messages are missing that could explain contradictions."""
+        conversation.doubt()
+        if is_gap:
+            conversation.certain = False
+        if direction == "c2s" and not is_gap:
+            return
         self._merger.expect_no_more(stream.id)
-        group = self._groups.by_key.get(self._groups.conversation(stream).group or "")
+        group = self._groups.by_key.get(conversation.group or "")
         if group is not None and group.hand is not None:
-            group.hand.whole = False
+            # Messages are missing that could explain contradictions.
+            group.hand.certain = False
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         conversation = self._groups.conversations.get(stream.id)
@@ -247,14 +254,14 @@ class CgmlTable(GameTable):
             return
         if hand is None or hand.ended or group.asked is not None:
             hand = self._groups.open_hand(
-                group, observation, whole=group.asked is not None or conversation.whole
+                group, observation, certain=group.asked is not None or conversation.certain
             )
         elif not hand.dealing:
-            if hand.whole:
+            if hand.certain:
                 # A late copy.
                 return
             # The end of the previous hand was missed.
-            hand = self._groups.open_hand(group, observation, whole=False)
+            hand = self._groups.open_hand(group, observation, certain=False)
         hand.dealing = True
         observation.game_id = hand.game.id
         self._bidding.dealt(observation, hand, player)

@@ -19,6 +19,7 @@ from kiebitz.dissectors.protocols.maexchen.questions import (
     ANSWER_WINDOW_NS,
     ANSWERED_BY,
     ASKED_BY,
+    MAX_WAIT_NS,
     TOKENS_KEPT,
     Question,
     QuestionKind,
@@ -26,9 +27,6 @@ from kiebitz.dissectors.protocols.maexchen.questions import (
     first_difference,
 )
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
-
-MAX_WAIT_NS = 2_000_000_000
-"""Longest time an answer to an unseen question waits for any sign that the server knows this client."""
 
 UNSURE_KEPT = 256
 
@@ -69,13 +67,13 @@ class Answers:
         question = seat.questions.get(token)
         if question is None:
             self._unknown_token(seat, kind, message, token)
-            seat.mark_tried()
+            seat.doubt_answers()
         elif question.kind != kind:
             asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
             self._rounds.report_violation(
                 message, "wrong-answer", name=message.name, question=asked, answer=answer
             )
-            question.tried = True
+            question.certain = False
         elif question.answer is not None:
             self._rounds.report_violation(message, "used-token", answer=question.answer.name)
         elif question.over:
@@ -101,7 +99,7 @@ class Answers:
                 self._rounds.report_violation(
                     verdict, "answer-ignored", answer=answer, took=took, question=asked.name
                 )
-        elif not question.tried:
+        elif question.certain:
             self._rounds.report_violation(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
 
     def close(self, kind: QuestionKind, played: Round) -> None:
@@ -128,6 +126,8 @@ class Answers:
         if owner is not None and owner is not seat:
             whose = f"{owner.name}'s" if owner.name is not None else "another player's"
             self._rounds.report_violation(message, "foreign-token", whose=whose)
+        elif seat.may_be_asked(message.ts_ns):
+            return
         elif open_question is not None and not open_question.over and open_question.answer is None:
             right = open_question.asked.fields["token"]
             same = first_difference(token, right)

@@ -51,7 +51,7 @@ class Rounds(GameContext):
         label = f"round {number}" if number is not None else "round"
         game = self.open_game(label, message.ts_ns)
         played = self.current = Round(game, *self.part_of(game), number)
-        played.whole = not missing
+        played.certain = not missing
         self.set_in_round(played, "starting", "phase")
         if number is not None:
             self.set_in_round(played, number, "round")
@@ -93,14 +93,14 @@ class Rounds(GameContext):
         before = self.previous
         if before is not None and self._just_over(before, message.ts_ns):
             # Servers wait for players before they start the next round: this was overtaken by SCORE.
-            before.whole = False
+            before.certain = False
             return before
         if played is not None and played.phase == "starting":
-            self.missing(played, "players")
+            self.doubt(played, "players")
             played.started_ns = message.ts_ns
             return self._start_unseen(played)
         if played is not None and self._just_over(played, message.ts_ns):
-            played.whole = False
+            played.certain = False
             return played
         return self._start_unseen(self.begin(message, None, "players", "round", "announced"))
 
@@ -143,9 +143,9 @@ class Rounds(GameContext):
             played.inferred ^= {name}
             self.set_in_round(played, sorted(played.inferred) or None, "inferred")
 
-    def missing(self, played: Round, *parts: str) -> None:
+    def doubt(self, played: Round, *parts: str) -> None:
         """Mark `parts` of a round as unknown, and the round as incomplete."""
-        played.whole = False
+        played.certain = False
         if not played.left:
             part = played.state
             self.set_in_round(played, sorted({*part.get("unknown", ()), *parts}), "unknown")

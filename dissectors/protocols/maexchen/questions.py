@@ -27,18 +27,21 @@ ANSWERED_BY: dict[QuestionKind, str] = {"join": "JOIN", "turn": "ROLL or SEE", "
 ANSWER_WINDOW_NS = 250_000_000
 """Timeout of servers for an answer; it is in no clause, but in all revisions."""
 
+MAX_WAIT_NS = 2_000_000_000
+"""Longest time an answer to an unseen question waits for any sign that the server knows this client."""
+
 QUESTIONS_KEPT = 32
 TOKENS_KEPT = 8192
 
 
 class Question(msgspec.Struct, eq=False):
-    """A question. `answer` is its valid answer; `tried` is True if an invalid one was received."""
+    """A question with its valid `answer`, not `certain` if an unread message may have been the answer."""
 
     kind: QuestionKind
     asked: Message
     game_id: int
     answer: Message | None = None
-    tried: bool = False
+    certain: bool = True
     over: bool = False
 
 
@@ -56,6 +59,8 @@ class Seat(msgspec.Struct, eq=False):
     questions: dict[str, Question] = msgspec.field(default_factory=dict)
     """The latest questions by their tokens, oldest first."""
     open: dict[QuestionKind, Question] = msgspec.field(default_factory=dict)
+    unread_ns: int | None = None
+    """Time of the server's latest message that may have been a question, but could not be read."""
     addressed: bool = False
     """True if the server has sent anything here."""
     gone: bool = False
@@ -75,10 +80,18 @@ class Seat(msgspec.Struct, eq=False):
         if len(self.questions) > QUESTIONS_KEPT:
             del self.questions[next(iter(self.questions))]
 
-    def mark_tried(self) -> None:
-        """Mark the open questions as tried, as something unreadable or invalid was received."""
+    def doubt_answers(self) -> None:
+        """Note that the open questions may have been answered by a message that could not be read."""
         for question in self.open.values():
-            question.tried = True
+            question.certain = False
+
+    def doubt_questions(self, ts_ns: int) -> None:
+        """Note that a message that could not be read may have been a question."""
+        self.unread_ns = ts_ns
+
+    def may_be_asked(self, ts_ns: int) -> bool:
+        """Return True if an answer may be that to an unread question."""
+        return self.unread_ns is not None and ts_ns - self.unread_ns <= MAX_WAIT_NS
 
 
 def first_difference(given: str, right: str) -> int:

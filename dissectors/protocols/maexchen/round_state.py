@@ -14,7 +14,7 @@ Phase = Literal["starting", "started", "lost", "canceled"]
 
 
 class Round(msgspec.Struct, eq=False):
-    """A round. `whole` is False if a part of it is missing: then no violations are reported."""
+    """A round; no violations are reported unless it is `certain`."""
 
     game: Game
     place: tuple[str, str]
@@ -31,7 +31,7 @@ class Round(msgspec.Struct, eq=False):
     last: Announcement | None = None
     before: Announcement | None = None
     actual: str | None = None
-    whole: bool = True
+    certain: bool = True
     started_ns: int = 0
     over_ns: int | None = None
     inferred: set[str] = msgspec.field(default_factory=set)
@@ -42,7 +42,7 @@ class Round(msgspec.Struct, eq=False):
     @property
     def due(self) -> str | None:
         """The player who must roll or see next, by the order of play; None if unknown."""
-        if not self.players or not self.whole:
+        if not self.players or not self.certain:
             return None
         if self.last is None:
             return self.players[0]

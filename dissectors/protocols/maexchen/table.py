@@ -74,9 +74,7 @@ class MaexchenTable(GameTable):
                 self._spoken_to(seat, message.ts_ns)
             elif row.name == "REJECTED" and not seat.addressed:
                 self._answers.addressed(seat)
-        elif not valid:
-            seat.mark_tried()
-        elif row.name not in _REGISTRATIONS:
+        elif valid and row.name not in _REGISTRATIONS:
             self._rounds.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
             # Real servers accept a name that is not UTF-8.
@@ -89,13 +87,12 @@ class MaexchenTable(GameTable):
         if self._answers.unsure:
             self._answers.judge_unsure(message.ts_ns)
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        if direction == "c2s":
-            (self._rounds.seats.get(stream.id) or self._new_seat(stream)).mark_tried()
-
-    def missing(self, stream: Stream, direction: Direction) -> None:
-        # A player's answer may be among it.
-        self.unreadable(stream, direction)
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
+        seat = self._rounds.seats.get(stream.id) or self._new_seat(stream)
+        if direction == "c2s" or is_gap:
+            seat.doubt_answers()
+        if direction == "s2c" or is_gap:
+            seat.doubt_questions(ts_ns)
 
     def unreachable(self, stream: Stream) -> None:
         self._port_was_closed = True
@@ -211,7 +208,7 @@ class MaexchenTable(GameTable):
         self._answers.close("join", played)
         if played.phase == "starting":
             played.phase = "started"
-            played.whole = True
+            played.certain = True
         played.players = players
         played.started_ns = message.ts_ns
         self._rounds.set_in_round(played, "started", "phase")
@@ -256,7 +253,7 @@ class MaexchenTable(GameTable):
             return
         played = self._rounds.playing(message)
         self._turns.infer_see(message, played)
-        against = objection(names, reason, played.evidence()) if played.whole else None
+        against = objection(names, reason, played.evidence()) if played.certain else None
         kind = _LATE_REASONS.get(reason)
         loser = self._registration.seat_of(names[0]) if len(names) == 1 else None
         if loser is not None and kind is not None:
@@ -301,7 +298,7 @@ class MaexchenTable(GameTable):
             self._rounds.set_state(points, "scores", name)
         if played is not None:
             wrong = self._rounds.points.wrong(scores)
-            if wrong and played.whole and played.game.result is not None:
+            if wrong and played.certain and played.game.result is not None:
                 self._rounds.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
             played.scored = True
             self._rounds.leave(played, message.ts_ns)

@@ -55,7 +55,7 @@ class Turns:
     def _set_turn(self, played: Round, name: str | None, inferred: bool = False) -> None:
         if played.phase == "started":
             if played.due is not None and name is not None and name != played.due:
-                self._rounds.missing(played, "announced")
+                self._rounds.doubt(played, "announced")
             played.turn = name
             self._rounds.set_in_round(played, name, "turn")
             self._rounds.mark_inferred(played, "turn", inferred and name is not None)
@@ -183,7 +183,7 @@ class Turns:
         self._rounds.set_in_round(played, dice, "actual")
         self._rounds.emit_broadcast(message, key, "actual_dice", None, {"dice": dice}, played)
         name = played.last.name if played.last is not None else None
-        if played.whole and name is not None and played.rolled.get(name, dice) != dice:
+        if played.certain and name is not None and played.rolled.get(name, dice) != dice:
             rolled = played.rolled[name]
             self._rounds.report_server_violation(
                 message, "other-dice/shown", player=name, rolled=rolled, dice=dice
@@ -192,10 +192,10 @@ class Turns:
     # Checks.
 
     def _check_order(self, message: Message, played: Round, name: str) -> None:
-        due = played.rolling if played.rolling is not None and played.whole else played.due
+        due = played.rolling if played.rolling is not None and played.certain else played.due
         if played.phase == "started" and due is not None and name != due:
             self._rounds.report_violation(message, "out-of-turn", player=due)
-            self._rounds.missing(played, "announced")
+            self._rounds.doubt(played, "announced")
 
     def _check_announcement(self, message: Message, name: str, dice: str) -> None:
         """Check that the server broadcasts the player's announcement unchanged."""
@@ -205,7 +205,7 @@ class Turns:
             return
         question.over = True
         # The server may have accepted a message that Kiebitz rejects.
-        if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
+        if question.answer is not None and question.certain and question.answer.fields["dice"] != dice:
             announced = question.answer.fields["dice"]
             self._rounds.report_server_violation(
                 message, "other-dice/announced", player=name, announced=announced, dice=dice

@@ -179,9 +179,9 @@ class OkeyContext(GameContext):
         self.set_in_game(game, place.deck, "private", self.who(game, seat), "deck")
         self.set_in_game(game, place.count, "seats", str(seat), "tiles")
 
-    def mark_unknown(self, conversation: Conversation) -> None:
+    def doubt(self, conversation: Conversation) -> None:
         """Mark a client's knowledge and tiles as unknown, as a message from the server was not readable."""
-        conversation.unsure()
+        conversation.doubt()
         if conversation.game is not None and conversation.seat is not None:
             place = conversation.game.places[conversation.seat]
             place.deck = place.count = None

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.game.doubt import OrderedDoubt
 from kiebitz.dissectors.model import Stream
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 
@@ -32,8 +33,46 @@ class Request(msgspec.Struct, eq=False):
     event_id: int | None = None
 
 
+class Requests(msgspec.Struct, eq=False):
+    """A client's open requests, in order, and the doubt about others that could not be read."""
+
+    waiting: list[Request] = msgspec.field(default_factory=list)
+    unread: OrderedDoubt = msgspec.field(default_factory=OrderedDoubt)
+    _before: int = 0
+    """Number of open requests that were sent before the doubt began."""
+
+    def doubt(self) -> None:
+        """Note that any requests may have been sent now."""
+        self.unread.begin()
+        self._before = len(self.waiting)
+
+    def add(self, request: Request) -> None:
+        """Add a request."""
+        self.waiting.append(request)
+        if len(self.waiting) > _MAX_WAITING:
+            self._remove(1)
+
+    def first(self, name: str) -> Request | None:
+        """Return the first open request of a name."""
+        return next((request for request in self.waiting if request.name == name), None)
+
+    def answered(self, name: str, refused: bool) -> Request | None:
+        """Remove and return the request of a response; an invalid one can only have been refused."""
+        for number, request in enumerate(self.waiting):
+            if request.name == name and (request.valid or refused):
+                if number >= self._before:
+                    self.unread.answered(name)
+                self._remove(number + 1)
+                return request
+        return None
+
+    def _remove(self, count: int) -> None:
+        del self.waiting[:count]
+        self._before = max(0, self._before - count)
+
+
 class Conversation(msgspec.Struct, eq=False):
-    """The known facts of a client. `whole` is True if no message of its connection is missing."""
+    """The known facts of a client. It is `certain` if no message of the server to it is in doubt."""
 
     stream: Stream
     name: str | None = None
@@ -43,10 +82,10 @@ class Conversation(msgspec.Struct, eq=False):
     """The client's current or latest game."""
     turn: int | None = None
     """The seat that has the turn, by the messages to this client; None if unknown."""
-    whole: bool = True
-    since_deal: bool = False
-    """True if nothing is missing since its game was dealt."""
-    requests: list[Request] = msgspec.field(default_factory=list)
+    certain: bool = True
+    certain_since_deal: bool = False
+    """True if it is certain since its game was dealt."""
+    requests: Requests = msgspec.field(default_factory=Requests)
     pushed: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of unacknowledged pushes, by name."""
     joined: int | None = None
@@ -54,31 +93,13 @@ class Conversation(msgspec.Struct, eq=False):
     left: bool = False
 
     @property
-    def is_complete(self) -> bool:
-        """True if all messages to this client about its game were captured."""
-        return self.whole or self.since_deal
+    def certain_in_game(self) -> bool:
+        """True if all messages to this client about its game are known."""
+        return self.certain or self.certain_since_deal
 
-    def add_request(self, request: Request) -> None:
-        """Add an open request."""
-        self.requests.append(request)
-        if len(self.requests) > _MAX_WAITING:
-            del self.requests[0]
-
-    def waiting(self, name: str) -> Request | None:
-        """Return the first open request of a name."""
-        return next((request for request in self.requests if request.name == name), None)
-
-    def answered(self, name: str, refused: bool) -> Request | None:
-        """Remove and return the request of a response; an invalid one can only have been refused."""
-        for number, request in enumerate(self.requests):
-            if request.name == name and (request.valid or refused):
-                del self.requests[: number + 1]
-                return request
-        return None
-
-    def unsure(self) -> None:
-        """Mark the knowledge as incomplete."""
-        self.whole = self.since_deal = False
+    def doubt(self) -> None:
+        """Note that the client may know more than was read."""
+        self.certain = self.certain_since_deal = False
         self.turn = None
         if self.game is not None and self.seat is not None:
-            self.game.places[self.seat].sure = False
+            self.game.places[self.seat].certain = False

@@ -26,7 +26,9 @@ class Deals:
         context = self._context
         seat: int = message.fields["playeridx"]
         deck: list[str | None] = message.fields["startdeck"]
-        coming = conversation.waiting("JLOB")
+        coming = conversation.requests.first("JLOB")
+        # An unread request may have been JLOB.
+        certain = coming is not None or conversation.requests.unread.certain
         room = context.lobby(
             coming.fields["n"] if coming is not None and coming.valid else conversation.lobby
         )
@@ -41,19 +43,21 @@ class Deals:
             else self._deal(room, seat, message)
         )
         place = game.places[seat]
-        place.deck, place.count, place.sure = deck, len(tiles(deck)), True
+        place.deck, place.count, place.certain = deck, len(tiles(deck)), True
         place.stream_id = message.stream.id
         conversation.game, conversation.seat = game, seat
         context.put_place(game, seat, conversation.name)
         context.put_deck(game, seat)
         conversation.turn = None
-        conversation.since_deal = not returns
-        if not returns and self._is_right(message, row, game, place, frame):
+        conversation.certain_since_deal = not returns and certain
+        if not certain:
+            place.certain, place.count = False, None
+        elif not returns and self._is_right(message, row, game, place, frame):
             if game.alone:
                 self._first_turn(game, conversation, seat)
             else:
                 # Only the server knows which of the deals is valid for whom.
-                place.sure, place.count = False, None
+                place.certain, place.count = False, None
         hidden = {"known_to": [conversation.name], "others_see": {"deck": None}}
         data = {"seat": seat, "name": conversation.name, "deck": tiles(deck), **hidden}
         context.emit_of(message, "returned" if returns else "dealt", conversation.name, data, game.game)
@@ -86,7 +90,7 @@ class Deals:
             return True
         at = argument_place(frame, row, "startdeck")
         self._context.report_violation(message, wrong.key, at=at, clause=row.clause, **wrong.values)
-        game.alone = place.sure = False
+        game.alone = place.certain = False
         place.count = None
         return False
 
@@ -100,9 +104,12 @@ class Deals:
             if winner is not None and winner.game is not None
             else self._played_by(name, conversation)
         )
+        if game is not conversation.game and None in (conversation.lobby, winner and winner.lobby):
+            # It may be the same game.
+            conversation.doubt()
         if game is None:
             return
-        request = winner.waiting("PUTT") if winner is not None and winner.game is game else None
+        request = winner.requests.first("PUTT") if winner is not None and winner.game is game else None
         if winner is not None and request is not None:
             self._moves.settle_put(message, winner, request)
         if game.ending is not None and game.ending.data.get("name") == name:

@@ -11,11 +11,11 @@ from kiebitz.dissectors.protocols.okey.tiles import OF_EACH, SEATS, Slots, count
 
 
 class Place(msgspec.Struct, eq=False):
-    """A player's place. `deck` is None if unknown, and `sure` is True if nothing has contradicted it."""
+    """A player's place. `deck` is None if unknown, and `certain` is True if nothing has contradicted it."""
 
     name: str | None = None
     deck: Slots | None = None
-    sure: bool = False
+    certain: bool = False
     count: int | None = None
     """Number of tiles."""
     stream_id: int | None = None
@@ -79,6 +79,6 @@ class OkeyGame(msgspec.Struct, eq=False):
             return None
         total: Counter[str] = Counter()
         for place in self.places:
-            total += counted(place.deck or ()) if place.sure else Counter()
+            total += counted(place.deck or ()) if place.certain else Counter()
         total += counted(self.exchange or ())
         return next((tile for tile, count in sorted(total.items()) if count > OF_EACH), None)

@@ -29,6 +29,9 @@ class Moves:
         self, message: Message, row: MessageType, conversation: Conversation, frame: bytes
     ) -> bool:
         """Return True if a client may send this request now; report the violation if not."""
+        if self._context.is_unfinished(message.stream, "s2c"):
+            # The server may be sending what allows it.
+            return True
         found = objection(conversation, message)
         if (
             found is None
@@ -103,7 +106,7 @@ class Moves:
         if tile is not None:
             place.take(tile)
         else:
-            place.sure = False
+            place.certain = False
             place.count = None if place.count is None else place.count + 1
         game.turn, game.drawn = seat, True
         context.set_in_game(game, seat, "turn")
@@ -176,7 +179,7 @@ class Moves:
         deck = request.fields.get("deck") if request is not None else None
         event = self.puts(message, game, seat, tile, deck, valid)
         if valid and request is not None and request.doubtful:
-            game.places[seat].count, game.places[seat].sure = None, False
+            game.places[seat].count, game.places[seat].certain = None, False
         return event
 
     def puts(
@@ -193,7 +196,7 @@ class Moves:
         place = game.places[seat]
         if valid:
             place.count = DECK
-            place.sure = deck is not None and len(tiles(deck)) == DECK
+            place.certain = deck is not None and len(tiles(deck)) == DECK
             place.deck = deck
             game.put = tile
             context.set_in_game(game, None, "private", context.who(game, seat), "drawn")
@@ -226,7 +229,11 @@ class Moves:
             return
         place = game.places[conversation.seat]
         game.cheated = True
-        place.deck, place.count, place.sure = message.fields["deck"], len(tiles(message.fields["deck"])), True
+        place.deck, place.count, place.certain = (
+            message.fields["deck"],
+            len(tiles(message.fields["deck"])),
+            True,
+        )
         self._context.put_deck(game, conversation.seat)
         data = {
             "seat": conversation.seat,

@@ -37,12 +37,12 @@ class Objection(msgspec.Struct, frozen=True):
 def objection(conversation: Conversation, request: Message) -> Objection | None:
     """Return the objection to a request now, regardless of its tiles, or None."""
     name = request.name
-    if conversation.whole and conversation.lobby is None and request.fields.get("messagetype") == "l":
+    if conversation.certain and conversation.lobby is None and request.fields.get("messagetype") == "l":
         return Objection("outside-lobby/chat")
     if name not in _NEEDS_LOBBY:
         return None
     game = conversation.game
-    if conversation.whole:
+    if conversation.certain:
         if conversation.lobby is None:
             return Objection("outside-lobby", {"name": name})
         if name not in _NEEDS_GAME:
@@ -51,7 +51,7 @@ def objection(conversation: Conversation, request: Message) -> Objection | None:
             return Objection("no-game", {"name": name})
         if game.ended:
             return Objection("after-end", {"name": name})
-    if game is None or game.ended or not conversation.is_complete:
+    if game is None or game.ended or not conversation.certain_in_game:
         return None
     return _against_move(conversation, game, name)
 
@@ -63,7 +63,7 @@ def _against_move(conversation: Conversation, game: OkeyGame, name: str) -> Obje
     place = game.places[conversation.seat]
     count = place.count
     if conversation.turn is None:
-        if name == "PUTT" and count == DECK and place.sure:
+        if name == "PUTT" and count == DECK and place.certain:
             return Objection("must-draw/turn", {"count": count})
         return None
     if conversation.turn != conversation.seat:
@@ -77,7 +77,8 @@ def _against_move(conversation: Conversation, game: OkeyGame, name: str) -> Obje
 
 def against_put(place: Place, tile: str | None, deck: Sequence[str | None]) -> Objection | None:
     """Return the objection to putting a tile, which must be held, with this remaining deck."""
-    if place.deck is None or not place.sure:
+    if place.deck is None or not place.certain or place.count == DECK:
+        # Without a drawn tile the order is wrong, whatever is put.
         return None
     held = counted(place.deck)
     named = ", ".join(sorted({*tiles(place.deck)}, key=_order))

@@ -37,6 +37,7 @@ class Status:
         stacks: Slots = message.fields["exchangestacks"]
         turn: int = message.fields["currentplayeridx"]
         own = self._own(message, conversation)
+        unplaced = self._context.lobbies.get(None)
         others = [
             room.game
             for room in self._context.lobbies.values()
@@ -51,6 +52,9 @@ class Status:
                 if game is own:
                     # With statuses of several lobbies, another player's turn is not certain.
                     conversation.turn = turn if turn == conversation.seat or not self._elsewhere else None
+                elif unplaced is not None and unplaced.game in (own, game):
+                    # It may be the same game.
+                    conversation.turn = None
                 return
         if own is None or own not in games or self._may_be_elsewhere(conversation, own, stacks, turn):
             conversation.turn = None
@@ -76,13 +80,13 @@ class Status:
         """Return a client's game; one first seen in its middle is created."""
         if (
             conversation.game is None
-            and not conversation.whole
+            and not conversation.certain
             and conversation.lobby is None
             and conversation.name is None
         ):
             room = self._context.lobby(None)
             conversation.game = room.game or self._context.begin(room, message.ts_ns, False)
-        coming = conversation.waiting("JLOB")
+        coming = conversation.requests.first("JLOB")
         if conversation.game is None and coming is not None and coming.valid:
             entered = self._context.lobbies.get(coming.fields["n"])
             return entered.game if entered is not None else None
@@ -121,16 +125,16 @@ class Status:
                 conversation is not None and self._settle_put(message, conversation, tile)
             ):
                 return True
-            if conversation is not None and conversation.whole:
+            if conversation is not None and conversation.certain:
                 return False
             self._moves.puts(message, game, seat, tile, None, True)
         elif move != "nothing" and not game.drawn:
             top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
-            request = conversation.waiting("DRAW") if conversation is not None else None
+            request = conversation.requests.first("DRAW") if conversation is not None else None
             if request is not None and move == "drew m":
                 # The response will contain the tile.
                 return True
-            if conversation is not None and conversation.whole and request is None:
+            if conversation is not None and conversation.certain and request is None:
                 return move == "drew m"
             event = self._moves.draws(message, game, seat, move[-1], top)
             if request is not None:
@@ -139,7 +143,7 @@ class Status:
 
     def _settle_put(self, message: Message, conversation: Conversation, tile: str | None) -> bool:
         """Emit the put of this tile if its player has requested it; return False if not."""
-        request = conversation.waiting("PUTT")
+        request = conversation.requests.first("PUTT")
         if request is None or request.event_id is not None or request.fields.get("tile") != tile:
             return False
         self._moves.settle_put(message, conversation, request)
@@ -153,7 +157,7 @@ class Status:
             # Something was missed before, but the tile put is here.
             return False
         # With a complete conversation, no move of the own game can be missing.
-        return conversation.is_complete or bool(self._context.others) or len(self._context.lobbies) > 1
+        return conversation.certain_in_game or bool(self._context.others) or len(self._context.lobbies) > 1
 
     def _continues_elsewhere(self, stacks: Slots, turn: int) -> bool:
         """Return True if a status follows from one of another lobby."""

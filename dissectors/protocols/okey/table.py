@@ -74,7 +74,7 @@ class OkeyTable(GameTable):
         if message.direction == "c2s":
             self._from_client(message, row, valid, conversation, frame)
         elif not valid:
-            self._context.mark_unknown(conversation)
+            return
         elif message.name.startswith("+"):
             self._response(message, row, conversation)
         else:
@@ -93,40 +93,41 @@ class OkeyTable(GameTable):
         doubtful = valid and not self._moves.check_request(message, row, conversation, frame)
         if valid or message.name in _REFUSED:
             fields = message.fields if message.name in _NEEDED else {}
-            conversation.add_request(Request(message.name, fields, valid, doubtful))
+            conversation.requests.add(Request(message.name, fields, valid, doubtful))
 
     def _acknowledged(self, message: Message, row: MessageType, conversation: Conversation) -> None:
         name = message.name[1:]
         if conversation.pushed[name]:
             conversation.pushed[name] -= 1
-        elif conversation.whole:
+        elif conversation.certain and not self._context.is_unfinished(message.stream, "s2c"):
             self._context.report_violation(
                 message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name
             )
 
     def _response(self, message: Message, row: MessageType, conversation: Conversation) -> None:
-        request = conversation.answered(message.name[1:], _is_refusal(message))
+        name = message.name[1:]
+        request = conversation.requests.answered(name, _is_refusal(message))
         if request is None:
             # The request was not seen; the client may have rejoined a game dealt before.
-            conversation.since_deal = False
-        if request is None and conversation.whole:
-            self._context.report_violation(
-                message, "unasked", clause=row.clause, name=message.name, request=message.name[1:]
-            )
+            conversation.certain_since_deal = False
+            is_unread = self._context.is_unfinished(message.stream, "c2s")
+            if is_unread or conversation.requests.unread.explains(name):
+                if name in _NEEDED:
+                    self._context.doubt(conversation)
+            elif conversation.certain:
+                self._context.report_violation(
+                    message, "unasked", clause=row.clause, name=message.name, request=name
+                )
         if message.name in self._responses:
             self._responses[message.name](message, conversation, request)
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        # An invalid request gets no response; an unreadable message of the server is missing.
-        if direction == "s2c":
-            self._context.mark_unknown(self._context.conversation(stream))
-
-    def missing(self, stream: Stream, direction: Direction) -> None:
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         conversation = self._context.conversation(stream)
         if direction == "s2c":
-            self._context.mark_unknown(conversation)
-        else:
-            conversation.unsure()
+            self._context.doubt(conversation)
+        if direction == "c2s" or is_gap:
+            # A capture that begins with a response lacks the request.
+            conversation.requests.doubt()
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         conversation = self._context.conversations.get(stream.id)

@@ -67,9 +67,9 @@ class Rounds(GameContext):
                 found = candidate
                 break
         if found is None:
-            found = self._begin(ts_ns, whole=names is not None or seat is not None)
+            found = self._begin(ts_ns, certain=names is not None or seat is not None)
         conversation.round = found
-        conversation.sure = names is not None or seat is not None
+        conversation.certain_round = names is not None or seat is not None
         conversation.step = 0
         conversation.tricks = 0
         conversation.lead_due = False
@@ -89,14 +89,14 @@ class Rounds(GameContext):
             return self.enter(conversation, None, ts_ns)
         if conversation.round is None:
             latest = self._latest[-1] if self._latest and not self._latest[-1].ended else None
-            conversation.round = latest or self._begin(ts_ns, whole=False)
-            conversation.sure = False
+            conversation.round = latest or self._begin(ts_ns, certain=False)
+            conversation.certain_round = False
         return conversation.round
 
-    def _begin(self, ts_ns: int, whole: bool) -> Round:
+    def _begin(self, ts_ns: int, certain: bool) -> Round:
         self._count += 1
         game = self.open_game(f"round {self._count}", ts_ns)
-        started = Round(game, self._count, None, Play(whole))
+        started = Round(game, self._count, None, Play(certain))
         self._latest.append(started)
         kept = self._latest[-_MAX_LAG:]
         for older in self._latest[:-1]:
@@ -168,7 +168,7 @@ class Rounds(GameContext):
         if what in unknown:
             self.set_in_round(played, [other for other in unknown if other != what] or None, "unknown")
 
-    def unsure(self, played: Round, what: str) -> None:
+    def doubt(self, played: Round, what: str) -> None:
         """Mark a part of a round as unknown, as something is missing."""
         unknown = self._part(played).get("unknown", [])
         if what not in unknown:
@@ -209,7 +209,7 @@ class Rounds(GameContext):
 
     def points(self, played: Round) -> dict[str, int] | None:
         """Return each player's points so far; None if the play is not completely known."""
-        if not played.play.whole or any(trick.winner is None for trick in played.play.tricks):
+        if not played.play.certain or any(trick.winner is None for trick in played.play.tricks):
             return None
         counted = {str(played.who(seat)): 0 for seat in range(SEATS)}
         for trick in played.play.tricks:
@@ -229,7 +229,7 @@ class Rounds(GameContext):
         if known == content:
             message.event_id = event_id
             return True
-        if conversation.sure:
+        if conversation.certain_round:
             self.report_violation(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 

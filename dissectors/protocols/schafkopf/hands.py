@@ -27,7 +27,7 @@ class Hands:
         if self._rounds.is_impossible(message, played) or seat is None:
             return
         known = played.dealt.get(seat)
-        if known is not None and conversation.sure and not set(known) <= set(hand):
+        if known is not None and conversation.certain_round and not set(known) <= set(hand):
             lost = next(card for card in known if card not in hand)
             self._rounds.report_card_violation(
                 message, played, "hand-changed/dealt", "spielerhand", 0, card=lost
@@ -58,7 +58,12 @@ class Hands:
         if known is not None and set(known) == set(shown):
             conversation.hand_doubted = False
             return
-        if known is None or not conversation.synced or conversation.hand_doubted or set(known) < set(shown):
+        if (
+            known is None
+            or not conversation.certain_cards
+            or conversation.hand_doubted
+            or set(known) < set(shown)
+        ):
             # The hand was not completely known; or the server repeats it.
             played.contested = played.contested or conversation.hand_doubted
             gone = [card.card for card in played.play.cards() if card.seat == seat]

@@ -59,7 +59,7 @@ class Order:
         name = _step_name(message)
         step = _STEPS.get(name)
         if step is not None and name != "ID":
-            if step < conversation.step and not conversation.sure:
+            if step < conversation.step and not conversation.certain_round:
                 # The end of one round and the beginning of the next are missing.
                 self._rounds.enter(conversation, None, message.ts_ns)
             elif step < conversation.step:
@@ -75,7 +75,7 @@ class Order:
         if question is not None:
             conversation.asked = question
             conversation.answered = None
-            conversation.whole = True
+            conversation.certain_question = True
 
     def answered(self, message: Message, row: MessageType, conversation: Conversation) -> bool:
         """Return False, and report a violation, if a client's message is not the answer to its question."""
@@ -88,8 +88,8 @@ class Order:
         if name != wanted:
             if self._rounds.is_unfinished(message.stream, "s2c"):
                 # A question without its end is not a message yet when it is answered.
-                conversation.whole = conversation.synced = False
-            if conversation.whole:
+                conversation.certain_question = conversation.certain_cards = False
+            if conversation.certain_question:
                 self._unasked(message, row, conversation)
                 return False
             # The missing message may have been the question.

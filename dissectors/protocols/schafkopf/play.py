@@ -82,12 +82,12 @@ class Contradiction(Exception):
 class Play:
     """The known play of a round. `tricks` are the finished ones, `current` the one on the table."""
 
-    def __init__(self, whole: bool) -> None:
-        self.whole = whole
+    def __init__(self, certain: bool) -> None:
+        self.certain = certain
         """True if the round was seen from its first card on."""
         self.mode: Mode | None = None
         self.tricks: list[Trick] = []
-        self.current = Trick(1, 0 if whole else None)
+        self.current = Trick(1, 0 if certain else None)
 
     @property
     def over(self) -> bool:
@@ -144,7 +144,7 @@ class Play:
 
         The number of the trick is then a guess.
         """
-        self.whole = False
+        self.certain = False
         for cards in (last_trick, table):
             if all(cards) and self._trick_shown(cards) in (0, None):
                 # The leader is unknown; a full trick does not show it.

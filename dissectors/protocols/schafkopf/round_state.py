@@ -89,11 +89,11 @@ class Conversation(msgspec.Struct, eq=False):
     name: str | None = None
     round: Round | None = None
     seat: int | None = None
-    whole: bool = True
+    certain_question: bool = True
     """True if nothing is missing since the last question."""
-    sure: bool = True
+    certain_round: bool = True
     """True if nothing is missing since the round began; otherwise this may be the next round."""
-    synced: bool = True
+    certain_cards: bool = True
     """True if nothing is missing since the server has shown the cards."""
     asked: Question | None = None
     answered: Question | None = None

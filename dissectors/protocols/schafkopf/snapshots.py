@@ -34,7 +34,7 @@ class Snapshots:
         try:
             news = self._news(message, played)
         except Contradiction as error:
-            if conversation.synced and not conversation.doubted:
+            if conversation.certain_cards and not conversation.doubted:
                 conversation.doubted = True
                 place = error.field, error.place
                 self._rounds.report_card_violation(
@@ -43,7 +43,7 @@ class Snapshots:
                 return
             # The server repeats it, or something was missed.
             played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
-            self._rounds.unsure(played, "tricks")
+            self._rounds.doubt(played, "tricks")
             played.contested = True
             try:
                 news = self._news(message, played)
@@ -52,7 +52,7 @@ class Snapshots:
         self._hands.compare(message, conversation, played, news)
         conversation.doubted = not self._take(message, conversation, played, news)
         self._note_position(message, conversation, played)
-        conversation.synced = True
+        conversation.certain_cards = True
 
     def move(self, message: Message, conversation: Conversation, played: Round) -> None:
         """Handle a client's MODEL, which plays a card."""
@@ -60,7 +60,7 @@ class Snapshots:
         table: list[str | None] = message.fields["tisch"]
         if self._rounds.is_impossible(message, played) or seat is None:
             return
-        if not conversation.synced:
+        if not conversation.certain_cards:
             # The client's previous snapshot is missing, so this one is new.
             self.shown(message, conversation, played)
             return
@@ -109,7 +109,7 @@ class Snapshots:
         play = played.play
         left = PACK - {known.card for known in play.cards()}
         seat = play.current.next_seat()
-        if play.whole and len(left) == 1 and seat is not None:
+        if play.certain and len(left) == 1 and seat is not None:
             self._take(message, conversation, played, [(seat, min(left))], inferred=True)
 
     def _news(self, message: Message, played: Round) -> list[tuple[int, str]]:
@@ -188,7 +188,7 @@ class Snapshots:
         earlier = next((other for other in played.play.cards() if other.card == card), None)
         if earlier is not None:
             if insists:
-                played.play.whole = False
+                played.play.certain = False
                 return False
             key, who = "card-twice/played", played.who(earlier.seat)
             self._rounds.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
@@ -215,7 +215,7 @@ class Snapshots:
     def _breaks_suit(self, message: Message, played: Round, seat: int, card: str, trick: Trick) -> bool:
         """Report a player who does not follow suit; for an unknown hand this shows only later."""
         mode = played.play.mode
-        if mode is None or not played.play.whole:
+        if mode is None or not played.play.certain:
             return False
         suit = mode.suit(card)
         earlier = played.renounced.pop((seat, suit), None)

@@ -71,7 +71,6 @@ class SchafkopfTable(GameTable):
         if row.deviation is not None:
             self._rounds.note_dialect(message, row)
         if not valid:
-            self._lose_track(conversation, message.direction)
             return
         if conversation.round is not None:
             message.game_id = conversation.round.game.id
@@ -81,12 +80,12 @@ class SchafkopfTable(GameTable):
         elif self._order.answered(message, row, conversation):
             self._client[row.name](message, conversation)
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        self._lose_track(self._rounds.conversation(stream), direction)
-
-    def missing(self, stream: Stream, direction: Direction) -> None:
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
+        # It may have been the answer, or the question.
         conversation = self._rounds.conversation(stream)
-        conversation.whole = conversation.sure = conversation.synced = conversation.lead_due = False
+        conversation.certain_question = conversation.lead_due = False
+        if direction == "s2c" or is_gap:
+            conversation.certain_round = conversation.certain_cards = False
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         conversation = self._rounds.conversations.pop(stream.id, None)
@@ -96,13 +95,6 @@ class SchafkopfTable(GameTable):
             self._leaves(None, conversation, stream.ending, ts_ns)
         if not self._rounds.conversations:
             self._rounds.log.clear()
-
-    def _lose_track(self, conversation: Conversation, direction: Direction) -> None:
-        """Handle an unreadable message, which may have been the answer, or the question."""
-        conversation.whole = False
-        conversation.lead_due = False
-        if direction == "s2c":
-            conversation.sure = conversation.synced = False
 
     def _named(self, message: Message, conversation: Conversation) -> None:
         self._remove_name(conversation)

@@ -32,7 +32,7 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
         return Objection("wrong-player/refused" if refused else "wrong-player", values)
     play = played.play
     mode = play.mode
-    if mode is None or not (play.over and play.whole) or played.player is None or refused:
+    if mode is None or not (play.over and play.certain) or played.player is None or refused:
         return None
     partner = second
     if mode.called is not None:

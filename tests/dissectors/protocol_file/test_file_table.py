@@ -224,14 +224,15 @@ def test_a_violation_has_what_the_file_says_of_it() -> None:
     assert (diagnostic.clause, diagnostic.expected) == ("3.1", "a roll of alice")
 
 
-def test_after_a_gap_values_are_unknown() -> None:
-    _, conversation = talk(
-        GAME, *JOINED, "*< START", "*< TURN alice", "*< ROLLED alice 6", "a! 20", "b< ROLLED alice 2"
-    )
-    assert state_of(conversation.found()) == {
-        "players": {"alice": {}, "bob": {}},
-        "games": {"1": {"dice": 2}},
-    }
+@pytest.mark.parametrize("unknown", ["a! 20", "a< \ufeffTURN bob", "a< TURN bob 7", "a< ROLLED"])
+def test_after_an_unknown_message_values_are_in_doubt_until_they_are_put(unknown: str) -> None:
+    _, conversation = talk(GAME, *JOINED, "*< START", "*< TURN alice", "*< ROLLED alice 6", unknown)
+    conversation.send("b< ROLLED bob 2")
+    found = conversation.found()
+    assert texts(found) == []
+    assert state_of(found)["players"] == {"alice": {"points": 6}, "bob": {"points": 2}}
+    conversation.send("*< TURN alice", "*< ROLLED bob 3")
+    assert texts(conversation.found()) == ["bob rolls, and it is alice's turn"]
 
 
 def test_a_connection_that_began_before_the_capture_does_no_harm() -> None:

@@ -36,7 +36,8 @@ class NoughtsTable(SimpleTable):
         self._players: list[str] = []
         """The player whose turn it is, then the other; empty if that is not known."""
 
-    def missing(self, stream: Stream, direction: Direction) -> None:
+    def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
+        super().doubt(stream, direction, ts_ns, is_gap)
         if direction == "s2c" and self._game is not None:
             self._players = []
             self.context.set_state({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
