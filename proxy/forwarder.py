@@ -30,6 +30,7 @@ from kiebitz.proxy.relay.transparent import transparent_listeners
 from kiebitz.proxy.relay.udp import UdpRelay
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS
+from kiebitz.proxy.system.dependencies import check_names
 
 _OTHER_FILES = 64
 """Number of open files other than sockets: journal, terminal, and files of the interpreter."""
@@ -82,6 +83,7 @@ class Forwarder:
     Raises:
         RelayError: one of the modes cannot start.
         SettingError: mitmproxy rejects one of the settings.
+        IncompatibleVersion: the installed mitmproxy lacks names that its modes use.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Forwarder:
             )
             if mitmproxy:
                 require_extra("mitmproxy", str(mitmproxy[0]))
+                check_names("mitmproxy")
                 # Imported here, as mitmproxy loads slowly.
                 from kiebitz.proxy.mitmproxy.modes import MitmproxyRelay
 

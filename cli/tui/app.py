@@ -164,7 +164,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual would print our source and its values. Tests (headless) do see the exception.
-        if self._exit:
+        if self.return_code is not None:
             # Keys typed after the one that quits find no widgets any more.
             return
         if self.is_headless:

@@ -29,14 +29,12 @@ _MAX_CANDIDATES = 200
 class _FilterInput(Input):
     """Text input with completion by Tab."""
 
-    async def _on_key(self, event: events.Key) -> None:
+    def on_key(self, event: events.Key) -> None:
         if event.key == "tab":
             event.stop()
             event.prevent_default()
             assert isinstance(self.parent, FilterLine)
             self.parent.complete()
-            return
-        await super()._on_key(event)
 
 
 class FilterLine(Vertical):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from command import kiebitz
 from load_on_relays import Load, cost, group, kill_under_load, leftover
+from networks import needs_libpcap, needs_rights
 from processes_and_rows import rows, until
 from rich.console import Console
 from rich.table import Table
@@ -81,7 +82,8 @@ def has_begun(database: Path) -> bool:
     return False
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can capture")
+@needs_rights
+@needs_libpcap
 @pytest.mark.parametrize("transport", a_few(["udp", "tcp"], ["tcp"]))
 def test_a_killed_sniff_loses_what_it_had_not_committed_at_most(transport: Transport, tmp_path: Path) -> None:
     """There is no journal: it reads what the kernel has captured, and commits ten times a second.

@@ -12,19 +12,12 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 import pytest
-from networks import may_capture
+from networks import needs_libpcap, needs_rights
 from strength import a_few
 
 from kiebitz.proxy.capture import live as sniff
 from kiebitz.proxy.capture.live import Sniffer, SniffError
 from kiebitz.proxy.capture.packets import PacketDecoder, endpoints
-
-needs_rights = pytest.mark.skipif(
-    not may_capture(), reason="capturing needs Linux and the right to it (CAP_NET_RAW)"
-)
-needs_libpcap = pytest.mark.skipif(
-    ctypes.util.find_library("pcap") is None, reason="libpcap is not installed"
-)
 
 
 @contextlib.contextmanager

@@ -157,3 +157,11 @@ def may_capture() -> bool:
     except (AttributeError, OSError):
         return False
     return True
+
+
+needs_rights = pytest.mark.skipif(
+    not may_capture(), reason="capturing needs Linux and the right to it (CAP_NET_RAW)"
+)
+needs_libpcap = pytest.mark.skipif(
+    ctypes.util.find_library("pcap") is None, reason="a capture filter needs libpcap, which is not installed"
+)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command import TINY
 from imported_databases import copy_of_database, database_of
+from networks import needs_libpcap, needs_rights
 from processes_and_rows import KIEBITZ, PATIENCE_S, running, until
 from relayed_class import Class
 from screens import ASCII, Filled
@@ -357,7 +358,8 @@ def test_a_rotation_is_followed(lesson: Class, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may capture packets")
+@needs_rights
+@needs_libpcap
 def test_a_sniff_with_watch(lesson: Class, tmp_path: Path) -> None:
     bpf = f"udp port {lesson.server_port}"
     command = ("sniff", "-i", "lo", "-f", bpf, "-w", str(tmp_path / "game.db"), "--watch")

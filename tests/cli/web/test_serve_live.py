@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from command import TINY, kiebitz
 from maexchen_programs import Player, Server, play
+from networks import needs_libpcap, needs_rights
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from rotating_relays import relaying
 from served_pages import QUICK_S, Live, Serving, post, serving
@@ -514,9 +515,9 @@ def test_options_of_the_page_require_the_page(command: list[str], tmp_path: Path
 
 
 @pytest.mark.full
+@needs_rights
+@needs_libpcap
 def test_a_sniff_serves_what_it_records(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("sniffing needs root")
     port, server = free_port("tcp"), Server(2, 1)
     bpf, path = f"udp port {server.port}", str(tmp_path / "game.db")
     where = f"127.0.0.1:{port}"

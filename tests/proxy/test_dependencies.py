@@ -1,0 +1,143 @@
+"""Undocumented names of other packages: those in use are listed, and exist."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import version
+
+import pytest
+from command import ROOT, kiebitz
+
+from kiebitz.proxy.system.dependencies import UNDOCUMENTED, IncompatibleVersion, Undocumented, check_names
+
+DOCUMENTED = {
+    "click": ("click", "click.core", "click.shell_completion", "click.testing"),
+    # See docs/scripts/api-render.py in its sources.
+    "mitmproxy": (
+        "mitmproxy",
+        "mitmproxy.addonmanager",
+        "mitmproxy.connection",
+        "mitmproxy.flow",
+        "mitmproxy.proxy.context",
+        "mitmproxy.proxy.server_hooks",
+        "mitmproxy.tcp",
+        "mitmproxy.tls",
+        "mitmproxy.udp",
+    ),
+    "mitmproxy_rs": (),
+    "scapy": (),
+    # Its reference has a page for each module.
+    "textual": None,
+    "uvicorn": ("uvicorn",),
+}
+"""Modules whose names are documented, by package; None: all."""
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+"""mitmproxy imports libraries that use deprecated names."""
+
+PRODUCT = [
+    path
+    for room in ("cli", "kiebitz", "proxy", "storage")
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if not any(parent.is_symlink() for parent in path.parents)
+]
+
+LISTED = {name for dependency in UNDOCUMENTED.values() for name in dependency.names}
+
+
+@pytest.mark.parametrize("package", UNDOCUMENTED)
+def test_every_undocumented_name_exists(package: str) -> None:
+    check_names(package)
+
+
+def test_every_import_from_an_undocumented_module_is_listed() -> None:
+    listed = {re.split(r"[.(]", name.partition(":")[2])[0]: name.partition(":")[0] for name in LISTED}
+    missing = []
+    for path in PRODUCT:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or node.module is None:
+                continue
+            documented = DOCUMENTED.get(node.module.partition(".")[0])
+            if documented is None or node.module in documented:
+                continue
+            for alias in node.names:
+                if listed.get(alias.name) != node.module:
+                    missing.append(f"{path.relative_to(ROOT)} imports {node.module}:{alias.name}")
+    assert missing == [], "list these in proxy/system/dependencies.py"
+
+
+def foreign_subclasses() -> Iterator[tuple[type, list[type]]]:
+    """Yield our subclasses of the packages' classes, with these bases."""
+    for path in PRODUCT:
+        text = path.read_text()
+        if not any(re.search(rf"^ *(from|import) {package}\b", text, re.MULTILINE) for package in DOCUMENTED):
+            continue
+        if path.parts[-2:] in (("mitm", "addon.py"),):
+            # It runs by its path within mitmproxy only.
+            continue
+        room = path.relative_to(ROOT).with_suffix("").parts
+        module = import_module(".".join((() if room[0] == "kiebitz" else ("kiebitz",)) + room))
+        for cls in vars(module).values():
+            if not inspect.isclass(cls) or cls.__module__ != module.__name__:
+                continue
+            bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] in DOCUMENTED]
+            if bases:
+                yield cls, bases
+
+
+def test_no_private_name_of_a_base_class_is_used_but_those_listed() -> None:
+    """Neither overridden, nor read, nor, by accident, set: a newer version may use it for something else."""
+    private = {re.split(r"[:.(]", name)[-1 if "(" not in name else -2] for name in LISTED}
+    found = []
+    for cls, bases in foreign_subclasses():
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        assert isinstance(tree, ast.ClassDef)
+        used = {
+            node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        } | {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "super()")
+        }
+        theirs: set[str] = set()
+        for base in bases:
+            theirs |= {*vars(base)} | {*re.findall(r"self\.(_\w+)\b.*=", inspect.getsource(base))}
+        found += [
+            f"{cls.__module__}.{cls.__qualname__} uses {name}"
+            for name in sorted(used & theirs - private)
+            if name.startswith("_") and not name.startswith("__")
+        ]
+    assert found == [], "list these in proxy/system/dependencies.py, or rename ours"
+
+
+def test_a_missing_name_is_named_with_the_tested_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gone in (
+        "mitmproxy.proxy.server:ConnectionHandler.hook_queue",
+        "mitmproxy.proxy.queues:Queue",
+        "mitmproxy.proxy.server:ConnectionHandler.close_connection(in_ms)",
+    ):
+        monkeypatch.setitem(UNDOCUMENTED, "mitmproxy", Undocumented(("11.0.2", "12.2.3"), (gone,)))
+        with pytest.raises(IncompatibleVersion) as caught:
+            check_names("mitmproxy")
+        has_not = f"mitmproxy {version('mitmproxy')} has no {gone}"
+        assert str(caught.value) == f"{has_not}, which Kiebitz uses; tested were mitmproxy 11.0.2 and 12.2.3"
+    done = kiebitz("relay", "-m", "socks5@0", "-w", "game.db")
+    assert (done.status, done.out) == (1, "")
+    assert "which Kiebitz uses; tested were mitmproxy" in done.err
+
+
+def test_the_tested_versions_are_documented() -> None:
+    section = (
+        (ROOT / "docs" / "install.md").read_text().partition("## Tested versions")[2].partition("\n##")[0]
+    )
+    header, _, *table = (
+        [cell.strip() for cell in line.split("|")] for line in section.splitlines() if line.startswith("|")
+    )
+    for package, dependency in UNDOCUMENTED.items():
+        (column,) = (at for at, title in enumerate(header) if title.lower() == package)
+        assert {row[column] for row in table} == {*dependency.tested}, package
