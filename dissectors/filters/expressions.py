@@ -25,7 +25,7 @@ MAX_PATTERN = 500
 MAX_SIZE = 50_000
 """Characters of a pattern with its repetitions written out, as `regex` compiles it; that is some 20 ms."""
 
-_PARSER: Any = import_module("re._parser")
+PARSER: Any = import_module("re._parser")
 """The standard library's reader of patterns. It is no public part of it, but nothing else knows it all."""
 
 # Both know these classes, but draw them a little differently.
@@ -40,7 +40,7 @@ _CLASSES = {
 _KINDS_OF_I = "iI\u0130\u0131"
 """The letter i with and without a dot, upper and lower case: Python's IGNORECASE treats all as equal."""
 
-_EMPTY_HAS_NO_EDGE = re.search(r"\B", "") is None
+EMPTY_HAS_NO_EDGE = re.search(r"\B", "") is None
 """Up to Python 3.13 an empty text has no place that is not the edge of a word."""
 
 Search = Callable[[str], bool]
@@ -63,10 +63,10 @@ def searching(pattern: str) -> Search:
         warnings.simplefilter("ignore")
         try:
             re.compile(pattern)
-            parsed = _PARSER.parse(pattern)
+            parsed = PARSER.parse(pattern)
         except (re.error, OverflowError) as error:
             raise ValueError(f"not a regular expression: {error}") from None
-    writer = _Writer()
+    writer = PatternWriter()
     written = writer.write(parsed, parsed.state.flags)
     if writer.size(parsed) > MAX_SIZE:
         raise ValueError(f"with its repetitions written out this pattern has over {MAX_SIZE:,} characters")
@@ -81,10 +81,11 @@ def searching(pattern: str) -> Search:
     return search
 
 
-class _Writer:
+class PatternWriter:
     """Writes what `re` has parsed in the notation of `regex`; flags are those of the standard library."""
 
     def write(self, nodes: Iterable[Any], flags: int) -> str:
+        """Return parsed parts in the notation of `regex`."""
         return "".join(self._node(str(kind), value, flags) for kind, value in nodes)
 
     def size(self, nodes: Iterable[Any]) -> int:
@@ -100,7 +101,7 @@ class _Writer:
         if kind == "IN":
             return len(value)
         parts = value if isinstance(value, tuple) else (value,)
-        return 1 + sum(self.size(part) for part in parts if isinstance(part, _PARSER.SubPattern))
+        return 1 + sum(self.size(part) for part in parts if isinstance(part, PARSER.SubPattern))
 
     def _node(self, kind: str, value: Any, flags: int) -> str:
         if kind == "LITERAL":
@@ -120,7 +121,7 @@ class _Writer:
             return f"({'?:' if group is None else ''}{self.write(inner, (flags | added) & ~removed)})"
         if kind.endswith("_REPEAT"):
             least, most, repeated = value
-            upper = "" if most == _PARSER.MAXREPEAT else int(most)
+            upper = "" if most == PARSER.MAXREPEAT else int(most)
             how = {"MAX_REPEAT": "", "MIN_REPEAT": "?", "POSSESSIVE_REPEAT": "+"}[kind]
             return f"(?:{self.write(repeated, flags)}){{{int(least)},{upper}}}{how}"
         if kind in ("ASSERT", "ASSERT_NOT"):
@@ -174,7 +175,7 @@ class _Writer:
             "AT_BEGINNING": by_line.format("^"),
             "AT_BEGINNING_STRING": r"\A",
             "AT_BOUNDARY": f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))",
-            "AT_NON_BOUNDARY": rf"(?:(?!\A\Z)(?:{inner}))" if _EMPTY_HAS_NO_EDGE else f"(?:{inner})",
+            "AT_NON_BOUNDARY": rf"(?:(?!\A\Z)(?:{inner}))" if EMPTY_HAS_NO_EDGE else f"(?:{inner})",
             "AT_END": by_line.format("$"),
             "AT_END_STRING": r"\Z",
         }[name]

@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.invalid_values import (
     Wrong,
 )
 from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
@@ -39,7 +40,6 @@ from kiebitz.dissectors.protocol_file.text_types import (
     identifier_kind,
     integer_limits,
     limits_title,
-    matcher,
     matches_names,
     quoted,
 )

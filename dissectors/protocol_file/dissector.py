@@ -12,6 +12,7 @@ from kiebitz.dissectors.protocol_file.game.plan import Plan
 from kiebitz.dissectors.protocol_file.game.presentation import FilePresentation
 from kiebitz.dissectors.protocol_file.game.table import FileTable
 from kiebitz.dissectors.protocol_file.grammar import grammar_of
+from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
@@ -43,4 +44,5 @@ class FileDissector(Dissector):
 
 def dissector_from(specification: Specification) -> FileDissector:
     """Return the dissector for a protocol file."""
-    return FileDissector(specification)
+    with one_budget():
+        return FileDissector(specification)

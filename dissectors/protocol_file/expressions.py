@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from kiebitz.dissectors.filters.errors import FilterError
-from kiebitz.dissectors.filters.expressions import Search, TookTooLong, searching
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import And, Constant, Lookup, Not, Or, Relation, Step, Sum, Term
+from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.values import (
     COUNT,
     ORDERS,
@@ -317,10 +317,10 @@ def _matches(left: Evaluate, pattern: Term, text: str) -> Evaluate:
         position, length = _place(pattern)
         raise FilterError('"matches" takes text in quotes', text, position, length)
     try:
-        search = searching(pattern.value)
+        matches = matcher(pattern.value, whole=False)
     except ValueError as error:
         raise FilterError(str(error), text, pattern.position, pattern.length) from None
-    return lambda scope: _found(search, left(scope))
+    return lambda scope: _found(matches, left(scope))
 
 
 def _place(term: Term) -> tuple[int, int]:
@@ -331,15 +331,12 @@ def _place(term: Term) -> tuple[int, int]:
     return 0, 1
 
 
-def _found(search: Search, value: Any) -> bool | None:
+def _found(matches: Callable[[str], bool], value: Any) -> bool | None:
     if value is None:
         return None
-    try:
-        if isinstance(value, list | tuple):
-            return any(isinstance(item, str) and search(item) for item in value)
-        return isinstance(value, str) and search(value)
-    except TookTooLong:
-        return None
+    if isinstance(value, list | tuple):
+        return any(isinstance(item, str) and matches(item) for item in value)
+    return isinstance(value, str) and matches(value)
 
 
 def _in_set(left: Evaluate, members: Sequence[Evaluate]) -> Evaluate:

@@ -13,6 +13,7 @@ from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch, Rename, R
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
@@ -34,7 +35,6 @@ from kiebitz.dissectors.protocol_file.text_types import (
     beyond_limits,
     identifier_kind,
     limits_title,
-    matcher,
     matches_names,
     number_of,
 )

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from kiebitz.dissectors.filters.expressions import TookTooLong, searching
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, OF_WORDS, UNKNOWN_WORD, Wrong
+from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
@@ -115,19 +115,6 @@ def with_identifier(kind: FieldType, name: str) -> FieldType:
         kind.is_free_text = kind.identifier.of_player
     kind.title = kind.identifier.title
     return kind
-
-
-def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a predicate of texts that a pattern matches as a whole; its time is limited."""
-    search = searching(rf"\A(?:{pattern})\Z")
-
-    def matches(text: str) -> bool:
-        try:
-            return search(text)
-        except TookTooLong:
-            return False
-
-    return matches
 
 
 def matches_names(matches: Callable[[str], bool]) -> bool:

@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from kiebitz.dissectors.filters.expressions import searching
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
@@ -298,7 +298,7 @@ class Parser:
             raise Mistake('a regular expression ends with "/"', self._at, len(self._text))
         pattern = found[1].replace("\\/", "/")
         try:
-            searching(rf"\A(?:{pattern})\Z")
+            matcher(pattern)
         except (ValueError, RecursionError) as error:
             raise Mistake(str(error) or "nested too deeply", found.start(), found.end()) from None
         self._at = found.end()

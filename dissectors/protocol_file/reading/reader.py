@@ -17,6 +17,7 @@ from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import MAX_SIZE
+from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import PROTOCOL_NAME, Document, IdentityTable, RowTable
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
@@ -86,7 +87,7 @@ def read(text: str, name: str = "protocol file") -> Reading:
         raise ProtocolFileError(name, [Mistake(str(error), place)]) from None
     except RecursionError:
         raise ProtocolFileError(name, [Mistake("nested too deeply", Place(1, "", 0, 1))]) from None
-    with suppress(TooManyMistakes):
+    with suppress(TooManyMistakes), one_budget():
         specification = _Reader(source, document, text).specification()
     if source.mistakes:
         raise ProtocolFileError(name, source.mistakes)

@@ -1,0 +1,327 @@
+"""Regular expressions of protocol files, matched in time linear in the text, within one budget for the file.
+
+`re` and `regex` backtrack: a few characters can keep them busy for years, and a timeout for each text is no
+limit for all. So a pattern is parsed by the standard library and compiled to a non-deterministic automaton,
+whose deterministic states are made when a text leads to them. Look-around, back references, and possessive
+and atomic groups cannot be matched in this way, and are refused.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import regex
+
+from kiebitz.dissectors.filters.expressions import (
+    EMPTY_HAS_NO_EDGE,
+    MAX_PATTERN,
+    PARSER,
+    PatternWriter,
+)
+from kiebitz.dissectors.game.table import LimitError
+
+MAX_NODES = 1_000
+"""Maximum size of a pattern: its characters and classes, with its repetitions written out."""
+
+MAX_FILE_NODES = 20_000
+"""Maximum size of all patterns of a file together."""
+
+MAX_WORK = 2_000_000
+"""Number of steps that the patterns of a file may take beyond `WORK_PER_CHARACTER`: about a second."""
+
+WORK_PER_CHARACTER = 8
+"""Number of steps per character of a text that do not count against the budget."""
+
+_MAX_MOVES = 5_000
+"""Maximum number of cached moves of a pattern."""
+
+_REFUSED = {
+    "ASSERT": "look-around",
+    "ASSERT_NOT": "look-around",
+    "GROUPREF": "back references",
+    "GROUPREF_EXISTS": "back references",
+    "POSSESSIVE_REPEAT": "possessive repetitions",
+    "ATOMIC_GROUP": "atomic groups",
+}
+
+
+class Budget:
+    """The budget of all patterns of one protocol file."""
+
+    def __init__(self) -> None:
+        self._nodes = MAX_FILE_NODES
+        self._work = MAX_WORK
+        self._patterns: dict[tuple[str, bool], Pattern] = {}
+
+    def pattern(self, text: str, whole: bool) -> Pattern:
+        """Return a compiled pattern. Raises ValueError with a sentence if it is none, or too large."""
+        found = self._patterns.get((text, whole))
+        if found is None:
+            parsed = _parsed(text)
+            size = PatternWriter().size(parsed)
+            if size > MAX_NODES:
+                raise ValueError(
+                    f"with its repetitions written out this pattern has over {MAX_NODES:,} characters"
+                )
+            self._nodes -= size
+            if self._nodes < 0:
+                raise ValueError(
+                    "with their repetitions written out the patterns of this file have over"
+                    f" {MAX_FILE_NODES:,} characters"
+                )
+            found = self._patterns[text, whole] = Pattern(parsed, whole, self)
+        return found
+
+    def charge(self, steps: int) -> None:
+        """Take steps off the budget. Raises LimitError if nothing is left."""
+        self._work -= steps
+        if self._work < 0:
+            raise LimitError("the regular expressions of the protocol file take too long")
+
+    def refill(self, characters: int) -> None:
+        """Allow the steps for a text of this length."""
+        self._work = min(MAX_WORK, self._work + WORK_PER_CHARACTER * characters)
+
+
+_current: ContextVar[Budget | None] = ContextVar("budget of patterns", default=None)
+
+
+@contextmanager
+def one_budget() -> Iterator[None]:
+    """Let all patterns that are compiled in the context share a budget."""
+    token = _current.set(Budget())
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def matcher(pattern: str, whole: bool = True) -> Callable[[str], bool]:
+    """Return a predicate of texts that a pattern matches as a whole, or that contain it.
+
+    It raises LimitError if the file's patterns have used up their budget.
+
+    Raises:
+        ValueError: The text is no pattern, or one that is not available; the text is a sentence.
+    """
+    try:
+        return (_current.get() or Budget()).pattern(pattern, whole).matches
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _parsed(text: str) -> Any:
+    if len(text) > MAX_PATTERN:
+        raise ValueError(f"a regular expression is at most {MAX_PATTERN} characters long")
+    with warnings.catch_warnings():
+        # Python warns of patterns whose meaning may change; the user has no place to read that.
+        warnings.simplefilter("ignore")
+        try:
+            re.compile(text)
+            return PARSER.parse(text)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+
+
+class _Node(NamedTuple):
+    """A node of the automaton: one that reads a character, has conditions, or leads on at once."""
+
+    test: Callable[[str], object] | None
+    condition: Callable[[_Side, _Side], bool] | None
+    following: tuple[int, ...]
+
+
+class _Side(NamedTuple):
+    """What is before or after a place of a text: an end of it, or a character."""
+
+    is_end: bool = False
+    is_newline: bool = False
+    is_last_newline: bool = False
+    is_word: bool = False
+    is_ascii_word: bool = False
+
+
+_END = _Side(is_end=True)
+
+
+def _side(character: str, is_last: bool) -> _Side:
+    is_word = character.isalnum() or character == "_"
+    is_newline = character == "\n"
+    return _Side(False, is_newline, is_newline and is_last, is_word, is_word and character.isascii())
+
+
+class _State:
+    """A deterministic state: the nodes that may be next, after a character of some kind."""
+
+    __slots__ = ("before", "moves", "nodes")
+
+    def __init__(self, nodes: frozenset[int], before: _Side) -> None:
+        self.nodes = nodes
+        self.before = before
+        self.moves: dict[str, _State] = {}
+
+
+class Pattern:
+    """A compiled pattern."""
+
+    def __init__(self, parsed: Any, whole: bool, budget: Budget) -> None:
+        self._budget = budget
+        self._nodes: list[_Node] = []
+        self._writer = PatternWriter()
+        self._has_conditions = False
+        end = self._final = self._add(_Node(None, None, ()))
+        if not whole:
+            end = self._any(end)
+        first = self._sequence(parsed, parsed.state.flags, end)
+        if not whole:
+            first = self._any(first)
+        self._first = frozenset((first,))
+        self._forget()
+
+    def matches(self, text: str) -> bool:
+        """Return True if the text matches. Raises LimitError if the budget is used up."""
+        self._budget.refill(len(text))
+        state = self._start
+        last = len(text) - 1
+        for place, character in enumerate(text):
+            key = character
+            if character == "\n" and place == last and self._has_conditions:
+                # `$` matches before it.
+                key = "\n\n"
+            following = state.moves.get(key)
+            state = following if following is not None else self._move(state, character, key)
+            if not state.nodes:
+                return False
+        return self._final in self._reachable(state, _END)
+
+    def _forget(self) -> None:
+        self._states: dict[tuple[frozenset[int], _Side], _State] = {}
+        self._moves = 0
+        self._start = self._state(self._first, _END)
+
+    def _state(self, nodes: frozenset[int], before: _Side) -> _State:
+        key = nodes, before
+        found = self._states.get(key)
+        if found is None:
+            found = self._states[key] = _State(nodes, before)
+        return found
+
+    def _move(self, state: _State, character: str, key: str) -> _State:
+        side = _side(character, key != character) if self._has_conditions else _END
+        reached: set[int] = set()
+        for number in self._reachable(state, side):
+            node = self._nodes[number]
+            if node.test is not None and node.test(character):
+                reached.update(node.following)
+        self._moves += 1
+        if self._moves > _MAX_MOVES:
+            self._forget()
+        found = self._state(frozenset(reached), side)
+        state.moves[key] = found
+        return found
+
+    def _reachable(self, state: _State, after: _Side) -> set[int]:
+        """Return the nodes that can be reached without a character."""
+        seen = set(state.nodes)
+        waiting = [*seen]
+        while waiting:
+            node = self._nodes[waiting.pop()]
+            if node.test is not None or (
+                node.condition is not None and not node.condition(state.before, after)
+            ):
+                continue
+            for number in node.following:
+                if number not in seen:
+                    seen.add(number)
+                    waiting.append(number)
+        self._budget.charge(len(seen))
+        return seen
+
+    # Compilation, from the end to the beginning: each part gets the number of the node after it.
+
+    def _add(self, node: _Node) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def _any(self, after: int) -> int:
+        """Add a repetition of any character."""
+        loop = self._add(_Node(None, None, (after, len(self._nodes) + 1)))
+        self._add(_Node(lambda character: True, None, (loop,)))
+        return loop
+
+    def _sequence(self, parts: Iterable[Any], flags: int, after: int) -> int:
+        for kind, value in reversed([*parts]):
+            after = self._part(str(kind), value, flags, after)
+        return after
+
+    def _part(self, kind: str, value: Any, flags: int, after: int) -> int:
+        if kind in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+            return self._add(_Node(self._test(kind, value, flags), None, (after,)))
+        if kind == "BRANCH":
+            choices = tuple(self._sequence(branch, flags, after) for branch in value[1])
+            return self._add(_Node(None, None, choices))
+        if kind == "SUBPATTERN":
+            _, added, removed, inner = value
+            return self._sequence(inner, (flags | added) & ~removed, after)
+        if kind in ("MAX_REPEAT", "MIN_REPEAT"):
+            least, most, inner = value
+            return self._repeat(int(least), most, inner, flags, after)
+        if kind == "AT":
+            self._has_conditions = True
+            return self._add(_Node(None, _condition(str(value), flags), (after,)))
+        if kind == "FAILURE":
+            return self._add(_Node(None, None, ()))
+        title = _REFUSED.get(kind, kind)
+        raise ValueError(f"{title} in regular expressions are not available in protocol files")
+
+    def _repeat(self, least: int, most: Any, inner: Any, flags: int, after: int) -> int:
+        entry = after
+        if most == PARSER.MAXREPEAT:
+            entry = self._add(_Node(None, None, ()))
+            body = self._sequence(inner, flags, entry)
+            self._nodes[entry] = _Node(None, None, (body, after))
+        else:
+            for _ in range(int(most) - least):
+                entry = self._add(_Node(None, None, (self._sequence(inner, flags, entry), after)))
+        for _ in range(least):
+            entry = self._sequence(inner, flags, entry)
+        return entry
+
+    def _test(self, kind: str, value: Any, flags: int) -> Callable[[str], object]:
+        if kind == "LITERAL" and not flags & re.IGNORECASE:
+            return chr(value).__eq__
+        # A single character cannot keep it busy.
+        one: Callable[[str], object] = regex.compile(
+            self._writer.write([(kind, value)], flags), regex.VERSION0
+        ).fullmatch
+        return one
+
+
+def _condition(name: str, flags: int) -> Callable[[_Side, _Side], bool]:
+    """Return the condition for a place in a text, from what is before and after it."""
+    by_line, is_ascii = bool(flags & re.MULTILINE), bool(flags & re.ASCII)
+
+    def is_edge(before: _Side, after: _Side) -> bool:
+        if is_ascii:
+            return before.is_ascii_word != after.is_ascii_word
+        return before.is_word != after.is_word
+
+    def is_no_edge(before: _Side, after: _Side) -> bool:
+        return not is_edge(before, after) and not (EMPTY_HAS_NO_EDGE and before.is_end and after.is_end)
+
+    conditions: dict[str, Callable[[_Side, _Side], bool]] = {
+        "AT_BEGINNING": lambda before, after: before.is_end or (by_line and before.is_newline),
+        "AT_BEGINNING_STRING": lambda before, after: before.is_end,
+        "AT_BOUNDARY": is_edge,
+        "AT_NON_BOUNDARY": is_no_edge,
+        "AT_END": lambda before, after: (
+            after.is_end or after.is_last_newline or (by_line and after.is_newline)
+        ),
+        "AT_END_STRING": lambda before, after: after.is_end,
+    }
+    return conditions[name]
