@@ -32,7 +32,6 @@ _IN_TERMINAL = {
     "step": "--step",
     "svg": "--svg",
     "player": "--as",
-    "number": "--game",
     "begin": "--from",
     "end": "--to",
 }
@@ -103,7 +102,8 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     former="--patience",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Time to wait for the live peer. Default: 30. There is no limit for the first client.",
+    help="Time to wait for what the recording has next; with --on-divergence wait, too. Default: 30. There "
+    "is no limit for the first client.",
 )
 @click.option(
     "-w",
@@ -140,6 +140,8 @@ def replay(
     not a terminal, each event is printed on a line and the table at the end. With --step and no keyboard,
     each line of stdin is a step.
 
+    With --game, a live peer gets one game, after the earlier messages that introduce its players.
+
     A live peer receives the recorded messages, each as soon as everything that preceded it in the recording
     has arrived. Tokens, numbers, names and other values specific to the live game replace the recorded ones.
     The exit status is 3 if the peer deviated from the recording.
@@ -151,6 +153,7 @@ def replay(
       kiebitz replay game.db --from 12.5s --to 20s --as alice
       kiebitz replay game.db --speed 0 --svg slide.svg
       kiebitz replay game.db --serve 127.0.0.1:9000
+      kiebitz replay game.db --game 3 --serve 127.0.0.1:9000
       kiebitz replay game.db --connect 127.0.0.1:9000 --player alice -w today.db
     """
     if serve and connect:
@@ -169,9 +172,15 @@ def replay(
     if serve and alone is not None:
         raise click.UsageError("--player requires --connect: with --serve, all clients are served")
     from kiebitz.cli.replay.live import LiveReplay
+    from kiebitz.storage.derived.derived_session import extract_part
+    from kiebitz.storage.derived.selection import PartRequest, select
 
+    timeline = open_session(session)
+    if number is not None:
+        timeline = extract_part(timeline, select(timeline, PartRequest(number)))
+        ctx.call_on_close(timeline.connection.close)
     live = LiveReplay(
-        open_session(session),
+        timeline,
         session,
         "s2c" if serve else "c2s",
         serve or connect,

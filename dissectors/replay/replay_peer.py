@@ -33,7 +33,7 @@ from kiebitz.dissectors.replay.script import (
 
 DivergencePolicy = Literal["stop", "skip", "wait"]
 """After a divergence: stop; or use the message received in place of the expected one and continue without the
-latter; or ignore it and keep waiting for what the record has."""
+latter; or ignore it and keep waiting, up to the timeout, for what the record has."""
 
 _TOO_LONG = unreadable(Violation("error", "malformed", "too-long", f"longer than {FRAME_LIMIT} bytes", 0, 0))
 
@@ -162,8 +162,6 @@ class ReplayPeer:
         self._connections: dict[int, _LiveConnection] = {}
         self._acted: set[tuple[int, int | None]] = set()
         """Our actions since the peer was last awaited: role and event."""
-        self._overdue: int | None = None
-        """The line that was reported as overdue and is still awaited."""
         self._progress = {
             role.number: _RoleProgress(role, ExpectedLines(role, dissectors[role.protocol], self._bindings))
             for role in script.roles
@@ -313,13 +311,12 @@ class ReplayPeer:
             if self._policy == "skip":
                 progress.absent = True
                 progress.expected_lines.give_all_up()
-        elif self._overdue == line.number:
-            return InputResult()
         else:
-            self._overdue = line.number
             text = (
                 f"{self._peer} sends nothing, but the recording has {progress.expected_lines.describe(line)}"
             )
+        # Waiting has a limit, too.
+        self.stopped = self._policy != "skip"
         divergence = self._diverge(progress, text, line)
         if line is not None and self._policy == "skip":
             progress.expected_lines.give_up(line)

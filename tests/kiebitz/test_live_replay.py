@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,37 @@ def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> No
     assert status == 3
     assert out == ""
     assert "the client sends nothing, but the recording has JOIN" in err
+
+
+def test_waiting_for_the_recorded_message_has_a_limit_though_others_come(one_player: Path) -> None:
+    port = free_port("udp")
+    options = ("--on-divergence", "wait", "--timeout", "0.3", "-q")
+    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", *options) as server:
+        client = Client(port)
+        client.say("REGISTER;alice")
+        client.hear("REGISTERED")
+        deadline = time.monotonic() + PATIENCE_S
+        # The port is closed once the replay has stopped.
+        with suppress(ConnectionRefusedError):
+            while server.poll() is None and time.monotonic() < deadline:
+                client.say("ECHO;still here")
+                time.sleep(0.02)
+        status, _, err = ended(server)
+        client.close()
+    assert status == 3
+    assert err.startswith("stopped after ")
+    assert "the client says ECHO" in err
+
+
+@pytest.mark.full
+def test_one_game_is_played_after_the_introductions() -> None:
+    port = free_port("udp")
+    game = [str(CAPTURES / "maexchen-head-port4711.pcap"), "--game", "3"]
+    with playing(*game, "--serve", f"127.0.0.1:{port}", "-q") as server:
+        client = kiebitz("replay", *game, "--connect", f"127.0.0.1:{port}", "-q")
+        assert ended(server)[0] == 0
+    assert re.fullmatch(r"all \d+ messages went as recorded\n", client.stderr)
+    assert in_this_process("replay", *game[:2], "99", "--serve", f"127.0.0.1:{port}").status == 1
 
 
 @pytest.mark.full

@@ -85,6 +85,8 @@ class PeerDriver:
         self._listened: AwaitPeer | None = None
         self._deadline: float | None = None
         """The time at which the awaited input is overdue."""
+        self._is_last_look = False
+        """True if all input has been processed after that time."""
 
     async def listen(self) -> list[tuple[StreamRole, str]]:
         """Open the servers; return each with its address. Raises RelayError."""
@@ -159,8 +161,16 @@ class PeerDriver:
         if listened != self._listened:
             self._listened = listened
             self._deadline = self._clock() + self._timeout_s
+            self._is_last_look = False
         left = self._deadline - self._clock() if self._has_peer and self._deadline is not None else None
+        if left is not None and left <= 0 and not self._is_last_look:
+            # Other input that keeps coming must not postpone the timeout.
+            self._is_last_look = True
+            await self._receive_all()
+            return
         try:
+            if left is not None and left <= 0:
+                raise TimeoutError
             async with asyncio.timeout(left):
                 happening = await self._peers.events.get()
         except TimeoutError:
