@@ -98,6 +98,7 @@ class Engine:
         self._keeps_latest = any(isinstance(rule, Insert) and rule.is_forced for rule in rules)
         if self._applier.asks_for_state:
             self._inspector = Inspector(installed().dissectors.values(), Ids(), decode_as)
+            self._inspector.on_full = self._inspector.drain
 
     # Called by relays.
 

@@ -150,6 +150,7 @@ class _LoadedHook:
         self._is_forced = is_forced
         self._channel = channel
         self._inspector = Inspector(installed().dissectors.values(), Ids(), parse_decode_as(decode_as))
+        self._inspector.on_full = self._inspector.drain
         self._streams: dict[int, Stream] = {}
         self._seen: dict[int, HookStream] = {}
         """The streams in the hook's types."""

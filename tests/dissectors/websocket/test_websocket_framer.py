@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 import pytest
+from file_conversations import dissector_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
@@ -24,7 +25,8 @@ from wsproto.events import (
 from wsproto.extensions import Extension, PerMessageDeflate
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, Ids, Stream
 from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 from kiebitz.dissectors.websocket.framer import WebSocketFramer
 from kiebitz.dissectors.websocket.frames import BINARY, CONTINUATION, FIN, PING, RSV1, TEXT, write_frame
@@ -197,6 +199,26 @@ def test_many_messages_that_decompress_to_much_are_made_one_by_one() -> None:
     assert len(lengths) == 51
     assert min(lengths[1:]) > FRAME_LIMIT - 100
     assert peak < 10 * FRAME_LIMIT
+
+
+def test_findings_of_messages_that_decompress_to_much_are_drained_within_a_segment() -> None:
+    dissector = dissector_of(
+        'protocol = "small"\nframing = "websocket"\nname = "t"\n[messages]\na = "c: x=text"\n'
+    )
+    inspector = Inspector([dissector], Ids(), {("tcp", 9000): dissector})
+    drained: list[int] = []
+    inspector.on_full = lambda: drained.append(len(inspector.drain().messages))
+    plain = b'{"t":"a","x":"' + b"a" * (FRAME_LIMIT - 100) + b'"}'
+    stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:9000", 0)
+    tracemalloc.start()
+    try:
+        inspector.feed(Chunk(stream, "c2s", 0, 0, DEFLATING + b"".join(compressed(*[plain] * 50))))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(drained) > 10
+    assert sum(drained) + len(inspector.drain().messages) == 51
+    assert peak < 40 * FRAME_LIMIT
 
 
 @pytest.mark.parametrize("is_fragmented", [False, True])
