@@ -121,8 +121,9 @@ class OwnDissection:
             found = inspector.drain()
             self._labels |= {game.id: game.label for game in found.games}
             self._causes += _causes(found, item)
-        while self._causes and self._match(timeline, self._causes[0]):
-            self._causes.popleft()
+            if len(self._causes) >= _BATCH:
+                self._match_all(timeline)
+        self._match_all(timeline)
 
     # Bytes.
 
@@ -164,6 +165,10 @@ class OwnDissection:
             yield End(self._open[number], closed_ns, reason)
 
     # Stored rows.
+
+    def _match_all(self, timeline: Timeline) -> None:
+        while self._causes and self._match(timeline, self._causes[0]):
+            self._causes.popleft()
 
     def _match(self, timeline: Timeline, cause: _Cause) -> bool:
         """Find the stored events of a message; return False if the message is not stored yet."""
