@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ class Identity:
         same_player: Condition for two clients of one name to be the same player.
         sees_own_dissection: True if a player sees what a dissection of its own connections alone yields: the
             table computes with any values, so that events may contain what only others sent.
+        differing_copies: Names of broadcasts whose copies differ, see `as_copied`.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class Identity:
         logout_messages: Iterable[str] = (),
         same_player: SamePlayer = "connection",
         sees_own_dissection: bool = False,
+        differing_copies: Iterable[str] = (),
     ) -> None:
         self._grammar = grammar
         self.login_messages = frozenset(login_messages)
         self.logout_messages = frozenset(logout_messages)
         self.same_player: SamePlayer = same_player
         self.sees_own_dissection = sees_own_dissection
+        self.differing_copies = frozenset(differing_copies)
 
     def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
         """Return the player's name in a login message; None if it has none."""
@@ -68,6 +71,10 @@ class Identity:
         """Return the position of the event that shares an unreported one's message; None if it has none."""
         kind = self._grammar.events[event.kind]
         return None if kind.ending is not None else kind.accompanies
+
+    def as_copied(self, event: Event, copies: Sequence[Mapping[str, Any]]) -> Event:
+        """Return an event with values from the fields of a player's own copies, not from others'."""
+        return event
 
     def seen_by(self, event: Event, *names: str) -> Event | None:
         """Return an event as the player with these names sees it; None if it is another player's secret.

@@ -166,7 +166,18 @@ class Visibility:
         seen = dissector.identity.seen_by(event, *names)
         if seen is None or not self._knows(dissector, event, names, found.streams):
             return None
-        return seen
+        return self._as_copied(dissector, seen, found.streams)
+
+    def _as_copied(self, dissector: Dissector, event: Event, streams: Set[int]) -> Event:
+        """Return an event with values from a player's own copies, if copies differ."""
+        differing = dissector.identity.differing_copies
+        if not differing:
+            return event
+        rows = self.timeline.connection.execute(
+            "SELECT name, stream_id, fields FROM messages WHERE event_id = ?", (event.id,)
+        )
+        own = [fields for name, stream, fields in rows if name in differing and stream in streams]
+        return dissector.identity.as_copied(event, [msgspec.json.decode(fields) for fields in own])
 
     def _own_dissection(self, dissector: Dissector, player: Player, table_id: int) -> OwnDissection:
         """Return the dissection of a player's connections at a table."""
@@ -193,11 +204,14 @@ class Visibility:
         """Return the changes of an event that the player sees, without those private to others."""
         names, found = self._names(event, player), self.player(player)
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
-        if found is not None and dissector is not None and dissector.identity.sees_own_dissection:
-            own = self._own_dissection(dissector, found, event.table_id).event(event)
-            if own is None:
-                return []
-            event = own
+        if found is not None and dissector is not None:
+            if dissector.identity.sees_own_dissection:
+                own = self._own_dissection(dissector, found, event.table_id).event(event)
+                if own is None:
+                    return []
+                event = own
+            else:
+                event = self._as_copied(dissector, event, found.streams)
         seen = [seen_change(path, value, *names) for path, value in event.changes]
         return [change for change in seen if change is not None]
 

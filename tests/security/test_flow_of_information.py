@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -17,15 +18,19 @@ from command import kiebitz
 from file_conversations import Conversation
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
+from imported_databases import database_of
+from inspected_captures import CAPTURES
 from player_views import opened, whole_view
-from strength import times
+from strength import few_captures, times
 
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.web.lists import seen_events
 from kiebitz.cli.web.reader import Reader, ServedSession, View
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Item
 from kiebitz.dissectors.registry import ProtocolFile, add_file, dissector_of, remove_files
+from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
 
@@ -63,6 +68,9 @@ figures = { x = "players.{player}.x", b = "b.{player}" }
 dice = "a"
 text = ["{a} {c} {cells}"]
 """
+
+
+CAPTURE_NAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 
 class Step(NamedTuple):
@@ -206,7 +214,7 @@ def guess(text: str) -> Dissector:
 
 # A failure has thousands of bytes, and takes minutes to shrink.
 @settings(
-    max_examples=times(24), suppress_health_check=[*HealthCheck], deadline=None, phases=[Phase.generate]
+    max_examples=times(24, 2), suppress_health_check=[*HealthCheck], deadline=None, phases=[Phase.generate]
 )
 @given(files(), steps, st.booleans())
 def test_values_that_a_player_cannot_know_change_nothing_for_it(
@@ -308,3 +316,50 @@ def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:
     served = ServedSession(1, recorder.path, recorder.session_id, "game.db")
     with closing(Reader(served)) as alone:
         assert shown(alone, "a")[0] == [(12, "? picks 2"), (13, "1: 2 in the pot")]
+
+
+# Built-in protocols.
+
+
+def observed(path: str, player: str) -> Counter[str]:
+    reader = opened(path)
+    found = reader.timeline.events()
+    return Counter(event.kind for event in found if reader.visibility.seen(event, player) is not None)
+
+
+@pytest.mark.parametrize("capture", few_captures(CAPTURE_NAMES))
+def test_equal_times_show_no_more(tmp_path: Path, capture: str) -> None:
+    """A coarse clock makes no event the companion of another message's."""
+    timeline = open_session(database_of(capture))
+    items = [*RecordedItems(timeline).items()]
+    for item in items:
+        item.ts_ns -= item.ts_ns % 15_625_000
+        item.stream.protocol = item.stream.closed_ns = item.stream.close_reason = None
+    path = stored(tmp_path / "coarse.db", items)
+    players = opened(path).players()[:3]
+    for player in players:
+        assert observed(path, player) <= observed(database_of(capture), player)
+
+
+def test_hidden_victory_points_are_those_of_own_copies() -> None:
+    """A Catan server includes hidden cards in the points that it reports to their owner."""
+    reader = opened(database_of("catan-niedlichepixel-game2-3p.pcap.gz"))
+    query = "SELECT fields FROM messages WHERE event_id = ? AND name = 'Statusupdate' AND stream_id = ?"
+    hidden = 0
+    for player in reader.players():
+        (stream,) = reader.visibility.streams_of(player)
+        told: dict[str, int] = {}
+        for event in reader.timeline.events():
+            for (fields,) in reader.timeline.connection.execute(query, (event.id, stream)):
+                about = json.loads(fields)["Spieler"]
+                told[str(about["id"])] = about["Siegpunkte"]
+            if event.seq % 40:
+                continue
+            for own in reader.state(event.table_id, event.seq, player).get("games", {}).values():
+                known = {
+                    number: seat["points"] for number, seat in own["players"].items() if "points" in seat
+                }
+                assert known.items() <= told.items()
+                (whole,) = reader.state(event.table_id, event.seq, None)["games"].values()
+                hidden += any(whole["players"][number]["points"] != known[number] for number in known)
+    assert hidden > 5

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
@@ -17,6 +20,7 @@ from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.protocols.catan.queries import QUERIES
 from kiebitz.dissectors.protocols.catan.table import CatanTable
+from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
@@ -123,6 +127,24 @@ class Catan(Dissector):
         return likeness([self.codec.decode(frame.data, direction) for frame in frames if frame.data])
 
 
+class CatanIdentity(Identity):
+    """Identity in Catan: a player's own points include those of hidden cards, which others do not see."""
+
+    def as_copied(self, event: Event, copies: Sequence[Mapping[str, Any]]) -> Event:
+        points: dict[int, int] = {}
+        for told in (fields["Spieler"] for fields in copies):
+            if "Siegpunkte" in told and told.get("Status") not in (SPIEL_STARTEN, WARTET_AUF_BEGINN):
+                points[told["id"]] = max(told["Siegpunkte"], points.get(told["id"], told["Siegpunkte"]))
+        changes = [(path, value) for path, value in event.changes if path[-1:] != ["points"]]
+        if event.game_id is not None:
+            place = "games", str(event.game_id), "players"
+            changes += [([*place, str(player), "points"], value) for player, value in points.items()]
+        data = event.data
+        if "points" in data:
+            data = data | {"points": points.get(data.get("player", -1))}
+        return msgspec.structs.replace(event, data=data, changes=changes)
+
+
 CATAN = Catan(
     grammar=GRAMMAR,
     transport="tcp",
@@ -130,6 +152,6 @@ CATAN = Catan(
     framer=CatanFramer,
     table=CatanTable,
     presentation=CatanPresentation(GRAMMAR),
-    identity=Identity(GRAMMAR, login_messages=("Spieler",)),
+    identity=CatanIdentity(GRAMMAR, login_messages=("Spieler",), differing_copies=("Statusupdate",)),
     conformance=_conformance,
 )
