@@ -363,6 +363,12 @@ class Grammar:
             if row.direction == direction and row.heartbeat and asked in row.answers
         ]
 
+    def free_heartbeats(self, direction: Direction) -> list[str]:
+        """Return the names of the heartbeats of a direction that answer nothing, and are due at any time."""
+        return [
+            row.name for row in self.rows if row.direction == direction and row.heartbeat and not row.answers
+        ]
+
     def nearest(self, name: str, direction: Direction) -> str | None:
         """Return the known message name closest to `name`, None if none is close."""
         return nearest_word(name.strip(), self.names(direction))

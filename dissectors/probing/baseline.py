@@ -7,10 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import msgspec
+
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.spelling_style import SpellingStyle
+
+NEXT_WAITS = "in the undisturbed game the next message always waits for the target"
+NEXT_UNKNOWN = "in the undisturbed game it was sent only once, so the message after it is not known"
+
+_ENOUGH_SENT = 3
+"""Number of times to have sent a message before it is known if the next one waits for the target."""
+
+
+class _Pace(msgspec.Struct):
+    """How often a message of ours was sent, was followed by one that waits, and had been sent before."""
+
+    sent: int = 0
+    waiting: int = 0
+    again: int = 0
 
 
 class Baseline:
@@ -19,6 +35,7 @@ class Baseline:
     def __init__(self, dissector: Dissector, direction: Direction) -> None:
         """Create an empty baseline of a target that sends in the direction `direction`."""
         self._grammar = dissector.grammar
+        self._login_messages = dissector.identity.login_messages
         self._answers: dict[str, set[str]] = {}
         for row in self._grammar.rows:
             for asked in row.answers if row.direction == direction else ():
@@ -28,6 +45,7 @@ class Baseline:
         us."""
         self._first: dict[str, set[str]] = {}
         """By our message: the messages that followed first."""
+        self._paces: dict[str, _Pace] = {}
         self.greets = False
         """True if it sends a message to a new client while a game is running."""
         self.takes_part = True
@@ -60,13 +78,18 @@ class Baseline:
             self._delays_s, self._offered = delays_s, offered
 
     def longest_delay_s(self, sent: str | None) -> float | None:
-        """Return the longest time in seconds until the target's answer to a message, or to any if it is None.
+        """Return the longest time in seconds until the target's answer to a message.
 
-        Returns None if no such message was answered in the undisturbed game.
+        If that was not answered in the undisturbed game, or is None, return the longest one of messages with
+        the same answers, or else of all; None if nothing was answered.
         """
-        if sent is None:
-            return max(self._delays_s.values(), default=None)
-        return self._delays_s.get(sent)
+        if sent is not None and sent in self._delays_s:
+            return self._delays_s[sent]
+        answers = self._answers.get(sent or "", set())
+        alike = [
+            delay_s for name, delay_s in self._delays_s.items() if answers & self._answers.get(name, set())
+        ]
+        return max(alike or self._delays_s.values(), default=None)
 
     def is_spoken(self, sent: MessageType) -> bool:
         """Return False if only a dialect has this message, and nothing led to it in the undisturbed game."""
@@ -92,6 +115,31 @@ class Baseline:
         known = self._always.setdefault(sent, names)
         self._always[sent] = {name: known[name] and names[name] for name in known if name in names}
         self._first.setdefault(sent, set()).update(name for name, _ in received[:1])
+
+    def learn_pace(self, sent: str, waits: bool, is_again: bool) -> None:
+        """Record if our next message waits for the target, and if this one was sent there before."""
+        if not self.is_complete:
+            pace = self._paces.setdefault(sent, _Pace())
+            pace.sent += 1
+            pace.waiting += waits
+            pace.again += is_again
+
+    def why_no_next(self, sent: MessageType, waits: bool) -> str | None:
+        """Return why no next message can be sent before a message of ours; None if one may.
+
+        Args:
+            sent: The message.
+            waits: True if the next one should wait for the target, False if it need not.
+        """
+        pace = self._paces.get(sent.name, _Pace())
+        is_login = sent.name in self._login_messages
+        if pace.sent < (1 if is_login else _ENOUGH_SENT):
+            return None
+        if waits:
+            return NEXT_UNKNOWN if is_login and not pace.again else None
+        if self._grammar.free_heartbeats(sent.direction):
+            return None
+        return NEXT_WAITS if pace.waiting == pace.sent else None
 
     def answers_to(self, sent: MessageType) -> Collection[str]:
         """Return the names of the target's messages that answer a message by the grammar."""

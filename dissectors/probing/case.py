@@ -53,6 +53,14 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         return None if self.of is None else self.of.name
 
     @property
+    def next_waits(self) -> bool | None:
+        """True if its actions include a next message that should wait for the target.
+
+        False if they include one that need not wait, None if they include none.
+        """
+        return self.kind == "early" if self.uses > 1 else None
+
+    @property
     def is_cut(self) -> bool:
         """True if its actions end in the middle of a message."""
         return self.kind.startswith("cut/") or self.kind == "endless"

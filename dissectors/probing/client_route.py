@@ -139,6 +139,8 @@ class ClientRoute(SimulatedRoute):
         sent = self._to_send(message, connection)
         if sent is None:
             return
+        upcoming = seat.player.upcoming(self._clock())
+        self._learn_pace(message, connection, upcoming)
         if message.name in self._dissector.identity.logout_messages:
             self._logged_out.add(connection)
         # A server cannot know yet which client this is.
@@ -147,7 +149,7 @@ class ClientRoute(SimulatedRoute):
         if is_first or not (self._is_target(message) and self._enough_connected()):
             yield sent
         elif not self._goal.early:
-            yield self._point_at(sent, seat.player.upcoming(self._clock()), seat.role)
+            yield self._point_at(sent, upcoming, seat.role)
         else:
             yield sent
             yield OpenConnection(self._newcomer, 0, True)

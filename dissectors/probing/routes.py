@@ -91,6 +91,15 @@ class Route(ABC):
         return
 
     @property
+    def is_passed_over(self) -> bool:
+        """True if the usual next message has come, but for other players than the one of the actions."""
+        return False
+
+    def discard_passing_over(self) -> None:
+        """Ignore such messages so far, as the actions were not complete."""
+        return
+
+    @property
     @abstractmethod
     def continued_normally(self) -> bool:
         """True if the target went on after the actions as if the message had been sent unchanged."""

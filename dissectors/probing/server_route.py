@@ -62,8 +62,9 @@ class ServerRoute(SimulatedRoute):
             if self._is_skipped(step) or sent is None or self._is_mute(step.to):
                 # It is not sent, and the step after it is due.
                 continue
+            upcoming = self._table.host.upcoming(self._clock(), step.to)
+            self._learn_pace(step, step.to, upcoming)
             if self._is_target(step):
-                upcoming = self._table.host.upcoming(self._clock(), step.to)
                 yield self._point_at(sent, upcoming, self._server_role_of[step.to])
             else:
                 yield sent

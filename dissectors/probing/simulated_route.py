@@ -34,6 +34,9 @@ _SILENCE_TIMEOUT_S = 4.0
 _NEXT_POINT_S = 3.0
 """Maximum number of seconds to look for another injection point after an unsuitable one."""
 
+_NEXT_LOGIN_S = 0.5
+"""The same number for a message with which players begin, so that it hardly comes up again."""
+
 _MAX_POINTS = 12
 """Maximum number of injection points to try for a case."""
 
@@ -121,6 +124,7 @@ class SimulatedRoute(Route):
         """Names in the case's messages that are no player's yet."""
         self._answered: set[int] = set()
         """The connections on which the target went on as usual after the actions."""
+        self._is_passed_over = False
         self._later: dict[tuple[int, str], bytes] = {}
         """By connection and message: what was sent next on it last time."""
 
@@ -156,7 +160,10 @@ class SimulatedRoute(Route):
         if self._has_acted or self._begun is None:
             return None
         now = self._clock()
-        if self._passed > _MAX_POINTS or (self._passed and now > self._passed_at + _NEXT_POINT_S):
+        wanted = self._goal.target_message
+        is_login = wanted is not None and wanted.name in self._dissector.identity.login_messages
+        next_s = _NEXT_LOGIN_S if is_login else _NEXT_POINT_S
+        if self._passed > _MAX_POINTS or (self._passed and now > self._passed_at + next_s):
             return f"it can be injected at none of {self._passed} points"
         quiet_s = now - max(self._heard_at, self._begun)
         if self._goal.target_message is None or (
@@ -201,6 +208,14 @@ class SimulatedRoute(Route):
             line.unanswered.append(row)
         return SendBytes(connection, frame)
 
+    def _learn_pace(
+        self, message: play.SendMessage, connection: int, upcoming: play.BotAction | None
+    ) -> None:
+        """Extend the baseline by the message sent last on a connection; `upcoming` need not wait after it."""
+        if not self._has_acted:
+            waits = not isinstance(upcoming, play.SendMessage)
+            self._baseline.learn_pace(message.name, waits, (connection, message.name) in self._later)
+
     def _encode(self, message: play.SendMessage) -> bytes | None:
         with suppress(*UNWRITABLE):
             return self._style.encode(message.name, self._plays, message.fields)
@@ -239,9 +254,8 @@ class SimulatedRoute(Route):
         """Return a heartbeat that may be sent at any time; None if there is none, or not yet time for it."""
         if self.points_before + self._passed < _POINTS_WITHOUT_NEXT:
             return None
-        for row in self._dissector.grammar.rows:
-            if row.direction == self._plays and row.heartbeat and not row.answers:
-                return self._encode(play.SendMessage(row.name, {}))
+        for name in self._dissector.grammar.free_heartbeats(self._plays):
+            return self._encode(play.SendMessage(name, {}))
         return None
 
     def skip_point(self) -> None:
@@ -260,6 +274,9 @@ class SimulatedRoute(Route):
 
     def discard_answers(self) -> None:
         self._answered.clear()
+
+    def discard_passing_over(self) -> None:
+        self._is_passed_over = False
 
     def _is_skipped(self, act: play.BotAction) -> bool:
         """Return True if the case's actions included this one."""
@@ -285,6 +302,10 @@ class SimulatedRoute(Route):
     def continued_normally_on(self, connection: int) -> bool:
         return connection in self._answered
 
+    @property
+    def is_passed_over(self) -> bool:
+        return self._is_passed_over
+
     def data_received(self, connection: int, data: bytes) -> InputResult:
         line = self._lines.get(connection)
         if line is None:
@@ -308,8 +329,11 @@ class SimulatedRoute(Route):
             called = self._player_name(connection)
             named = row.player_names(message.fields)
             if self._has_acted:
-                if self._goes_on(row, called in named or not self._new_names.isdisjoint(named)):
+                names_speaker = called in named or not self._new_names.isdisjoint(named)
+                if self._goes_on(row, names_speaker):
                     self._answered.add(connection)
+                elif self.point is not None and connection == self.point.connection:
+                    self._is_passed_over = self._is_passed_over or self._goes_on(row, names_speaker=True)
             elif len(line.received) < _MAX_RECEIVED and not self._is_held(connection):
                 line.received.append((row.name, called in named))
             if connection in self._lines:

@@ -15,7 +15,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing import simulated_route as playing_module
-from kiebitz.dissectors.probing.baseline import Baseline
+from kiebitz.dissectors.probing.baseline import NEXT_UNKNOWN, NEXT_WAITS, Baseline
 from kiebitz.dissectors.probing.client_route import ClientRoute
 from kiebitz.dissectors.probing.routes import RecordedRoute
 from kiebitz.dissectors.probing.simulated_route import RouteGoal
@@ -212,6 +212,47 @@ def test_in_a_game_the_answers_are_learnt_that_the_grammar_does_not_name() -> No
     # Where others join, and this one did not, it is not among those who play.
     assert not baseline.follows(join, "ROUND STARTED", names_speaker=False)
     assert not baseline.follows(see, "ROUND STARTED", names_speaker=True)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name", "waits", "why"),
+    [
+        ("maexchen", "JOIN", False, NEXT_WAITS),
+        ("maexchen", "REGISTER", False, NEXT_WAITS),
+        ("maexchen", "REGISTER", True, NEXT_UNKNOWN),
+        # The next round has another answer to the same question.
+        ("maexchen", "JOIN", True, None),
+        # It was not sent in the game.
+        ("maexchen", "ECHO", False, None),
+        # A heartbeat may always follow.
+        ("okey", "DRAW", False, None),
+    ],
+)
+def test_in_a_game_it_is_learnt_if_the_next_message_waits(
+    protocol: str, name: str, waits: bool, why: str | None
+) -> None:
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    baseline, bench = Baseline(dissector, "s2c"), bench_of(protocol, 5)
+    Walk(playing(protocol, bench, RouteGoal(), baseline), bench).go()
+    (row, *_) = dissector.grammar.rows_named("c2s", name)
+    assert baseline.why_no_next(row, waits) == why
+
+
+def test_a_player_is_passed_over_if_the_others_go_on() -> None:
+    baseline, bench = Baseline(MAEXCHEN, "s2c"), bench_of("maexchen", 5)
+    Walk(playing("maexchen", bench, RouteGoal(), baseline), bench).go()
+    bench = bench_of("maexchen", 5)
+    walk = Walk(playing("maexchen", bench, RouteGoal(TargetMessage("JOIN")), baseline), bench)
+    assert walk.go() is not None
+    # Nothing is sent in its place.
+    walk.route.confirm_actions(1)
+    assert not walk.route.is_passed_over
+    walk.go(seconds=2)
+    assert walk.route.is_passed_over
+    assert not walk.route.continued_normally
+    walk.route.discard_passing_over()
+    assert not walk.route.is_passed_over
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,13 @@ def test_each_planted_fault_is_found_or_it_is_reported_why_not() -> None:
     assert found | excused == {(fault.peer, fault.name) for fault in FAULTS}
 
 
+def test_cases_that_no_game_leads_to_take_no_time_and_name_their_need() -> None:
+    results = probed("maexchen-server", "", ["JOIN/whole", "JOIN/overtaken", "REGISTER/early", "ECHO/whole"])
+    untried = [each for each in results if each["verdict"] == "NOT TRIED"]
+    assert [each["seconds"] for each in untried] == [0] * 3
+    assert all("; this needs a " in each["why"] for each in untried)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("peer", sorted(PEERS))
 def test_a_right_program_fails_none_of_these_cases(peer: str) -> None:

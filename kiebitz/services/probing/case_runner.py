@@ -25,14 +25,17 @@ from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.probing.connection_setup import ProbeSetup, TargetSession
 from kiebitz.storage.recording.recorder import Recorder
 
-_LINGER_S = 0.05
-"""Seconds to wait for the end of a connection after the last answer."""
+_LINGER_S = {"tcp": 0.05, "udp": 0.02}
+"""Seconds to wait after the last answer for another one, and over TCP for the end of the connection."""
 
 _MIN_WAIT_S = 0.15
 """Minimum timeout in seconds for the answer of a target that usually answers at once."""
 
-_DELAY_FACTOR = 4.0
+_DELAY_FACTOR = 2.0
 """Ratio of that timeout to the longest delay of an answer in the undisturbed game."""
+
+_SLOW_S = 0.1
+"""Delay of an answer in seconds from which the target waits for other players, or for a timeout."""
 
 _DYING_S = 1.0
 """Maximum number of seconds for a program to exit after it stopped serving."""
@@ -202,7 +205,7 @@ class CaseRun(TargetSession):
     async def _settle(self, point: InjectionPoint) -> None:
         """Receive what is still in transit; over TCP only, as datagrams may be urgent."""
         if point.role.transport == "tcp":
-            await self._driver.receive_until(self._clock() + _LINGER_S)
+            await self._driver.receive_until(self._clock() + _LINGER_S["tcp"])
 
     async def _carry_out(self, action: CaseAction, point: InjectionPoint) -> None:
         if isinstance(action, Pause):
@@ -257,12 +260,14 @@ class CaseRun(TargetSession):
     async def _watch(self, point: InjectionPoint) -> None:
         """Continue the route and receive messages until the target's reaction is clear."""
         due = self._clock() + self._wait_s()
+        # The actions may have taken long, and only now the target knows all of them.
+        self._route.discard_passing_over()
         self._monitor.is_enough = lambda: self._is_clear(point)
         with suppress(TimeoutError):
             async with self._timeout(self._wait_s()):
                 await self._driver.play()
         await self._driver.receive_until(due, self._monitor.is_enough)
-        await self._driver.receive_until(self._clock() + _LINGER_S)
+        await self._driver.receive_until(self._clock() + _LINGER_S[point.role.transport])
 
     @property
     def _replies(self) -> tuple[ProgramMessage, ...]:
@@ -270,15 +275,20 @@ class CaseRun(TargetSession):
         return self._observer.received(*self._used.values())
 
     def _wait_s(self) -> float:
-        """Return the timeout for an answer in seconds; if nothing is sent, the specification may name one."""
+        """Return the timeout for an answer in seconds.
+
+        Where a reaction is demanded, it may come when the timeout that the specification names is over.
+        """
         name = self._case.message
+        specified_s = 2 * self._setup.dissector.conformance.timeouts.get(name or "", 0.0)
         if not self._senders and self._case.uses:
-            specified_s = self._setup.dissector.conformance.timeouts.get(name or "", 0.0)
-            return max(self._setup.wait_s, 2 * specified_s)
+            return max(self._setup.wait_s, specified_s)
         delay_s = self._setup.baseline.longest_delay_s(name)
         if self._is_patient or delay_s is None:
             return self._setup.wait_s
-        return min(self._setup.wait_s, _MIN_WAIT_S + _DELAY_FACTOR * delay_s)
+        usual_s = _MIN_WAIT_S + _DELAY_FACTOR * delay_s
+        is_demanded = self._case.expectation.level != "open"
+        return min(self._setup.wait_s, max(usual_s, specified_s) if is_demanded else usual_s)
 
     def _is_clear(self, point: InjectionPoint) -> bool:
         """Return True if nothing more needs to be awaited."""
@@ -291,7 +301,18 @@ class CaseRun(TargetSession):
         if is_answered and self._replies_until_clear is None:
             # A later refusal is about another message.
             self._replies_until_clear = self._replies
-        return is_answered or self._how_ended() is not None or self._died() is not None
+        return (
+            is_answered or self._is_passed_over() or self._how_ended() is not None or self._died() is not None
+        )
+
+    def _is_passed_over(self) -> bool:
+        """Return True if the target has gone on without our player, where its answers take long.
+
+        Where they come at once, the same message may have been on its way to another player.
+        """
+        delay_s = self._setup.baseline.longest_delay_s(self._case.message)
+        is_slow = delay_s is not None and delay_s >= _SLOW_S
+        return is_slow and not self._is_patient and self._route.is_passed_over
 
     def _continued_normally(self, point: InjectionPoint) -> bool:
         answer = self._case.expectation.answer
@@ -431,7 +452,7 @@ class CaseRun(TargetSession):
         """Return how the program ended; one that has just closed all its sockets gets some time to exit."""
         end = self._clock() + _DYING_S
         while self._died() is None and self._program is not None and self._clock() < end:
-            await asyncio.sleep(_LINGER_S)
+            await asyncio.sleep(_LINGER_S["tcp"])
         return self._died()
 
     def _others_go_on(self, point: InjectionPoint) -> bool | None:

@@ -29,6 +29,7 @@ from kiebitz.services.probing.results import (
     UNSTABLE,
     Renderer,
     Result,
+    in_need,
     result_of,
     unstable_result,
     untried_result,
@@ -63,8 +64,14 @@ _ENOUGH_POINTS = 3
 _ENOUGH_MOMENTS = 80
 """The same number if only the moment was unsuitable, in all attempts together."""
 
-_BETWEEN_S = 0.1
-"""Seconds between two runs on the same server."""
+_NEEDED_NEXT = {
+    False: "a protocol or a state in which two messages follow each other without an answer",
+    True: "a game in which the same connection sends it again",
+}
+"""By `Case.next_waits`: the need of a case that includes the next message."""
+
+_BETWEEN_S = {"tcp": 0.1, "udp": 0.0}
+"""Seconds between two runs on the same server, which over TCP deals with the end of the last connections."""
 
 _ENOUGH_DIVERGENCES = 4
 """Number of runs that depart from the record at the same line after which no others are tried beyond it."""
@@ -173,7 +180,11 @@ class CaseTester:
         """
         if case.of is not None and not self.setup.baseline.is_spoken(case.of):
             why = f"{case.of.name} belongs to a dialect that nothing led to in the undisturbed game"
-            return TestedCase(self._untried(case, why))
+            return TestedCase(self._untried(case, in_need(why, "a target that speaks this dialect")))
+        if case.of is not None and case.next_waits is not None:
+            no_next = self.setup.baseline.why_no_next(case.of, case.next_waits)
+            if no_next is not None:
+                return TestedCase(self._untried(case, in_need(no_next, _NEEDED_NEXT[case.next_waits])))
         reasons: list[str] = []
         latest: _Run | None = None
         with ExitStack() as recorders:
@@ -189,7 +200,7 @@ class CaseTester:
                     return _tested(latest)
                 reasons.append(latest.result.why)
             # The first route is the better one, and its obstacle says more.
-            why = reasons[0] if reasons else "no game reaches its injection point"
+            why = reasons[0] if reasons else in_need("no game reaches its injection point", "--via-session")
             if latest is None:
                 return TestedCase(self._untried(case, why))
             return _tested(latest._replace(result=msgspec.structs.replace(latest.result, why=why)))
@@ -216,8 +227,7 @@ class CaseTester:
             if program is not None and not (is_used and program.is_running):
                 self._start_again()
             else:
-                # The server may still be dealing with the end of the last game.
-                time.sleep(_BETWEEN_S)
+                time.sleep(_BETWEEN_S[self.setup.dissector.transport])
             run = self._run_once(case, choice, seed, left_s, recorders, points=points)
             if run.result.verdict != NOT_TRIED:
                 shared.reached.add((choice.kind, case.of))
@@ -233,9 +243,9 @@ class CaseTester:
             points += run.outcome.unsuitable_points
             obstacle = choice.kind, case.of, run.result.why
             was_reached = (choice.kind, case.of) in shared.reached
-            most = (
-                _max_attempts(run.outcome, points, was_reached) if choice.kind == "played" else _MAX_SEARCHES
-            )
+            most = _MAX_SEARCHES
+            if choice.kind == "played":
+                most = self._max_attempts(run.outcome, points, was_reached)
             if seed >= most or obstacle in shared.obstacles:
                 break
         if run.outcome.never_came_up and not was_reached:
@@ -258,6 +268,7 @@ class CaseTester:
         if len(failing) == _CONTROLS:
             control = failing[0].result
             why = f"the same without anything unusual is {control.verdict}, too: {control.why}"
+            why = in_need(why, "a target that masters the unchanged message")
             result = msgspec.structs.replace(second.result, verdict=NOT_TRIED, why=why)
             return second._replace(result=result, is_settled=True)
         if second.result.verdict != first.result.verdict:
@@ -352,6 +363,25 @@ class CaseTester:
                 loop, task = self._task
                 loop.call_soon_threadsafe(task.cancel)
 
+    def _max_attempts(self, outcome: CaseOutcome, points: int, was_reached: bool) -> int:
+        """Return the number of attempts to inject a case, given the outcome of the latest one that failed to.
+
+        Args:
+            outcome: The outcome.
+            points: The number of unsuitable points in all attempts so far.
+            was_reached: True if the message has come up in another case.
+        """
+        if outcome.unsuitable_points and outcome.case.message in self.setup.dissector.identity.login_messages:
+            # Every game begins alike.
+            return 1
+        if outcome.is_moment_unsuitable:
+            return len(_SEEDS) if points < _ENOUGH_MOMENTS else 1
+        if outcome.unsuitable_points >= _ENOUGH_POINTS:
+            return 1
+        if outcome.never_came_up:
+            return _MAX_SEARCHES_AGAIN if was_reached else _MAX_SEARCHES
+        return _MAX_ATTEMPTS
+
     # Results.
 
     def result(self, outcome: CaseOutcome, recorder: RunRecorder) -> Result:
@@ -364,23 +394,6 @@ class CaseTester:
     def repeat_command(self, case: Case) -> str:
         """Return the shell command that runs a case again."""
         return f"{self._command} --only {shlex.quote(case.name)}"
-
-
-def _max_attempts(outcome: CaseOutcome, points: int, was_reached: bool) -> int:
-    """Return the number of attempts to inject a case, given the outcome of the latest one that failed to.
-
-    Args:
-        outcome: The outcome.
-        points: The number of unsuitable points in all attempts so far.
-        was_reached: True if the message has come up in another case.
-    """
-    if outcome.is_moment_unsuitable:
-        return len(_SEEDS) if points < _ENOUGH_MOMENTS else 1
-    if outcome.unsuitable_points >= _ENOUGH_POINTS:
-        return 1
-    if outcome.never_came_up:
-        return _MAX_SEARCHES_AGAIN if was_reached else _MAX_SEARCHES
-    return _MAX_ATTEMPTS
 
 
 def _tested(run: _Run) -> TestedCase:

@@ -188,7 +188,7 @@ def result_of(
         case.sentence,
         stated_expectation(case),
         NOT_TRIED if verdict is None else verdict.word,
-        (outcome.why_not or "its injection point was not reached") if verdict is None else verdict.why,
+        why_untried(outcome) if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
         tuple(_piece(chunk, timeline) for chunk in sent[:_MAX_SENT_PIECES]),
         unread[:_MAX_HEX_BYTES],
@@ -201,6 +201,25 @@ def result_of(
     )
 
 
+def why_untried(outcome: CaseOutcome) -> str:
+    """Return why a case could not be tried, and what it would need."""
+    case = outcome.case
+    if case.is_in_play:
+        needed = "a game in which the target sends it: other dice, cards or players may lead to one"
+    elif outcome.never_came_up:
+        needed = f"a game in which {case.message or 'any message'} comes up, as with --via-session"
+    elif outcome.unsuitable_points:
+        needed = "a game with such a moment, as with --via-session"
+    else:
+        needed = "a target that plays up to this message; its output and its first messages may say why not"
+    return in_need(outcome.why_not or "its injection point was not reached", needed)
+
+
+def in_need(why: str, needed: str) -> str:
+    """Return why a case was not tried, followed by what it needs."""
+    return f"{why}; this needs {needed}"
+
+
 def unstable_result(one: Result, other: Result) -> Result:
     """Return the result of a case with different verdicts in two runs; `one` is the worse one."""
     why = f"in one run it was {one.verdict}: {one.why}; in another it was {other.verdict}: {other.why}"
@@ -208,7 +227,7 @@ def unstable_result(one: Result, other: Result) -> Result:
 
 
 def untried_result(case: Case, why: str, command: str) -> Result:
-    """Return the result of a case whose injection point no route reaches."""
+    """Return the result of a case that is not run."""
     about = (case.name, case.role, case.kind, group_of(case), case.message, case.field, case.sentence)
     return Result(
         *about, stated_expectation(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command
