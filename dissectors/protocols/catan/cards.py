@@ -131,6 +131,7 @@ class Cards:
         player = play.player(number) if number is not None else None
         game = play.game
         if game is not None and player is not None:
+            game.largest_army = number
             play.put_in(number, "largest_army")
             knights = {other.id: other.knights for other in game.players.values()}
             ours = player.knights

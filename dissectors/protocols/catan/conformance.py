@@ -341,6 +341,8 @@ CONFORMANCE = Conformance(
             "missing-yield": _UNSENT,
             "missing-cost": _UNSENT,
             "no-start-yield": _UNSENT,
+            "points-missing": _UNSENT,
+            "cards-mismatch": "it needs a player with known cards, who is sent a status at that time",
             "out-of-turn/build": "a building away from its player's roads breaks another rule",
             "road-through": "it needs a place on the board that depends on everything built",
             "too-many-pieces": "it needs a player who has built all of one kind",

@@ -15,6 +15,7 @@ from kiebitz.dissectors.protocols.catan.diagnostics import format_path
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand
+from kiebitz.dissectors.protocols.catan.scoring import POINTS_TO_WIN, shown_points
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _MAX_NAME_LENGTH = 200
@@ -127,10 +128,40 @@ class CatanContext(GameContext):
         game = self.game
         if game is None or game.winner is None:
             return {}
+        winner = game.players.get(game.winner)
+        if winner is not None:
+            self._add_shown_points(game, winner)
         points = {str(other.id): other.points for other in game.players.values() if other.points is not None}
         game.game.result = {"winner": game.winner, "points": points}
         self.changed_game(game.game)
         return points
+
+    def _add_shown_points(self, game: CatanGame, winner: Player) -> None:
+        """Add the points of the last move, which servers may no longer send in a status."""
+        shown = shown_points(game, winner)
+        if shown is None or winner.points is None or winner.points >= min(shown.points, POINTS_TO_WIN):
+            return
+        winner.points = shown.points
+        self.put_player(winner, "points", shown.points)
+        for holds, what in ((shown.has_road, "longest_road"), (shown.has_army, "largest_army")):
+            if holds:
+                self.put_in(winner.id, what)
+
+    def explain_result(self) -> None:
+        """Note a winner with too few points, once no further message can show them."""
+        game = self.game
+        if game is None or game.ending is None or game.winner is None:
+            return
+        observation, game.ending = game.ending, None
+        winner = game.players.get(game.winner)
+        if winner is not None and winner.points is not None and winner.points < POINTS_TO_WIN:
+            self.report_violation_of(
+                observation,
+                "points-missing",
+                player=winner.name,
+                points=winner.points,
+                needed=POINTS_TO_WIN,
+            )
 
     def abort(self, ts_ns: int, why: str) -> None:
         """End the current game without a winner, unless it has ended."""
@@ -145,6 +176,7 @@ class CatanContext(GameContext):
     def leave_state(self) -> None:
         """Remove the current game from the state."""
         if self.game is not None:
+            self.explain_result()
             self.set_state(None, *self.game.place)
             self.game = None
 

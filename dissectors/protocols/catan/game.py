@@ -48,6 +48,8 @@ class Player(msgspec.Struct, eq=False):
     cards: Hand = msgspec.field(default_factory=lambda: Hand(KARTEN, False))
     cards_told: Counts | None = None
     """The development cards in the server's latest status."""
+    cards_contradicted: bool = False
+    """True if the server has sent contradictory kinds of development cards: only their number is certain."""
     bought: dict[str | None, int] = msgspec.field(default_factory=dict)
     """Development cards bought in this turn, with None for hidden ones."""
     played: int = 0
@@ -100,6 +102,7 @@ class CatanGame(msgspec.Struct, eq=False):
     order: list[int] = msgspec.field(default_factory=list)
     order_known: bool = False
     longest_road: int | None = None
+    largest_army: int | None = None
     longest_observation: Observation | None = None
     """The announcement of the longest road in this turn."""
     moved: tuple[int | None, Hex, int | None] | None = None
@@ -113,6 +116,8 @@ class CatanGame(msgspec.Struct, eq=False):
     unread: dict[int, int] = msgspec.field(default_factory=dict)
     """Players of whom a request could not be read, with the number of turns it may still have effects."""
     winner: int | None = None
+    ending: Observation | None = None
+    """The message that named the winner, until the winner's points are explained."""
     ended: bool = False
     state: State = msgspec.field(default_factory=dict)
     """The game's part of the table's state."""

@@ -8,7 +8,7 @@ from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import LOST, Message
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Player
-from kiebitz.dissectors.protocols.catan.hand import Counts, total
+from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER
 from kiebitz.dissectors.protocols.catan.phrases import counts_text
 from kiebitz.dissectors.protocols.catan.words import (
@@ -16,6 +16,7 @@ from kiebitz.dissectors.protocols.catan.words import (
     DORF_BAUEN,
     GRÖSSTE_RITTERMACHT,
     HANDELN_ODER_BAUEN,
+    KARTEN,
     KARTEN_ABGEBEN,
     LÄNGSTE_HANDELSSTRASSE,
     RÄUBER_VERSETZEN,
@@ -238,10 +239,31 @@ class Lobby:
         most = max(map(total, told))
         own = next((counts for counts in told if not isinstance(counts, int) and total(counts) == most), most)
         cards = player.cards
+        if self._contradicts(player, own):
+            self._play.report_violation_of(
+                observation,
+                "cards-mismatch",
+                "Spieler",
+                "Entwicklungskarten",
+                player=player.name,
+                told=counts_text(own),
+                known=counts_text(plain(cards.least)),
+            )
+            player.cards_contradicted = True
+            cards = player.cards = Hand(KARTEN, False)
+        if player.cards_contradicted:
+            own = most
         if cards.total is None or (cards.total == most and not cards.is_known):
             cards.apply_counts(own)
             self._play.put_cards(player)
         player.cards_told = own
+
+    def _contradicts(self, player: Player, told: Counts) -> bool:
+        """Return True if a status has other kinds of development cards than the earlier messages."""
+        game, cards = self._play.game, player.cards
+        if game is None or not game.certain or not self._play.is_heard(player.id) or isinstance(told, int):
+            return False
+        return cards.is_known and cards.total == total(told) and plain(cards.least) != plain(told)
 
     def chat(self, observation: Observation) -> None:
         """Emit a chat message of a player, or of the server."""

@@ -185,6 +185,7 @@ class CatanTable(GameTable):
 
     def finish(self, ts_ns: int) -> None:
         self._merger.finish()
+        self._play.explain_result()
 
     def _may_reveal(self, observation: Observation) -> set[int]:
         """Return the streams on which a copy that hides nothing may still arrive."""
@@ -305,7 +306,7 @@ class CatanTable(GameTable):
             return
         game.ended = True
         game.game.ended_ns = observation.ts_ns
-        game.winner = winner
+        game.winner, game.ending = winner, observation
         self._play.put_in(winner, "winner")
         points = self._play.count_points()
         self._play.emit_observed(

@@ -67,7 +67,7 @@ class TurnAudit:
             ours = player.cards.total
             # Some servers omit the victory points from a player's own cards.
             if told is not None and (ours is None or ours < total(told) or not game.certain):
-                player.cards.apply_counts(told)
+                player.cards.apply_counts(total(told) if player.cards_contradicted else told)
                 self._play.put_cards(player)
 
     def _wrong(self, claim: Claim, entry: Entry | None) -> None:

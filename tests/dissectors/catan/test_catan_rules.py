@@ -628,6 +628,17 @@ def a_total_that_contradicts_what_was_told(make: Maker) -> Server:
     return server
 
 
+@breaks("cards-mismatch", "warning", "Statusupdate", '{"Monopol":1}', "1 Ritter")
+def a_status_with_another_card(make: Maker) -> Server:
+    """The contradiction is reported where it shows, and not again when the card is played."""
+    server = fund(make.game(), 1, COSTS["Karte"]).buy(1, "Ritter")
+    server.truth.cards[1] = {**server.truth.cards[1], "Ritter": 0, "Monopol": 1}
+    server.update()
+    server.truth.cards[1] = {**server.truth.cards[1], "Ritter": 1, "Monopol": 0}
+    server.update()
+    return server.rounds("3 3 3").knight(1, (1, 0)).rounds("3")
+
+
 # The robber.
 
 

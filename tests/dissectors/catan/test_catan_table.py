@@ -450,6 +450,30 @@ def test_points_that_are_reported_after_the_end_are_the_results() -> None:
     assert len(told(findings, "ended")) == 1
 
 
+def test_a_card_that_no_status_counts_is_among_the_points_of_the_winner() -> None:
+    server = a_game("6 8")
+    server.buy(2, "Siegpunkt", {})
+    server.tell("Spiel beendet", {"Sieger": 2})
+    findings = server.found()
+    (game,) = games_of(findings)
+    assert game.result == {"winner": 2, "points": {"1": 2, "2": 3, "3": 2}}
+    part = game_part(state_of(server.steps))
+    assert {number: player["points"] for number, player in part["players"].items()} == game.result["points"]
+
+
+@pytest.mark.parametrize(("points", "notes"), [(8, 1), (10, 0), (11, 0)])
+def test_a_winner_with_too_few_points_is_noted(points: int, notes: int) -> None:
+    server = a_game("6 8")
+    server.tell("Spiel beendet", {"Sieger": 2})
+    server.truth.points[2] = points
+    server.update()
+    found = [one for one in server.found().diagnostics if one.code == "points-missing"]
+    texts = [f"Bert wins with {points} points of 10: no message has shown the others"] * notes
+    assert [(one.severity, one.blame, one.text) for one in found] == [
+        ("note", "unknown", text) for text in texts
+    ]
+
+
 def test_some_servers_continue_after_the_end() -> None:
     server = a_game("6 8")
     server.finish(2)
