@@ -17,6 +17,10 @@ class KiebitzError(Exception):
         return []
 
 
+INTERNAL_ERROR = "internal error of Kiebitz"
+"""Beginning of the report of an unforeseen error."""
+
+
 def fault(error: Exception) -> str:
     """Return a sentence about an unforeseen error and its place in the source."""
     # Hardly any command needs it.
@@ -24,4 +28,4 @@ def fault(error: Exception) -> str:
 
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
-    return f"internal error of Kiebitz: {error!r:.300} in {where}, line {place.lineno}"
+    return f"{INTERNAL_ERROR}: {error!r:.300} in {where}, line {place.lineno}"

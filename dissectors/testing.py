@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.errors import INTERNAL_ERROR
 from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.game.table import GameTable
@@ -25,6 +26,7 @@ from kiebitz.dissectors.grammar.fields import Number, Text, Word
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, MessageType, to_json
 from kiebitz.dissectors.grammar.patching import value_at
 from kiebitz.dissectors.inspection.inspector import CUT_OFF, Inspector
+from kiebitz.dissectors.inspection.isolation import GAME_ENDED
 from kiebitz.dissectors.model import (
     DIRECTIONS,
     Chunk,
@@ -261,6 +263,7 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
         inspector.feed(item)
     inspector.finish()
     found = inspector.drain()
+    check_no_faults(found)
     for each in (made.context for made in tables):
         state: State = {}
         changes = [event.changes for event in found.events if event.table_id == each.info.id]
@@ -286,11 +289,18 @@ def comparable(found: Findings) -> list[Any]:
     ]
 
 
+def check_no_faults(found: Findings) -> None:
+    """Check that no dissector has raised an unforeseen exception, which the inspector reports."""
+    for diagnostic in found.diagnostics:
+        assert diagnostic.code != GAME_ENDED or INTERNAL_ERROR not in diagnostic.text, diagnostic.text
+
+
 def check_accounted(items: Sequence[Item], found: Findings) -> None:
     """Check that each byte of a known protocol's server is in one message, or reported as cut off.
 
     Unreadable bytes have a diagnostic, or are next to a gap, which has one.
     """
+    check_no_faults(found)
     come = [
         (item.stream.id, item.direction, item.offset, _size(item))
         for item in items
