@@ -91,9 +91,10 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 @click.option(
     "--on-divergence",
     "policy",
-    type=click.Choice(["stop", "skip", "wait"]),
+    type=click.Choice(["stop", "skip", "wait", "adapt"]),
     help="If the live peer deviates from the recording or does not answer in time: stop (the "
-    "default), skip the recorded message, or wait for it and ignore others.",
+    "default with --serve), skip the recorded message, wait for it and ignore others, or adapt (the default "
+    "with --connect): accept the server's dice, cards and order, and send the recorded answers when it asks.",
 )
 @click.option(
     "--timeout",
@@ -169,6 +170,8 @@ def replay(
         )
         return None
     _refuse(ctx, _IN_TERMINAL, "is only for the terminal: it excludes --serve and --connect")
+    if serve and policy == "adapt":
+        raise click.UsageError("--on-divergence adapt requires --connect: clients do not decide a game")
     if serve and alone is not None:
         raise click.UsageError("--player requires --connect: with --serve, all clients are served")
     from kiebitz.cli.replay.live import LiveReplay
@@ -185,7 +188,7 @@ def replay(
         "s2c" if serve else "c2s",
         serve or connect,
         player=alone,
-        policy=policy or "stop",
+        policy=policy or ("stop" if serve else "adapt"),
         speed=speed or 0.0,
         patience_s=timeout_s or 30.0,
         database=database,

@@ -177,9 +177,10 @@ class LiveReplay:
         total = sum(isinstance(step, RecordedLine) for step in self._script.steps)
         if not self._divergences:
             return f"all {total} messages went as recorded"
-        first = self._divergences[0].text
         if self._peer.stopped:
-            return f"stopped after {self._peer.lines} of {total} messages: {first}"
+            last = self._divergences[-1].text
+            return f"stopped after {self._peer.lines} of {total} messages: {last}"
+        first = self._divergences[0].text
         count = len(self._divergences)
         if count == 1:
             return f"{total} messages, 1 divergence: {first}"

@@ -110,6 +110,18 @@ class ExpectedLines:
                 self._bindings.take(self.dissector, one.row, one.fields, other.fields, self.role.number)
             self.give_up(lines[0])
 
+    def adapt(self, message: LiveMessage) -> None:
+        """Use an unexpected live message in place of the next expected line of its name, if there is one."""
+        live = message.decoded
+        for line in self._upcoming():
+            recorded = self._decode(line)
+            if recorded.row is not None and recorded.row is live.row:
+                self._bindings.take(
+                    self.dissector, recorded.row, recorded.fields, live.fields, self.role.number
+                )
+                self._arrived(line)
+                return
+
     def give_up(self, line: RecordedLine) -> None:
         """Stop waiting for a line."""
         self._arrived(line)

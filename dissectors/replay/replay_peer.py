@@ -21,6 +21,7 @@ from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, unreadable
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.replay.binding import Bindings
+from kiebitz.dissectors.replay.exchanges import Exchanges
 from kiebitz.dissectors.replay.expected_lines import ExpectedLines, LiveMessage
 from kiebitz.dissectors.replay.script import (
     RecordedLine,
@@ -31,9 +32,10 @@ from kiebitz.dissectors.replay.script import (
     StreamRole,
 )
 
-DivergencePolicy = Literal["stop", "skip", "wait"]
+DivergencePolicy = Literal["stop", "skip", "wait", "adapt"]
 """After a divergence: stop; or use the message received in place of the expected one and continue without the
-latter; or ignore it and keep waiting, up to the timeout, for what the record has."""
+latter; or ignore it and keep waiting, up to the timeout, for what the record has; or adapt to
+a server: use its values, ignore messages that the record lacks, and answer whichever client it asks."""
 
 _TOO_LONG = unreadable(Violation("error", "malformed", "too-long", f"longer than {FRAME_LIMIT} bytes", 0, 0))
 
@@ -166,12 +168,15 @@ class ReplayPeer:
             role.number: _RoleProgress(role, ExpectedLines(role, dissectors[role.protocol], self._bindings))
             for role in script.roles
         }
+        self._exchanges = Exchanges(script if policy == "adapt" else Script((), ()), dissectors)
         for step in script.steps:
             if isinstance(step, RecordedLine):
                 self._learn(self._progress[step.role.number], step)
 
     def _learn(self, progress: _RoleProgress, line: RecordedLine) -> None:
         """Note a line as ours, or as one to wait for."""
+        if line.number in self._exchanges.by_answer:
+            return
         if line.direction == self._plays:
             progress.greets = progress.greets or progress.expected_lines.next is None
             progress.ours.append(line.number)
@@ -192,9 +197,15 @@ class ReplayPeer:
             elif isinstance(step, StreamClosing):
                 if progress.connection is not None:
                     yield CloseConnection(progress.connection, since_ns, self._note_action(step))
+            elif (exchange := self._exchanges.by_answer.get(step.number)) is not None:
+                while self._exchanges.is_pending(exchange) and not self.stopped:
+                    self._acted.clear()
+                    yield AwaitPeer(progress.role, exchange.question)
+                if exchange.asked is not None and not self.stopped:
+                    yield self._sending(self._progress[exchange.asked], step, since_ns)
             elif step.direction == self._plays:
                 yield from self._send_line(progress, step, since_ns)
-            else:
+            elif not self._exchanges.covers(step):
                 while progress.expected_lines.awaits(step) and not self.stopped:
                     self._acted.clear()
                     yield AwaitPeer(progress.role, step)
@@ -225,16 +236,24 @@ class ReplayPeer:
             return
         yield from self._await_client(progress)
         if progress.connection is not None and not self.stopped:
-            talk = self._connections[progress.connection]
-            data = self.with_live_names(line)
-            if talk.dissector.encapsulation is not None:
-                data = talk.dissector.encapsulation.fitting(data, talk.latest)
-            wire = talk.dissector.to_wire(data, self._plays)
-            yield SendBytes(progress.connection, data, since_ns, self._note_action(line), line, wire)
+            yield self._sending(progress, line, since_ns)
 
-    def with_live_names(self, line: RecordedLine) -> bytes:
-        """Return a line with the live identifiers; an identifier that is not bound yet is bound to itself."""
-        progress = self._progress[line.role.number]
+    def _sending(self, progress: _RoleProgress, line: RecordedLine, since_ns: int) -> SendBytes:
+        """Return the action that sends a line as this role, with the live identifiers."""
+        assert progress.connection is not None
+        talk = self._connections[progress.connection]
+        data = self.with_live_names(line, progress.role.number)
+        if talk.dissector.encapsulation is not None:
+            data = talk.dissector.encapsulation.fitting(data, talk.latest)
+        wire = talk.dissector.to_wire(data, self._plays)
+        return SendBytes(progress.connection, data, since_ns, self._note_action(line), line, wire)
+
+    def with_live_names(self, line: RecordedLine, role: int | None = None) -> bytes:
+        """Return a line with the live identifiers; an identifier that is not bound yet is bound to itself.
+
+        `role` is the number of the role that sends it, if it is not the line's own.
+        """
+        progress = self._progress[line.role.number if role is None else role]
         dissector = progress.expected_lines.dissector
         decoded = dissector.codec.decode(line.data, line.direction)
         if decoded.row is None or not line.whole:
@@ -299,6 +318,7 @@ class ReplayPeer:
         expected = progress.expected_lines.describe(line)
         text = f"{self._peer} {how}, but the recording continues with {expected}"
         progress.expected_lines.give_all_up()
+        self.stopped = self._policy == "adapt"
         divergence = self._diverge(progress, text, line)
         return InputResult((*reaction.divergences, divergence), reaction.replies)
 
@@ -316,11 +336,17 @@ class ReplayPeer:
                 f"{self._peer} sends nothing, but the recording has {progress.expected_lines.describe(line)}"
             )
         # Waiting has a limit, too.
-        self.stopped = self._policy != "skip"
+        self.stopped = self._policy != "skip" and not self._is_passed(line)
         divergence = self._diverge(progress, text, line)
         if line is not None and self._policy == "skip":
             progress.expected_lines.give_up(line)
         return InputResult((divergence,))
+
+    def _is_passed(self, line: RecordedLine | None) -> bool:
+        """Return True if a live server has not asked this question, but later ones; it is given up then."""
+        found = (one for one in self._exchanges.by_answer.values() if one.question is line)
+        exchange = next(found, None)
+        return exchange is not None and self._exchanges.drop(exchange)
 
     def _add_connection(self, connection: int, role: StreamRole) -> None:
         dissector = self._dissectors[role.protocol]
@@ -353,11 +379,22 @@ class ReplayPeer:
                 continue
             progress = talk.progress or self._choose(connection, message)
             # A client beyond those of the record is ignored.
-            if progress is not None and not progress.expected_lines.take(
-                message, progress.ours[0] if progress.ours else None
-            ):
+            if progress is None:
+                continue
+            if not progress.expected_lines.take(message, progress.ours[0] if progress.ours else None):
                 divergences.append(self._surprised(progress, message))
+            self._note_question(progress, decoded)
         return InputResult(tuple(divergences), tuple(replies))
+
+    def _note_question(self, progress: _RoleProgress, live: Decoded) -> None:
+        """Choose the recorded exchange for a live question, and bind its identifiers."""
+        role, dissector = progress.role.number, progress.expected_lines.dissector
+        exchange = self._exchanges.take(role, live.row.name) if live.row is not None else None
+        if exchange is None:
+            return
+        asked = dissector.codec.decode(exchange.question.data, self._input_direction)
+        if asked.row is not None:
+            self._bindings.take(dissector, asked.row, asked.fields, live.fields, role)
 
     def _heartbeats(
         self, connection: int, dissector: Dissector, asked: str, fields: Mapping[str, Any]
@@ -405,6 +442,8 @@ class ReplayPeer:
         )
         if self._policy == "skip":
             progress.expected_lines.substitute(message)
+        elif self._policy == "adapt":
+            progress.expected_lines.adapt(message)
         return divergence
 
     def _diverge(

@@ -345,7 +345,7 @@ def test_connections_are_opened_and_ended_as_recorded() -> None:
 
 @given(
     st.lists(st.binary(max_size=40) | st.sampled_from([text.encode() for *_, text in ROUND]), max_size=30),
-    st.sampled_from(["stop", "skip", "wait"]),
+    st.sampled_from(["stop", "skip", "wait", "adapt"]),
     st.sampled_from(["c2s", "s2c"]),
 )
 def test_a_part_survives_any_message(noise: list[bytes], policy: DivergencePolicy, plays: Direction) -> None:

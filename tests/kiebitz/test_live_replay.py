@@ -151,6 +151,36 @@ def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll:
     assert rows(today, found) == before
 
 
+@pytest.mark.full(but=1)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_server_with_dice_and_an_order_of_its_own_comes_through_the_round(
+    seed: int, tmp_path: Path
+) -> None:
+    """It begins with a cancelled round. The record decides what its clients answer, whoever is asked."""
+    today = tmp_path / "today.db"
+    server = Server(expected=4, rounds=2, seed=seed, cancels_first=True)
+    server.start()
+    to_server = ("--connect", f"127.0.0.1:{server.port}", "--timeout", "5")
+    done = kiebitz("replay", TINY, *to_server, "-w", str(today), "-q", status=3)
+    server.join(30)
+    assert re.search(
+        r"^69 messages, \d+ divergences, the first: the server says ROUND CANCELED", done.stderr, re.M
+    )
+    announced = rows(
+        today, "SELECT json_extract(fields, '$.dice') FROM messages WHERE name = 'ANNOUNCE' ORDER BY id"
+    )
+    assert announced == [("3,3",), ("6,5",)]
+    sent = "SELECT count(*) FROM messages WHERE direction = 'c2s' AND name IN ('JOIN', 'ROLL')"
+    assert rows(today, sent) == [(10,)]
+    # Tokens are the live server's.
+    wrong = "SELECT code FROM diagnostics WHERE severity = 'error' AND blame = 'client'"
+    assert rows(today, wrong) == []
+    results = [row["result"] for row in in_this_process("games", str(today), "--json").json]
+    assert next(one["reason"] for one in results if one and "losers" in one) == "ANNOUNCED_LOSING_DICE"
+    stopped = in_this_process("replay", TINY, "--serve", "127.0.0.1:1", "--on-divergence", "adapt")
+    assert (stopped.status, "adapt requires --connect" in stopped.err) == (2, True)
+
+
 @pytest.mark.full
 def test_one_player_alone_is_played(played: Path, tmp_path: Path) -> None:
     """The others are live; their moves are their own, so this is only about who speaks."""
@@ -257,7 +287,7 @@ def test_waiting_for_the_recorded_message_has_a_limit_though_others_come(one_pla
         client.close()
     assert status == 3
     assert err.startswith("stopped after ")
-    assert "the client says ECHO" in err
+    assert "the client sends nothing, but the recording has JOIN" in err
 
 
 @pytest.mark.full

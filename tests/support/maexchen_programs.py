@@ -43,7 +43,8 @@ def _socket_at(address: Address) -> socket.socket:
 class Server(threading.Thread):
     """A server that plays `rounds` rounds once `expected` players have registered.
 
-    Its dice are always the same, but for the rolls, counted from 1, that have `other_dice`.
+    Dice and order of players follow from `seed`, but for the rolls, counted from 1, that have `other_dice`.
+    With `cancels_first` it cancels a round before the first one, as a server does that waits for players.
     """
 
     def __init__(
@@ -53,8 +54,11 @@ class Server(threading.Thread):
         other_dice: Mapping[int, str] | None = None,
         address: Address = ("127.0.0.1", 0),
         answer_window_s: float = ANSWER_WINDOW_S,
+        seed: int = 7,
+        cancels_first: bool = False,
     ) -> None:
         super().__init__(daemon=True)
+        self._cancels_first = cancels_first
         self.socket = _socket_at(address)
         self._answer_window_s = answer_window_s
         self.port: int = self.socket.getsockname()[1]
@@ -63,7 +67,7 @@ class Server(threading.Thread):
         self._rounds = rounds
         self._players: dict[str, Address] = {}
         self._scores: dict[str, int] = {}
-        self._dice = random.Random(7)
+        self._dice = random.Random(seed)
         self._other_dice = other_dice or {}
         self._rolls = 0
 
@@ -71,6 +75,8 @@ class Server(threading.Thread):
         deadline = time.monotonic() + 10
         while len(self._players) < self._expected and time.monotonic() < deadline:
             self._receive(deadline)
+        if self._cancels_first:
+            self._tell_all("ROUND CANCELED;NO_PLAYERS")
         for number in range(1, self._rounds + 1):
             self._round(number)
         # Receive what is still in flight.
@@ -106,6 +112,8 @@ class Server(threading.Thread):
                 self._players[parts[1]] = address
                 self._scores.setdefault(parts[1], 0)
                 self._send(parts[1], "REGISTERED")
+            elif parts[0] == "REGISTER_SPECTATOR":
+                self.socket.sendto(b"REGISTERED", address)
             return parts, address
         return None
 
