@@ -39,6 +39,9 @@ from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 _STEP_TIMEOUT_S = 5.0
 """Timeout in seconds for each step of a recorded route."""
 
+_GREETING_PATIENCE = 3.0
+"""Ratio of the time to wait for the answer to a new client, where one is usual, to the usual timeout."""
+
 _CHECK_INTERVAL_S = 0.25
 
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
@@ -242,7 +245,11 @@ class TargetSession:
         def is_over() -> bool:
             return not heard(connection) <= but or connection in self._monitor.ends
 
-        await self._driver.receive_until(self._clock() + self._wait_s(), is_over)
+        baseline = self._setup.baseline
+        # A busy server is not taken for one that has stopped: nothing confirms that without a restart.
+        is_expected = bool(baseline.greeting_messages) or baseline.answers_newcomers
+        wait_s = _GREETING_PATIENCE * self._setup.wait_s if is_expected else self._wait_s()
+        await self._driver.receive_until(self._clock() + wait_s, is_over)
         how = self._monitor.ends.get(connection)
         self._is_unreachable = how is not None and how.startswith(UNREACHABLE)
         return not heard(connection) <= but
