@@ -293,7 +293,7 @@ class CatanCodec(Codec):
     wire_fallback = "json_any"
 
     def wire_format(self) -> Mapping[str, Any]:
-        only = MESSAGE_NAMES - ATTRIBUTE_NAMES
+        only = sorted(MESSAGE_NAMES - ATTRIBUTE_NAMES)
         return {
             "kind": "keyed",
             "framing": {
