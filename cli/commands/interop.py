@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -179,13 +179,13 @@ def _run(
                 write_results(results(), folder)
             for program in (*plan.servers, *plan.clients) if plan.probe_s and not only else ():
                 view.start(f"probe of {program.role} {program.name}")
-                probes.append(probe(plan, program, Path(folder, "work", f"probe-{program.name}")))
+                with TemporaryDirectory(prefix="kiebitz-", ignore_cleanup_errors=True) as work:
+                    probes.append(probe(plan, program, Path(work)))
                 view.finish(f"probe of {program.role} {program.name}")
     except KeyboardInterrupt:
         is_interrupted = True
     finally:
         signal.signal(signal.SIGTERM, before)
-    shutil.rmtree(Path(folder, "work"), ignore_errors=True)
     write_results(results(), folder)
     return results(), is_interrupted
 

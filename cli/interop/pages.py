@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 
-from kiebitz.api import open as open_session
 from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.escaping import printable
+from kiebitz.services.interop.recording import open_recording
+from kiebitz.services.interop.report_folder import new_file
 from kiebitz.services.interop.results import (
     OUTCOMES,
     SYMBOLS,
@@ -26,7 +27,6 @@ from kiebitz.services.interop.results import (
     Results,
 )
 from kiebitz.services.junit import JunitCase, write_junit
-from kiebitz.services.output_files import opened
 from kiebitz.services.wording import counted
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'"
@@ -53,7 +53,7 @@ def write_report(results: Results, folder: str, command: Callable[[Cell], str]) 
     style = page_style() + files("kiebitz.cli.interop").joinpath("interop.css").read_text()
     pages = _Pages(results, folder, style, command)
     pages.write_all()
-    with opened(os.path.join(folder, "junit.xml"), "") as file:
+    with new_file(folder, "junit.xml") as file:
         write_junit(f"interop: {results.protocol}", [*map(_junit_case, results.cells)], {}, file)
 
 
@@ -92,7 +92,6 @@ class _Pages:
                 self._badge(role, name)
 
     def _write(self, path: str, title: str, body: Iterable[str]) -> None:
-        Path(self._folder, path).parent.mkdir(parents=True, exist_ok=True)
         head = (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -100,7 +99,7 @@ class _Pages:
             f"<title>{_text(title)}</title>\n<style>\n{self._style}</style>\n</head>\n<body>\n"
             f"<h1>{_text(title)}</h1>\n"
         )
-        with opened(os.path.join(self._folder, path), "") as file:
+        with new_file(self._folder, path) as file:
             file.write((head + "".join(body) + "</body>\n</html>\n").encode())
 
     # The matrix.
@@ -177,7 +176,10 @@ class _Pages:
             )
             yield f"<p>This is run {number}. {links}</p>\n"
         if attempt.database is not None:
-            game = self._game_page(attempt)
+            game = None
+            # A program may have replaced the recording by anything.
+            with suppress(Exception):
+                game = self._game_page(attempt)
             if game is not None:
                 yield f'<p><a href="{_text(os.path.basename(game))}">The recorded game</a></p>\n'
             yield f"<p>Recording: <code>{_text(os.path.basename(attempt.database))}</code></p>\n"
@@ -196,18 +198,18 @@ class _Pages:
         database = os.path.join(self._folder, attempt.database)
         page = attempt.database.removesuffix(".db") + "-game.html"
         written = os.path.join(self._folder, page)
-        if not os.path.exists(database):
-            return page if os.path.exists(written) else None
-        if os.path.exists(written) and os.path.getmtime(written) >= os.path.getmtime(database):
+        if not os.path.lexists(database):
+            return page if os.path.isfile(written) else None
+        if os.path.isfile(written) and os.path.getmtime(written) >= os.path.getmtime(database):
             # Of a cell that was not run again.
             return page
-        with open_session(database) as session:
+        with open_recording(database) as session:
             timeline = session.timeline
             served = ServedSession(1, database, timeline.session.id, os.path.basename(database))
             reader = Reader(served, timeline)
             if not reader.tables(None):
                 return None
-            with opened(written, database) as file:
+            with new_file(self._folder, page) as file:
                 write_html(reader, None, file, lambda done, of: None)
         return page
 
@@ -262,9 +264,7 @@ class _Pages:
         done = sum(cell.is_completed for cell in cells)
         outcomes = [cell.outcome for cell in cells]
         worst = next((word for word in OUTCOMES if word in outcomes), OUTCOMES[-1])
-        path = os.path.join(self._folder, "badges", f"{role}-{name}.svg")
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with opened(path, "") as file:
+        with new_file(self._folder, f"badges/{role}-{name}.svg") as file:
             file.write(_badge_svg(f"{role} {name}", f"{done}/{len(cells)}", _BADGE_COLOURS[worst]).encode())
 
 

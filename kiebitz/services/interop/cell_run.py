@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
 
-from kiebitz.api import open as open_session
-from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
+from kiebitz.proxy.system.descendants import process_table
 from kiebitz.proxy.system.process_sockets import local_ports
 from kiebitz.services.interop.participation import Client, Participation
 from kiebitz.services.interop.plan import Plan, Program
 from kiebitz.services.interop.programs import HOST, program_of, resident_bytes
+from kiebitz.services.interop.recording import open_recording
 from kiebitz.services.interop.results import ProgramOutput
-from kiebitz.services.probing.fair_clock import processes_by_group
 from kiebitz.services.probing.program import ProgramError, TargetProgram
 from kiebitz.services.recording.relay_process import decoding_options, free_port, running_relay
-from kiebitz.storage.database.opening import open_existing
 
 _CHECK_INTERVAL_S = 0.2
 
@@ -91,26 +88,31 @@ class _Running(msgspec.Struct, eq=False):
 
 
 class CellRun:
-    """One run of a cell; the clients' list has a client for each seat."""
+    """One run of a cell; the clients' list has a client for each seat.
+
+    `folder` is for the programs, which may do anything with it; `database` is the path of the recording.
+    """
 
     def __init__(
-        self, plan: Plan, server: Program, clients: Sequence[Program], folder: Path, seed: int
+        self,
+        plan: Plan,
+        server: Program,
+        clients: Sequence[Program],
+        folder: Path,
+        database: Path,
+        seed: int,
     ) -> None:
         self._plan = plan
         self._server = server
         self._clients = clients
         self._folder = folder
+        self.database = database
         self._seed = seed
         self._transport: Transport = plan.dissector.transport
         self._running: list[_Running] = []
         self._ended: list[Ended] = []
         self._noted: set[_Running] = set()
         """The programs whose end is noted."""
-
-    @property
-    def database(self) -> Path:
-        """The recording."""
-        return self._folder / "game.db"
 
     def run(self, is_stopped: threading.Event) -> CellRecord:
         """Run the cell. Raises StoppedError once `is_stopped` is set, KiebitzError if the relay fails."""
@@ -194,7 +196,8 @@ class CellRun:
 
     def _is_complete(self) -> bool:
         """Return True if all games of the plan have been played to the end with all clients."""
-        with suppress(KiebitzError, sqlite3.Error), open_session(str(self.database)) as session:
+        # There may be no recording yet, or a stranger's database in its place.
+        with suppress(Exception), open_recording(str(self.database)) as session:
             found = Participation(session, self._plan.dissector, self._clients_so_far(), time.time_ns())
             return found.has_completed(self._plan.games)
         return False
@@ -208,19 +211,19 @@ class CellRun:
 
     def _note_ports(self) -> None:
         """Note the ports of the clients, by which their connections are known in the recording."""
-        groups = processes_by_group()
+        table = process_table()
         for each in self._running:
-            if each.program.role == "client" and each.process.number is not None:
-                each.ports |= local_ports(self._transport, groups.get(each.process.number, ()))
+            if each.program.role == "client":
+                each.ports |= local_ports(self._transport, each.process.processes(table))
 
     def _note_ends(self) -> None:
         """Note programs that have ended, and end those that use too much memory."""
-        groups = processes_by_group()
+        table = process_table()
         for each in self._running:
             if each in self._noted:
                 continue
-            group, how, is_crash = each.process.number, each.process.died(), each.process.has_crashed
-            used = 0 if group is None else resident_bytes(groups.get(group, ()))
+            how, is_crash = each.process.died(), each.process.has_crashed
+            used = resident_bytes(each.process.processes(table))
             if how is None and used > self._plan.memory:
                 how, is_crash = f"more than {self._plan.memory:,} bytes of memory", True
                 each.process.stop()
@@ -230,9 +233,10 @@ class CellRun:
 
     def _recorded(self) -> tuple[int, int]:
         """Return the number of ended games and that of the last chunk; 0 while there is no recording."""
-        with suppress(KiebitzError, sqlite3.Error), closing(open_existing(str(self.database))) as connection:
-            games, latest = connection.execute(_RECORDED).fetchone()
-            return games, latest
+        # As above.
+        with suppress(Exception), open_recording(str(self.database)) as session:
+            games, latest = session.timeline.connection.execute(_RECORDED).fetchone()
+            return int(games), int(latest)
         return 0, 0
 
     def _output(self, each: _Running) -> ProgramOutput:

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.api import open as open_session
 from kiebitz.services.interop.cell_run import CellRecord, Ended
 from kiebitz.services.interop.participation import Client, Participation, Presence
 from kiebitz.services.interop.plan import Plan, Program
+from kiebitz.services.interop.recording import open_recording
 from kiebitz.services.interop.results import Attempt, Finding, OutcomeWord
 from kiebitz.services.wording import counted
 from kiebitz.storage.session.session import Session
@@ -20,7 +20,7 @@ _MAX_FINDINGS = 50
 
 def judged(plan: Plan, record: CellRecord, database: str) -> Attempt:
     """Return the outcome of a run. Raises KiebitzError if its recording cannot be read."""
-    with open_session(database) as session:
+    with open_recording(database) as session:
         judge = _Judge(plan, record, session)
         outcome, culprit, why = judge.outcome()
     return Attempt(

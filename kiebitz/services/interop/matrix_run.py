@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.services.interop.cell_run import CellRun, StoppedError
+from kiebitz.services.interop.cell_run import CellRecord, CellRun, StoppedError
 from kiebitz.services.interop.judging import judged
 from kiebitz.services.interop.plan import Plan, Program
+from kiebitz.services.interop.report_folder import new_file, own_folder, stem_of, with_paths
 from kiebitz.services.interop.results import Attempt, Cell, Results
-from kiebitz.services.output_files import opened
+from kiebitz.services.recording.relay_process import RelayProcessError
+from kiebitz.storage.database.path_checks import open_file
 from kiebitz.storage.database.schema import StorageError
 
 RESULTS = "results.json"
@@ -84,12 +87,22 @@ def earlier_cells(folder: str) -> Mapping[str, Cell]:
     """Return the cells of an earlier run by name. Raises StorageError if the file is damaged."""
     path = os.path.join(folder, RESULTS)
     try:
-        with open(path, "rb") as file:
-            return {cell.name: cell for cell in msgspec.json.decode(file.read(), type=Results).cells}
+        with os.fdopen(open_file(path), "rb") as file:
+            read = msgspec.json.decode(file.read(), type=Results)
+        # The file may come from anyone: its paths are not used.
+        return {cell.name: _with_own_paths(cell) for cell in read.cells}
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StorageError(f"{path}: cannot be read: {error}; run without --resume") from error
+
+
+def _with_own_paths(cell: Cell) -> Cell:
+    attempts = [
+        with_paths(attempt, stem_of(cell.server, cell.client, number))
+        for number, attempt in enumerate(cell.attempts, 1)
+    ]
+    return msgspec.structs.replace(cell, attempts=attempts)
 
 
 class MatrixRun:
@@ -157,20 +170,41 @@ class MatrixRun:
         return Cell(cell.server.name, cell.title, fingerprint(self._plan, cell), tuple(attempts))
 
     def _attempt(self, cell: CellPlan, number: int) -> Attempt:
-        name = f"{cell.server.name}--{cell.title}" + (f"--{number}" if number > 1 else "")
-        folder = self._folder / "work" / name
-        shutil.rmtree(folder, ignore_errors=True)
-        run = CellRun(self._plan, cell.server, cell.clients, folder, self._plan.seed + number - 1)
-        record = run.run(self._is_stopped)
-        attempt = judged(self._plan, record, str(run.database))
-        kept = self._folder / "cells" / f"{name}.db"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        run.database.replace(kept)
-        shutil.rmtree(folder, ignore_errors=True)
-        return msgspec.structs.replace(attempt, database=f"cells/{kept.name}", page=f"cells/{name}.html")
+        stem = stem_of(cell.server.name, cell.title, number)
+        kept = own_folder(self._folder, "cells") / f"{stem}.db"
+        begun = time.monotonic()
+        # The programs cannot reach the recording from their folders, as those are elsewhere.
+        with (
+            TemporaryDirectory(prefix="kiebitz-", ignore_cleanup_errors=True) as folder,
+            TemporaryDirectory(prefix=".kiebitz-", dir=self._folder, ignore_cleanup_errors=True) as hidden,
+        ):
+            database = Path(hidden, "game.db")
+            seed = self._plan.seed + number - 1
+            run = CellRun(self._plan, cell.server, cell.clients, Path(folder), database, seed)
+            try:
+                kept.unlink(missing_ok=True)
+                attempt = self._judged(run.run(self._is_stopped), database)
+                own_folder(self._folder, "cells")
+                database.replace(kept)
+            except (RelayProcessError, StorageError, OSError) as error:
+                # One cell does not end the run.
+                seconds = round(time.monotonic() - begun, 1)
+                why = f"it was not recorded: {error}".replace(str(database), "the recording")
+                attempt = Attempt("crashed", None, why, 0, seconds, (), (), None, None)
+        return with_paths(attempt, stem)
+
+    def _judged(self, record: CellRecord, database: Path) -> Attempt:
+        """Return the outcome of a run. Raises StorageError if a program has replaced the recording."""
+        try:
+            return judged(self._plan, record, str(database))
+        except StorageError:
+            raise
+        except Exception as error:
+            # Whatever a stranger's database makes of the readers.
+            raise StorageError(f"{database}: it cannot be read: {type(error).__name__}") from error
 
 
 def write_results(results: Results, folder: str) -> None:
     """Write the results as JSON. Raises StorageError."""
-    with opened(os.path.join(folder, RESULTS), "") as file:
+    with new_file(folder, RESULTS) as file:
         file.write(msgspec.json.format(msgspec.json.encode(results)) + b"\n")

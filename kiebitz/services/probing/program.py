@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shlex
 import signal
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.probing.verdict import EXIT_STATUS
+from kiebitz.proxy.system.descendants import MARK, Descendants, Process, subreaper
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.probing.fair_clock import FairClock
 from kiebitz.services.standard_streams import warn
@@ -74,6 +76,7 @@ class TargetProgram:
         self._output: deque[bytes] = deque()
         self._kept = 0
         self._reader: threading.Thread | None = None
+        self._descendants: Descendants | None = None
 
     def start(self) -> None:
         """Stop it if it runs, start it, and wait until it listens. Raises ProgramError."""
@@ -84,6 +87,8 @@ class TargetProgram:
             raise ProgramError(f"{self._title}: {error}") from error
         self._output.clear()
         self._kept = 0
+        mark = secrets.token_hex(16)
+        subreaper.acquire()
         try:
             self._process = subprocess.Popen(
                 words,
@@ -91,12 +96,15 @@ class TargetProgram:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                # All its processes belong to its group, and end with it.
+                # Its processes belong to its group, unless they become daemons.
                 start_new_session=True,
+                env={**os.environ, MARK: mark},
             )
         except (OSError, IndexError) as error:
+            subreaper.release()
             reason = getattr(error, "strerror", None) or "the command is empty"
             raise ProgramError(f"{self._title}: {reason}") from error
+        self._descendants = Descendants(self._process.pid, mark)
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
         self._reader.start()
@@ -172,6 +180,10 @@ class TargetProgram:
         """The process number, also of its process group; None if it was not started."""
         return None if self._process is None else self._process.pid
 
+    def processes(self, table: Mapping[int, Process] | None = None) -> set[int]:
+        """Return the numbers of all its processes, also of daemons; `table` has all processes, if known."""
+        return set() if self._descendants is None else self._descendants.find(table)
+
     @property
     def is_running(self) -> bool:
         """True if it was started and has not ended."""
@@ -182,6 +194,8 @@ class TargetProgram:
         process, self._process = self._process, None
         if process is None:
             return
+        # Those that leave the group when they are asked to end are known before.
+        self.processes()
         self._signal(process, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_TIMEOUT_S)
@@ -191,6 +205,11 @@ class TargetProgram:
             process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             warn(f"{self._title} does not end; its process number is {process.pid}")
+        left = self._descendants.kill(_STOP_TIMEOUT_S) if self._descendants is not None else ()
+        if left:
+            warn(f"{self._title} leaves processes behind: {', '.join(map(str, sorted(left)))}")
+        self._descendants = None
+        subreaper.release()
         if self._reader is not None:
             # A process that left the group may still hold the pipe.
             self._reader.join(_STOP_TIMEOUT_S)

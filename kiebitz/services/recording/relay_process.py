@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
+from kiebitz.proxy.system.descendants import MARK, Descendants, subreaper
 
 HOST = "127.0.0.1"
 """Address at which the relay listens."""
 
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 30.0
+_RECORDER_TIMEOUT_S = 5.0
+_CHECK_INTERVAL_S = 0.02
 
 
 class RelayProcessError(KiebitzError):
@@ -71,9 +77,17 @@ def running_relay(
     # Not from the current folder, which may contain anything.
     command = [sys.executable, "-P", "-m", "kiebitz", "relay", "-q", *modes, "-w", database, *options]
     # Ctrl-C is for this process, which ends the relay.
+    mark = secrets.token_hex(16)
+    subreaper.acquire()
     relay = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, MARK: mark},
     )
+    descendants = Descendants(relay.pid, mark)
     lines: list[str] = []
     is_ready = threading.Event()
     reader = threading.Thread(target=_read, args=(relay, lines, count, is_ready), daemon=True)
@@ -89,7 +103,13 @@ def running_relay(
         except subprocess.TimeoutExpired:
             relay.kill()
             relay.wait()
-        reader.join()
+        # Its recorder may hang, as over a database that was replaced by a pipe.
+        end = time.monotonic() + _RECORDER_TIMEOUT_S
+        while descendants.find() and time.monotonic() < end:
+            time.sleep(_CHECK_INTERVAL_S)
+        descendants.kill(_RECORDER_TIMEOUT_S)
+        subreaper.release()
+        reader.join(_RECORDER_TIMEOUT_S)
 
 
 def decoding_options(
