@@ -8,6 +8,7 @@ terminal, nor imitate another line, nor cover its neighbours.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,7 +19,8 @@ _MAX_MARKS = 8
 _FORMULA_SIGNS = ("=", "+", "-", "@")
 """Characters that begin a formula in a spreadsheet; tabs and line ends are escaped anyway."""
 
-_FIRST_MARK = "\u0300"
+_NO_MARKS = re.compile("[\0-\u02ff\u2000-\u20cf\u2100-\u2cee]*")
+"""Texts without combining marks: Latin, punctuation, arrows, frames and other symbols."""
 
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -61,8 +63,8 @@ def printable_json(text: str) -> str:
 
 
 def _shown(text: str, escape: Callable[[str], str]) -> str:
-    # Fast path: nearly all text is ASCII.
-    if text.isprintable() and (text.isascii() or max(text) < _FIRST_MARK):
+    # Fast path: nearly all text is ASCII, or has the frames of a picture.
+    if text.isprintable() and (text.isascii() or _NO_MARKS.fullmatch(text)):
         return text
     return "".join(
         escape(character) if hidden else character for character, hidden in classify_characters(text)

@@ -139,10 +139,10 @@ class SpectatorView:
         game: int | None = None,
     ) -> dict[Shape, Drawing]:
         """Draw a table as SVG in each of these shapes."""
-        from kiebitz.cli.render.svg import draw as drawing_of
+        from kiebitz.cli.render.svg import draw_shapes
 
         scene = self._scene(table_id, state, events, game)
-        return {shape: drawing_of(self._protocol(table_id), scene, shape) for shape in shapes}
+        return draw_shapes(self._protocol(table_id), scene, shapes)
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
         """Return an SVG document with the title above and the latest event below."""

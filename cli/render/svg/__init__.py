@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape, Sheet
 from kiebitz.cli.render.views import is_hex_board, view_of
-from kiebitz.dissectors.game.view import Scene
+from kiebitz.dissectors.game.view import Scene, View
 
 
 def draw(protocol: str, scene: Scene, shape: Shape) -> Drawing:
     """Return the drawing of a table of this protocol; the rows of its state if it has no view."""
-    sheet = Sheet(shape)
+    return draw_shapes(protocol, scene, [shape])[shape]
+
+
+def draw_shapes(protocol: str, scene: Scene, shapes: Sequence[Shape]) -> dict[Shape, Drawing]:
+    """Return the drawings of a table in several shapes; its view, which takes longest, is made once."""
     view = view_of(protocol, scene)
+    return {shape: _drawn(protocol, scene, view, Sheet(shape)) for shape in shapes}
+
+
+def _drawn(protocol: str, scene: Scene, view: View | None, sheet: Sheet) -> Drawing:
     if view is None:
         from kiebitz.cli.render.svg.plain import draw_plain
 
