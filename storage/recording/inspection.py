@@ -44,7 +44,7 @@ InspectionFactory = Callable[[int, Ids, DecodeAs], Inspection]
 """Factory of an inspection from the session's id, the last used ids, and forced protocols."""
 
 
-class _StoppedError(Exception):
+class _Stopped(Exception):
     """Raised within an item to stop its inspection."""
 
 
@@ -68,7 +68,7 @@ class LocalInspection:
                 return
         try:
             self._feed(item)
-        except _StoppedError:
+        except _Stopped:
             self._stop()
 
     def stop_soon(self) -> None:
@@ -84,7 +84,7 @@ class LocalInspection:
     def _write(self) -> None:
         self.on_full()
         if self._is_stopping and not self._is_stopped:
-            raise _StoppedError
+            raise _Stopped
 
     def gather(self, rows: Rows) -> Findings:
         """Append the rows of all findings since the last call to `rows`, and return the findings.
@@ -143,7 +143,7 @@ class LocalInspection:
         """Decide everything that is still undecided, and finish the tables."""
         if self._is_stopping:
             self._stop()
-        with suppress(_StoppedError):
+        with suppress(_Stopped):
             self._inspector.finish()
 
     @property

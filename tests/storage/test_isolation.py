@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -22,7 +25,6 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.inspection.isolation import GAME_ENDED
 from kiebitz.dissectors.model import Event, Item
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.services.importing import packets
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.recording import rows
 from kiebitz.storage.recording.recorder import Recorder
@@ -244,18 +246,33 @@ def test_a_recording_is_resumed_after_an_exception(
     assert sum(ended_games(path).values()) == 1
 
 
+PLANTED_IMPORT = """
+import sys
+import pytest
+from kiebitz.cli.main import run
+from kiebitz.dissectors.registry import dissector_of
+from test_isolation import PLANTS, packets
+plant, smallest, *arguments = sys.argv[1:]
+packets.MIN_SIZE_FOR_PROCESS = int(smallest)
+PLANTS[plant](pytest.MonkeyPatch(), dissector_of("maexchen"))
+raise SystemExit(run(arguments))
+"""
+
+
 @pytest.mark.parametrize("smallest", [0, 1 << 40], ids=["in two processes", "in one process"])
 @pytest.mark.parametrize("plant", ["framer.feed", "codec.decode", "table.message", "a name that is no text"])
-def test_an_import_ends_well(
-    plant: str, smallest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dissector = dissector_of("maexchen")
-    assert dissector is not None
-    monkeypatch.setattr(packets, "MIN_SIZE_FOR_PROCESS", smallest)
-    PLANTS[plant](monkeypatch, dissector)
+def test_an_import_ends_well(plant: str, smallest: int, tmp_path: Path) -> None:
     path = tmp_path / "game.db"
-    done = kiebitz("import", str(ROOT / "captures" / CAPTURES["maexchen"]), "-w", str(path))
-    assert done.status == 0, done.err
+    capture = str(ROOT / "captures" / CAPTURES["maexchen"])
+    # A process of its own: one with threads is not forked, and a fresh one would have no plant.
+    done = subprocess.run(
+        [sys.executable, "-c", PLANTED_IMPORT, plant, str(smallest), "import", capture, "-w", str(path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
     assert [*ended_games(path).values()] == [1]
 
 
