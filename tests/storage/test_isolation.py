@@ -251,7 +251,8 @@ import sys
 import pytest
 from kiebitz.cli.main import run
 from kiebitz.dissectors.registry import dissector_of
-from test_isolation import PLANTS, packets
+from kiebitz.services.importing import packets
+from test_isolation import PLANTS
 plant, smallest, *arguments = sys.argv[1:]
 packets.MIN_SIZE_FOR_PROCESS = int(smallest)
 PLANTS[plant](pytest.MonkeyPatch(), dissector_of("maexchen"))
