@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,8 +26,8 @@ from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.registry import installed
 from kiebitz.dissectors.wireshark.filter_names import ascii_name
 
-Shown = tuple[str, bool, tuple[tuple[str, str], ...]]
-"""A message: its name, True if it is malformed, and its fields by filter name."""
+Shown = tuple[str, int, bool, tuple[tuple[str, str], ...]]
+"""A message: its name, its length in bytes, True if it is malformed, and its fields by filter name."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
         ends = (row["client"], row["server"])
         key = ends if row["dir"] == "c2s" else ends[::-1]
         leaves = tuple(sorted(_leaves(protocol, texts, "", row["fields"])))
-        ours[key].append((row["name"], row["id"] in wrong, leaves))
+        ours[key].append((row["name"], row["length"], row["id"] in wrong, leaves))
     theirs = _theirs(capture, protocol, script, servers)
     found = Comparison(sum(map(len, ours.values())))
     for key in ours.keys() | theirs.keys():
@@ -105,8 +105,8 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
 
 
 def _compare_streams(found: Comparison, key: tuple[str, str], ours: list[Shown], theirs: list[Shown]) -> None:
-    found.fields += sum(len(each[2]) for each in ours)
-    found.malformed += sum(each[1] for each in ours)
+    found.fields += sum(len(each[3]) for each in ours)
+    found.malformed += sum(each[2] for each in ours)
     if ours == theirs:
         return
     mine, others = Counter(ours), Counter(theirs)
@@ -118,7 +118,7 @@ def _compare_streams(found: Comparison, key: tuple[str, str], ours: list[Shown],
 
 
 def _theirs(
-    capture: Path, protocol: str, script: Path, servers: Iterable[tuple[str, str]]
+    capture: Path, protocol: str, script: Path, servers: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[Shown]]:
     decode_as = [word for kind, port in sorted(servers) for word in ("-d", f"{kind}.port=={port},{protocol}")]
     command = [tshark(), "-n", "-X", f"lua_script:{script}", "-r", str(capture), *decode_as, "-T", "pdml"]
@@ -129,6 +129,7 @@ def _theirs(
     shown: dict[tuple[str, str], list[Shown]] = defaultdict(list)
     for packet in ElementTree.fromstring(done.stdout).iter("packet"):
         ends = {}
+        transport = "tcp" if packet.find("proto[@name='tcp']") is not None else "udp"
         for each in packet.iter("field"):
             name = each.get("name", "")
             if name in ("ip.src", "ip.dst", "ipv6.src", "ipv6.dst") or name.partition(".")[2] in (
@@ -140,8 +141,16 @@ def _theirs(
         key = host.format(ends["src"], ends["srcport"]), host.format(ends["dst"], ends["dstport"])
         for each in packet.iter("proto"):
             if each.get("name") == protocol:
-                shown[key].append(_message(protocol, each))
+                direction = _shown(each, f"{protocol}.message_direction")
+                # A packet with RST ends the other direction, too.
+                is_other = direction == ("s2c" if (transport, ends["dstport"]) in servers else "c2s")
+                shown[key[::-1] if is_other else key].append(_message(protocol, each))
     return shown
+
+
+def _shown(item: ElementTree.Element, name: str) -> str:
+    """Return the value of the first field of this name."""
+    return next(each.get("show", "") for each in item.iter("field") if each.get("name") == name)
 
 
 def _message(protocol: str, item: ElementTree.Element) -> Shown:
@@ -159,7 +168,7 @@ def _message(protocol: str, item: ElementTree.Element) -> Shown:
             and value
         ):
             leaves.append((key.lower(), _normal(value)))
-    return name, malformed, tuple(sorted(leaves))
+    return name, int(item.get("size", "0")), malformed, tuple(sorted(leaves))
 
 
 def _dissector(protocol: str, options: tuple[str, ...]) -> Dissector:
@@ -220,38 +229,68 @@ def _normal(value: Any) -> str:
         return f"{value:.9g}"
     # XML has no control characters, and its attributes have blanks in place of line ends.
     text = " ".join(re.split(r"[ \t\r\n]+", str(value).replace("\0", "␀"))).strip()
-    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):x}", text)
 
 
 def write_capture(path: Path, transport: str, port: int, frames: Iterable[tuple[Direction, bytes]]) -> None:
     """Write a conversation; a frame of more than one byte in a byte stream takes two segments."""
-    from scapy.layers.inet import IP, TCP, UDP
-    from scapy.layers.l2 import Ether
-    from scapy.utils import wrpcap
-
-    ends = {"c2s": 1, "s2c": 1}
-    packets: list[Any] = []
-
-    def add(direction: Direction, data: bytes, flags: str = "PA") -> None:
-        source, target = (40_000, port) if direction == "c2s" else (port, 40_000)
-        head = Ether(src="00:00:00:00:00:01", dst="00:00:00:00:00:02") / IP(src="127.0.0.1", dst="127.0.0.1")
-        if transport == "udp":
-            packet = head / UDP(sport=source, dport=target) / data
-        else:
-            other = ends["s2c" if direction == "c2s" else "c2s"]
-            packet = (
-                head / TCP(sport=source, dport=target, flags=flags, seq=ends[direction], ack=other) / data
-            )
-            ends[direction] += len(data) + ("S" in flags)
-        packet.time = len(packets) / 1000
-        packets.append(packet)
-
-    if transport == "tcp":
-        ends = {"c2s": 0, "s2c": 0}
-        add("c2s", b"", "S")
-        add("s2c", b"", "SA")
+    halves = []
     for direction, data in frames:
         middle = len(data) // 2 if transport == "tcp" else 0
-        for part in filter(None, (data[:middle], data[middle:])):
-            add(direction, part)
+        halves += [(direction, part) for part in (data[:middle], data[middle:]) if part]
+    write_conversations(path, transport, port, [Talk(halves)])
+
+
+class Talk(NamedTuple):
+    """A conversation: the data of its packets, and those that the capture lacks."""
+
+    packets: Sequence[tuple[Direction, bytes]]
+    lost: Collection[int] = ()
+    """Numbers of packets, from 0, that the capture lacks."""
+    begins: bool = True
+    """True if the beginning of a connection is in the capture."""
+    ends: str = ""
+    """Flags of the packets that end a connection, such as `FA`."""
+
+
+def write_conversations(path: Path, transport: str, port: int, talks: Iterable[Talk]) -> None:
+    """Write conversations with one server, from the client's port 40000 on."""
+    from scapy.utils import wrpcap
+
+    packets = [
+        packet
+        for client, talk in enumerate(talks, 40_000)
+        for packet in _packets_of(transport, {"c2s": client, "s2c": port}, talk)
+    ]
+    for number, packet in enumerate(packets):
+        packet.time = number / 1000
     wrpcap(str(path), packets)
+
+
+def _packets_of(transport: str, ports: Mapping[str, int], talk: Talk) -> Iterator[Any]:
+    from scapy.layers.inet import IP, TCP, UDP
+    from scapy.layers.l2 import Ether
+
+    sent = {"c2s": 0, "s2c": 0}
+
+    def packet(direction: Direction, data: bytes, flags: str) -> Any:
+        other: Direction = "s2c" if direction == "c2s" else "c2s"
+        source, target = ports[direction], ports[other]
+        head = Ether(src="00:00:00:00:00:01", dst="00:00:00:00:00:02") / IP(src="127.0.0.1", dst="127.0.0.1")
+        if transport == "udp":
+            return head / UDP(sport=source, dport=target) / data
+        place = TCP(sport=source, dport=target, flags=flags, seq=sent[direction], ack=sent[other])
+        sent[direction] += len(data) + ("S" in flags) + ("F" in flags)
+        return head / place / data
+
+    if transport == "tcp":
+        begin = [packet("c2s", b"", "S"), packet("s2c", b"", "SA"), packet("c2s", b"", "A")]
+        yield from begin if talk.begins else ()
+    for number, (direction, data) in enumerate(talk.packets):
+        made = packet(direction, data, "PA")
+        if number not in talk.lost:
+            yield made
+    if talk.ends:
+        yield packet("s2c", b"", talk.ends)
+        if "F" in talk.ends:
+            yield packet("c2s", b"", talk.ends)

@@ -23,7 +23,6 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     GRAMMAR,
     MODEL_FLAG,
     MODEL_LINES,
-    TWICE_ENCODED,
     kinds,
     line_count,
     notation,
@@ -254,7 +253,8 @@ class SchafkopfCodec(Codec):
                 "texts": {f"!{row.name}": text_lines(row) for row in GRAMMAR.rows},
                 "model_flags": dict.fromkeys(MODEL_FLAG.words, True),
                 "model_lines": MODEL_LINES,
-                "cards": dict.fromkeys((*FARBEN, *WERTE, EMPTY, TWICE_ENCODED), True),
+                # Those of even and of odd numbers of lines.
+                "cards": [dict.fromkeys(words, True) for words in (WERTE, FARBEN)],
             },
             "runtime": ("text_types", "paket"),
         }

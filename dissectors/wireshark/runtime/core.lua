@@ -4,6 +4,8 @@
 
 local FRAME_LIMIT = 1048576
 K.types, K.formats, K.framings = {}, {}, {}
+-- By format: reads an incomplete message at the end of a connection.
+K.truncated = {}
 
 function K.scalar(kind, value, at, stop)
   return {t = kind, v = value, at = at, stop = stop}
@@ -65,6 +67,11 @@ function K.decoded(text, encoding)
   end
   if encoding == "ascii" then return text, text:find("[\128-\255]") ~= nil end
   return text, K.not_utf8(text) ~= nil
+end
+
+-- Return the first characters of a text, with one byte for each of them: those beyond ASCII are all alike.
+function K.characters(text, count)
+  return (text:gsub("[\194-\244][\128-\191]*", "\128"):sub(1, count or -1))
 end
 
 -- Each invalid byte becomes U+FFFD.
@@ -155,9 +162,14 @@ local function show(protocol, parent, range, path, node, from)
   end
 end
 
-local function present(protocol, tvb, pinfo, tree, at, stop, direction)
+-- Return the message of bytes next to missing ones.
+local function cut()
+  return {}
+end
+
+local function present(protocol, tvb, pinfo, tree, at, stop, direction, read)
   local frame = tvb:raw(at - 1, stop - at)
-  local good, message = pcall(K.formats[protocol.format.kind], protocol, frame, direction)
+  local good, message = pcall(read or K.formats[protocol.format.kind], protocol, frame, direction)
   if not good then message = {error = "this message cannot be read: " .. tostring(message)} end
   if message.nothing then return end
   local range = tvb(at - 1, stop - at)
@@ -194,22 +206,125 @@ local function direction_of(protocol, pinfo)
   return tonumber(pinfo.match) == pinfo.src_port and "s2c" or "c2s"
 end
 
-local function dissect_stream(protocol, tvb, pinfo, tree, direction)
-  local data = tvb:raw()
-  local frame_end = K.framings[protocol.framing.kind]
-  local at = 1
-  while at <= #data do
-    local stop = frame_end(protocol.framing, data, at, direction)
-    if stop == nil and #data - at > FRAME_LIMIT then stop = #data + 1 end
-    if stop == nil then
-      if data:find("^[ \t\r\n]*$", at) and protocol.framing.skips_blanks then return end
-      pinfo.desegment_offset = at - 1
-      pinfo.desegment_len = DESEGMENT_ONE_MORE_SEGMENT
-      return
-    end
-    present(protocol, tvb, pinfo, tree, at, stop, direction)
-    at = stop
+local tcp_stream, tcp_fin = Field.new("tcp.stream"), Field.new("tcp.flags.fin")
+local tcp_reset, tcp_len = Field.new("tcp.flags.reset"), Field.new("tcp.len")
+local tcp_lost = Field.new("tcp.analysis.lost_segment")
+-- Wireshark 3.6 and later; earlier ones show the first message of a connection that began before the capture
+-- like any other.
+local has_completeness, tcp_completeness = pcall(Field.new, "tcp.completeness")
+local SYN = {c2s = 1, s2c = 2}
+
+local function sender_of(pinfo)
+  return tostring(pinfo.src) .. ":" .. pinfo.src_port
+end
+
+-- Return the state of a direction of this packet's connection; a later look at a packet finds its former one.
+-- `rest` are the bytes of an incomplete message; `seeking` is true after missing bytes, up to a message's start.
+local function state_of(protocol, pinfo, direction)
+  local key = tostring(tcp_stream()) .. direction
+  local state = protocol.states[key]
+  if state == nil then
+    local begun = has_completeness and tcp_completeness()
+    local seeking = begun and math.floor(begun.value / SYN[direction]) % 2 == 0
+    state = {rest = "", sender = sender_of(pinfo), seeking = seeking}
+    protocol.states[key] = state
   end
+  return state
+end
+
+-- Return the starts of the frames in data, and the offset of the bytes after them, which is the last start, too.
+local function starts_of(protocol, data, direction, seeking)
+  local frame_end = K.framings[protocol.framing.kind]
+  local starts, at = {1}, 1
+  while at <= #data do
+    local stop = frame_end(protocol.framing, data, at, direction, seeking)
+    if stop == nil and #data - at > FRAME_LIMIT then stop = #data + 1 end
+    if stop == nil then break end
+    starts[#starts + 1], at, seeking = stop, stop, false
+  end
+  return starts, at
+end
+
+local function present_frames(protocol, tvb, pinfo, tree, direction, starts, seeking)
+  for number = 1, #starts - 1 do
+    local at, stop = starts[number], starts[number + 1]
+    if stop > at then
+      present(protocol, tvb, pinfo, tree, at, stop, direction, number == 1 and seeking and cut or nil)
+    end
+  end
+end
+
+-- Show the bytes that Wireshark still held back for reassembly, of which the last ones are no whole message.
+local function present_rest(protocol, pinfo, tree, rest, direction, seeking, read)
+  if rest == "" then return end
+  local tvb = ByteArray.new(rest, true):tvb("Incomplete message")
+  local starts, at = starts_of(protocol, rest, direction, seeking)
+  present_frames(protocol, tvb, pinfo, tree, direction, starts, seeking)
+  if at <= #rest then
+    present(protocol, tvb, pinfo, tree, at, #rest + 1, direction, #starts == 1 and seeking and cut or read)
+  end
+end
+
+-- Show the message before missing bytes. Return the direction's state, and true if the data may begin in the
+-- middle of a message.
+local function resume(protocol, pinfo, tree, data, direction)
+  local key = pinfo.number .. ":" .. #data
+  local found = pinfo.visited and protocol.seen[key]
+  local state = found and {} or state_of(protocol, pinfo, direction)
+  if not found then
+    found = {rest = "", seeking = state.seeking}
+    if tcp_lost() and (state.rest == "" or data:sub(1, #state.rest) ~= state.rest) then
+      found = {rest = state.rest, rest_seeking = state.seeking, seeking = true}
+    end
+    protocol.seen[key] = found
+    state.rest, state.seeking = "", found.seeking
+  end
+  present_rest(protocol, pinfo, tree, found.rest, direction, found.rest_seeking, cut)
+  return state, found.seeking
+end
+
+local function dissect_stream(protocol, tvb, pinfo, tree, direction)
+  local data, state, seeking = tvb:raw(), {}, false
+  if K.truncated[protocol.format.kind] then
+    state, seeking = resume(protocol, pinfo, tree, data, direction)
+  end
+  local starts, at = starts_of(protocol, data, direction, seeking)
+  if at <= #data and not (data:find("^[ \t\r\n]*$", at) and protocol.framing.skips_blanks) then
+    local before = #data - tcp_len().value
+    if K.truncated[protocol.format.kind] and before > 0 and at - 1 <= before then
+      -- Wireshark will pass all of the data again, with the next segment.
+      starts, at = {1}, 1
+    end
+    state.rest = data:sub(at)
+    pinfo.desegment_offset = at - 1
+    pinfo.desegment_len = DESEGMENT_ONE_MORE_SEGMENT
+  end
+  if #starts > 1 then state.seeking = false end
+  present_frames(protocol, tvb, pinfo, tree, direction, starts, seeking)
+end
+
+-- Show the incomplete messages that a packet with FIN or RST ends: Wireshark passes them to no dissector.
+local function register_end(protocol)
+  local proto = Proto(protocol.protocol .. "_end", protocol.title .. " at the end of a connection")
+  function proto.dissector(tvb, pinfo, tree)
+    if not (tcp_stream() and (tcp_fin().value or tcp_reset().value)) then return end
+    local ended = protocol.seen[pinfo.number]
+    if ended == nil then
+      ended = {}
+      for _, direction in ipairs({"c2s", "s2c"}) do
+        local state = protocol.states[tostring(tcp_stream()) .. direction]
+        if state and (state.sender == sender_of(pinfo) or tcp_reset().value) then
+          ended[direction] = {state.rest, state.seeking}
+          state.rest = ""
+        end
+      end
+      protocol.seen[pinfo.number] = ended
+    end
+    for direction, each in pairs(ended) do
+      present_rest(protocol, pinfo, tree, each[1], direction, each[2], K.truncated[protocol.format.kind])
+    end
+  end
+  register_postdissector(proto)
 end
 
 function K.register(protocol)
@@ -267,6 +382,12 @@ function K.register(protocol)
     pinfo.cols.info:fence()
     return tvb:captured_len()
   end
+
+  protocol.states, protocol.seen = {}, {}
+  function proto.init()
+    protocol.states, protocol.seen = {}, {}
+  end
+  if K.truncated[protocol.format.kind] then register_end(protocol) end
 
   local tables = DissectorTable.get(protocol.transport .. ".port")
   proto.prefs.ports = Pref.range("Server ports", protocol.ports, "Ports of the servers", 65535)
