@@ -22,7 +22,6 @@ from kiebitz.services.wording import GRAVITY, gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages, original_message
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import (
-    VISIBLE_GROUPS,
     StoredDiagnostic,
     diagnostics_by_id,
     diagnostics_of_messages,
@@ -30,6 +29,7 @@ from kiebitz.storage.read.message_queries import (
     visible_groups,
 )
 from kiebitz.storage.read.message_queries import messages as stored_messages
+from kiebitz.storage.read.seen_rows import byte_diagnostics, seen_event_row
 from kiebitz.storage.session.session import Session, diagnostic_numbers, event_record, message_record, project
 
 # Events.
@@ -61,7 +61,9 @@ def seen_events(
     passes = view.wanted.predicate("events", timeline.numbers) if view.wanted is not None else None
     for event in found:
         seen = reader.visibility.seen(event, player)
-        if seen is not None and (passes is None or passes(_event_row(reader, seen, player, table))):
+        if seen is not None and (
+            passes is None or passes(seen_event_row(reader.visibility, seen, player, reader.names))
+        ):
             yield seen
 
 
@@ -130,7 +132,7 @@ def seen_messages(
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
         seen = _hide_event(row, event)
-        if passes is None or passes(_row(reader, [seen], event, _byte_diagnostics(reader, row))):
+        if passes is None or passes(_row(reader, [seen], event, byte_diagnostics(reader.timeline, row))):
             yield seen
 
 
@@ -288,29 +290,9 @@ def _row(
     return Row(timeline.started_ns, messages, event, diagnostics, table, timeline.session.id, reader.names)
 
 
-def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Row:
-    """Return an event with its messages on the player's streams, and the diagnostics of their bytes."""
-    own = reader.visibility.streams_of(player)
-    rows = [
-        row for row in stored_messages(reader.timeline, "m.event_id = ?", [event.id]) if row.stream.id in own
-    ]
-    return _row(
-        reader,
-        rows,
-        event,
-        [diagnostic for row in rows for diagnostic in _byte_diagnostics(reader, row)],
-        info,
-    )
-
-
 def _message_of(reader: Reader, diagnostic: StoredDiagnostic, event: Event | None) -> list[Message]:
     """Return the message of a diagnostic, if there is one."""
     if diagnostic.message_id is None:
         return []
     found = stored_messages(reader.timeline, "m.id = ?", [diagnostic.message_id], diagnostic.message_id - 1)
     return [_hide_event(row, event) for row in found]
-
-
-def _byte_diagnostics(reader: Reader, row: Message) -> list[StoredDiagnostic]:
-    condition = f"d.message_id = ? AND d.grp IN ({placeholders(VISIBLE_GROUPS)})"
-    return [*diagnostics_by_id(reader.timeline, condition, [row.id, *VISIBLE_GROUPS])]

@@ -33,7 +33,7 @@ from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.message_queries import diagnostics as stored_diagnostics
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
-from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.players import name_of_stream, names_of_streams
 from kiebitz.storage.read.results import named_result
 from kiebitz.storage.read.seek import find_game, game_at, parse_position, seen_state, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
@@ -322,18 +322,39 @@ class Session:
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
     ) -> Iterator[Event]:
-        """Yield the events numbered above `after` that pass a filter, in order."""
+        """Yield the events numbered above `after` that pass a filter, in order.
+
+        With `as_player`, the filter applies to what this player sees.
+        """
+        if as_player is not None:
+            yield from self._seen_events(_compiled(wanted), as_player, after)
+            return
         condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
         visibility = Visibility(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("events", after)
         for event in self.timeline.events(f"e.id > ? AND ({condition})", [above, *parameters]):
-            seen = event if as_player is None else visibility.seen(event, as_player)
-            if seen is not None:
-                sentence = visibility.sentence(seen)
-                # Players cannot know alterations.
-                done = altered.action_of_event(seen.id) if as_player is None else None
-                yield event_record(self.timeline, seen, sentence, done)
+            done = altered.action_of_event(event.id)
+            yield event_record(self.timeline, event, visibility.sentence(event), done)
+
+    def _seen_events(self, wanted: Filter | None, player: str, after: int) -> Iterator[Event]:
+        """Yield the events that a player sees, without alterations, which players cannot know."""
+        visibility = Visibility(self.timeline)
+        matches = None if wanted is None else wanted.predicate("events", self.timeline.numbers)
+        names = {} if wanted is None else names_of_streams(self.timeline)
+
+        def passes(event: StoredEvent) -> bool:
+            if matches is None:
+                return True
+            from kiebitz.storage.read.seen_rows import seen_event_row
+
+            return matches(seen_event_row(visibility, event, player, names))
+
+        above = self.timeline.numbers.row_id("events", after)
+        for event in self.timeline.events("e.id > ?", [above]):
+            seen = visibility.seen(event, player)
+            if seen is not None and passes(seen):
+                yield event_record(self.timeline, seen, visibility.sentence(seen), None)
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """Yield the diagnostics that pass a filter, in order of time."""

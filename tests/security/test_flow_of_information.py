@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from imported_databases import database_of
 from inspected_captures import CAPTURES
-from player_views import opened, whole_view
+from player_views import numbering, opened, stored, whole_view
 from strength import few_captures, times
 
 from kiebitz.cli.options.session import open_session
@@ -178,27 +178,6 @@ def talk(conversation: Conversation, game: list[Step], world: int, shares_times:
     return conversation.items
 
 
-def stored(path: Path, items: list[Item]) -> str:
-    path.unlink(missing_ok=True)
-    recorder = Recorder(str(path), "relay", "made up", started_ns=0)
-    recorder.record(items)
-    recorder.close()
-    return str(path)
-
-
-def numbering(path: str) -> list[list[tuple[object, ...]]]:
-    """Return what is no secret: the numbers and times of events, games and messages."""
-    connection = opened(path).timeline.connection
-    return [
-        connection.execute(query).fetchall()
-        for query in (
-            "SELECT id, seq, ts_ns, game_id FROM events",
-            "SELECT id, event_id, game_id FROM messages",
-            "SELECT id, started_ns, ended_ns FROM games",
-        )
-    ]
-
-
 @pytest.fixture(autouse=True)
 def _forget(protocol_files_forgotten: None) -> None:
     """Load no protocol file for later tests."""
@@ -264,6 +243,24 @@ def test_a_computed_value_is_that_of_own_messages(tmp_path: Path, shares_times: 
     assert sentences(path, "b") == own
     state = kiebitz("state", path, "--json", "--as", "a").json[0]["state"]
     assert state == {"a": 2, "b": {"a": 2}, "players": {"a": {"x": 2}}, "private": {"a": {"x": 0}}}
+
+
+def test_a_filter_matches_what_the_player_sees(tmp_path: Path) -> None:
+    path = stored(tmp_path / "pot.db", talk(Conversation(guess(POT)), SECRETS, 0, False))
+    found = {
+        (player, pot): [
+            event["sentence"]
+            for event in kiebitz("events", path, "--json", "--as", player, "-Y", f"a == {pot}").json
+        ]
+        for player in "ab"
+        for pot in (2, 3)
+    }
+    assert found == {
+        ("a", 2): ["a: 2 in the pot", "b: 2 in the pot"],
+        ("a", 3): [],
+        ("b", 2): [],
+        ("b", 3): ["b: 3 in the pot"],
+    }
 
 
 def shown(reader: Reader, player: str) -> tuple[list[tuple[int, str]], State]:

@@ -8,6 +8,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 from cleanup import close_after_test
@@ -20,6 +21,8 @@ from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
 from kiebitz.cli.web.request_params import ApiRequest
 from kiebitz.cli.web.routes import ENDPOINTS, Endpoint, session_info
+from kiebitz.dissectors.model import Item
+from kiebitz.storage.recording.recorder import Recorder
 
 COMMANDS = (
     ["events"],
@@ -37,6 +40,27 @@ def opened(path: str) -> Reader:
     reader = Reader(ServedSession(1, path, 1, "game.db"))
     close_after_test(reader.timeline.connection)
     return reader
+
+
+def stored(path: Path, items: list[Item]) -> str:
+    path.unlink(missing_ok=True)
+    recorder = Recorder(str(path), "relay", "made up", started_ns=0)
+    recorder.record(items)
+    recorder.close()
+    return str(path)
+
+
+def numbering(path: str) -> list[list[tuple[object, ...]]]:
+    """Return what is no secret: the numbers and times of events, games and messages."""
+    connection = opened(path).timeline.connection
+    return [
+        connection.execute(query).fetchall()
+        for query in (
+            "SELECT id, seq, ts_ns, game_id FROM events",
+            "SELECT id, event_id, game_id FROM messages",
+            "SELECT id, started_ns, ended_ns FROM games",
+        )
+    ]
 
 
 def questions(

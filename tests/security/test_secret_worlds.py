@@ -1,0 +1,109 @@
+"""Recorded games with other hidden values look the same to the players who cannot know them.
+
+This holds for the recording, and for its anonymized copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from command import kiebitz
+from player_views import numbering, opened, stored, whole_view
+from secret_worlds import SecretWorlds
+from strength import a_few, times
+
+from kiebitz.dissectors.model import port_of
+
+PAIRS = {
+    "maexchen-head-tiny.pcap": 5,
+    "schafkopf-1.3-badcard.pcap": 1,
+    "catan-lurche-py-3p.pcap.gz": 3,
+    "catan-niedlichepixel-game2-3p.pcap.gz": 5,
+    "catan-eisfrei-game2-3p.pcap.gz": 6,
+    "okey-seed-game-win.pcap.gz": 4,
+    "okey-head-game-win.pcap.gz": 4,
+    "cgml-tiny.pcap.gz": 2,
+}
+"""By capture, the number of pairs of a player and a second world."""
+
+QUICK = {
+    ("maexchen-head-tiny.pcap", "recorded"),
+    ("maexchen-head-tiny.pcap", "imported"),
+    ("schafkopf-1.3-badcard.pcap", "exported"),
+    ("catan-lurche-py-3p.pcap.gz", "recorded"),
+    ("okey-seed-game-win.pcap.gz", "recorded"),
+    ("cgml-tiny.pcap.gz", "recorded"),
+}
+
+
+def rows_of(path: str) -> list[object]:
+    """Return what must not differ: numbers and times, and the diagnostics, as each world obeys the rules."""
+    query = "SELECT id, code, message_id, stream_id FROM diagnostics ORDER BY id"
+    return [*numbering(path), opened(path).timeline.connection.execute(query).fetchall()]
+
+
+def pairs_of(capture: str, folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield each player with databases of two worlds that differ in what it cannot know."""
+    worlds = SecretWorlds(capture)
+    first = stored(folder / "first.db", worlds.items())
+    for player in worlds.players:
+        for items in worlds.others(player):
+            second = stored(folder / "second.db", items)
+            if rows_of(first) == rows_of(second) and full_messages(first) != full_messages(second):
+                yield player, first, second
+
+
+def copied(path: str, how: str) -> str:
+    """Return a copy of a database, anonymized other than for `recorded`."""
+    if how == "recorded":
+        return path
+    copy = Path(path).with_suffix(f".{how}.db")
+    copy.unlink(missing_ok=True)
+    if how == "imported":
+        done = kiebitz("import", path, "-w", str(copy), "--anonymize")
+    else:
+        capture = copy.with_suffix(".pcapng")
+        done = kiebitz("export", path, "-T", "pcapng", "--anonymize", "-o", str(capture))
+        assert done.status == 0, done.err
+        done = kiebitz("import", str(capture), "-w", str(copy))
+    assert done.status == 0, done.err
+    return str(copy)
+
+
+def ports_of(path: str, player: str) -> set[int]:
+    reader = opened(path)
+    streams = reader.visibility.streams_of(player)
+    rows = reader.timeline.connection.execute("SELECT id, client FROM streams")
+    return {port_of(client) for number, client in rows if number in streams}
+
+
+def full_messages(path: str) -> list[tuple[str]]:
+    return opened(path).timeline.connection.execute("SELECT fields FROM messages ORDER BY id").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("capture", "how"),
+    a_few([(capture, how) for capture in PAIRS for how in ("recorded", "imported", "exported")], QUICK),
+)
+def test_other_hidden_values_change_nothing_for_a_player(tmp_path: Path, capture: str, how: str) -> None:
+    pairs = 0
+    for player, first, second in islice(pairs_of(capture, tmp_path), times(PAIRS[capture], 1)):
+        one, other = copied(first, how), copied(second, how)
+        still_differ = full_messages(one) != full_messages(other)
+        assert still_differ
+        ports = ports_of(first, player)
+        (label,) = [name for name in opened(one).players() if ports_of(one, name) == ports]
+        for seen, seen_in_other in zip(
+            *(whole_view(path, label, [label], times(3, 1)) for path in (one, other)), strict=True
+        ):
+            # Names of files differ.
+            texts = [
+                (question, answer.replace(b"second", b"first").replace(b"SECOND", b"FIRST"))
+                for question, answer in (seen, seen_in_other)
+            ]
+            assert texts[0] == texts[1]
+        pairs += 1
+    assert pairs == times(PAIRS[capture], 1)
