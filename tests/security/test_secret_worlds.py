@@ -22,7 +22,6 @@ PAIRS = {
     "schafkopf-1.3-badcard.pcap": 1,
     "catan-lurche-py-3p.pcap.gz": 3,
     "catan-niedlichepixel-game2-3p.pcap.gz": 5,
-    "catan-eisfrei-game2-3p.pcap.gz": 6,
     "okey-seed-game-win.pcap.gz": 4,
     "okey-head-game-win.pcap.gz": 4,
     "cgml-tiny.pcap.gz": 2,
