@@ -24,7 +24,7 @@ LISTINGS = [
         ["streams"],
     ),
     *(["state", "--json"], ["stats", "--json"], ["show", "#3"], ["sequence"], ["sessions"]),
-    *(["streams"], ["sequence", "-T", "mermaid"], ["sequence", "-T", "svg"], ["follow", "1", "--hex"]),
+    *(["follow", "1"], ["sequence", "-T", "mermaid"], ["sequence", "-T", "svg"], ["follow", "1", "--hex"]),
     *(["follow", "1", "--raw"], ["sequence", "-T", "plantuml"]),
 ]
 """Commands that print a session, with the options that change their output."""
