@@ -50,11 +50,10 @@ class TookTooLong(Exception):
     """A text could not be looked through in time."""
 
 
-@lru_cache(maxsize=100)
-def searching(pattern: str) -> Search:
-    """Return a predicate of texts that `re.search` would find `pattern` in; it may raise TookTooLong.
+def parse_pattern(pattern: str) -> Any:
+    """Return a regular expression as `PARSER` parses it.
 
-    Raises ValueError with a sentence if it is not a regular expression, or beyond bounds.
+    Raises ValueError with a sentence if it is not one, or too long, and RecursionError.
     """
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a regular expression is at most {MAX_PATTERN} characters long")
@@ -63,9 +62,18 @@ def searching(pattern: str) -> Search:
         warnings.simplefilter("ignore")
         try:
             re.compile(pattern)
-            parsed = PARSER.parse(pattern)
+            return PARSER.parse(pattern)
         except (re.error, OverflowError) as error:
             raise ValueError(f"not a regular expression: {error}") from None
+
+
+@lru_cache(maxsize=100)
+def searching(pattern: str) -> Search:
+    """Return a predicate of texts that `re.search` would find `pattern` in; it may raise TookTooLong.
+
+    Raises ValueError with a sentence if it is not a regular expression, or beyond bounds.
+    """
+    parsed = parse_pattern(pattern)
     writer = PatternWriter()
     written = writer.write(parsed, parsed.state.flags)
     if writer.size(parsed) > MAX_SIZE:

@@ -9,7 +9,6 @@ and atomic groups cannot be matched in this way, and are refused.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,9 +18,9 @@ import regex
 
 from kiebitz.dissectors.filters.expressions import (
     EMPTY_HAS_NO_EDGE,
-    MAX_PATTERN,
     PARSER,
     PatternWriter,
+    parse_pattern,
 )
 from kiebitz.dissectors.game.table import LimitError
 
@@ -116,16 +115,10 @@ def matcher(pattern: str, whole: bool = True) -> Callable[[str], bool]:
 
 
 def _parsed(text: str) -> Any:
-    if len(text) > MAX_PATTERN:
-        raise ValueError(f"a regular expression is at most {MAX_PATTERN} characters long")
-    with warnings.catch_warnings():
-        # Python warns of patterns whose meaning may change; the user has no place to read that.
-        warnings.simplefilter("ignore")
-        try:
-            re.compile(text)
-            return PARSER.parse(text)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"not a regular expression: {error}") from None
+    try:
+        return parse_pattern(text)
+    except RecursionError as error:
+        raise ValueError(f"not a regular expression: {error}") from None
 
 
 class _Node(NamedTuple):
