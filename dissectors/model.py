@@ -83,7 +83,7 @@ class Fault(msgspec.Struct, eq=False, gc=False):
 
     Usually a network fault: an ICMP error for a datagram, a retransmission with other content. `length` is 0
     if no particular bytes are affected. `quotes` is True if `text` or `expected` quotes a peer, which
-    anonymizing removes. In a database, the group is the mark: a fault of the group `network` quotes nobody.
+    anonymizing removes. A database has no such column: there, faults of the group `network` contain no quote.
     """
 
     stream: Stream

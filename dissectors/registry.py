@@ -134,7 +134,7 @@ _copies: ContextVar[Copies] = ContextVar("copies", default={})  # noqa: B039  # 
 """The copies in databases."""
 
 _by_text: WeakValueDictionary[tuple[str, str], _Compiled] = WeakValueDictionary()
-"""What is made of the copies in use, by protocol and text: many databases contain the same text."""
+"""The compiled copies in use, by protocol and text: many databases contain the same text."""
 
 
 @contextmanager

@@ -22,7 +22,13 @@ _ENOUGH_SENT = 3
 
 
 class _Pace(msgspec.Struct):
-    """How often a message of ours was sent, was followed by one that waits, and had been sent before."""
+    """Counts for one of our messages.
+
+    Attributes:
+        sent: Number of times it was sent.
+        waiting: Number of times our next message waited for the target.
+        again: Number of times it had been sent before on the same connection.
+    """
 
     sent: int = 0
     waiting: int = 0

@@ -130,7 +130,7 @@ class _Node(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """What is before or after a place of a text: an end of it, or a character."""
+    """The character before or after a position in a text, or the end of the text there."""
 
     is_end: bool = False
     is_newline: bool = False

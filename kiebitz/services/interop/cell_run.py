@@ -44,7 +44,7 @@ class StoppedError(Exception):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a program has ended: `how` is a signal or an exit status, `label` its name in the cell."""
+    """The end of a program: `how` is a signal or an exit status, `label` its name in the cell."""
 
     program: Program
     label: str

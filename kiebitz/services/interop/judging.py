@@ -84,7 +84,7 @@ class _Judge:
         """Return the outcome if all programs still ran when the time was over."""
         clients, part, first = self.part.clients, self.part, self._first
         if first is not None and part.played + part.partly + part.timed_out >= self._plan.games:
-            # It goes on without end, and a violation explains why no game counts.
+            # Games are played until the timeout, and a violation explains why none counts.
             return (
                 "violations",
                 first.blame,
