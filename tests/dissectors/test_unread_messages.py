@@ -10,7 +10,7 @@ from file_conversations import Conversation, dissector_named, dissector_of
 from inspected_captures import CAPTURES
 from kiebitz_noughts.dissector import NOUGHTS
 from strength import GAMES, few_captures, times
-from unread_messages import Game, blamed, blamed_after, game_from, game_of, mutations
+from unread_messages import Game, blamed, blamed_after_each, game_from, game_of, mutations
 
 from kiebitz.dissectors.model import Direction
 
@@ -25,12 +25,15 @@ def check(game: Game, direction: Direction, most: int) -> None:
     before = blamed(game, other)
     chosen = [*mutations(game, direction)]
     chosen = random.Random(1).sample(chosen, most) if most < len(chosen) else chosen
-    unread = 0
-    for mutation in chosen:
-        after = blamed_after(game, mutation)
+    unread, found = 0, []
+    for (kind, message, _), after in blamed_after_each(game, chosen):
         unread += after is not None
-        more = {accusation: text for accusation, text in (after or {}).items() if accusation not in before}
-        assert not more, f"{mutation.kind} in {mutation.message.name} at {mutation.message.offset}"
+        found += [
+            f"{kind} in {message.name} (stream {message.stream.id}, {message.offset}): {accusation} {text}"
+            for accusation, text in (after or {}).items()
+            if accusation not in before
+        ]
+    assert not found
     assert unread or not chosen
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import os
+import pickle
 import re
-from collections.abc import Iterator, Sequence
+import warnings
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from inspected_captures import CAPTURES
@@ -20,7 +25,12 @@ from kiebitz.proxy.flows.packet_flows import PacketFlows
 from kiebitz.services.decode_as import server_ports
 
 OTHER_SIDE = {"c2s": "server", "s2c": "client"}
+WINDOW = 1500
+"""Number of items that are inspected after a mutated message: two games and more."""
+
 _TOKEN = re.compile(rb"[A-Za-z0-9_:#.\-]+")
+
+T = TypeVar("T")
 
 Accusation = tuple[int, Direction, int, str]
 """Stream, direction, offset in the recorded bytes, and code of a diagnostic."""
@@ -60,13 +70,13 @@ def game_of(capture: str, dissector: Dissector | None = None) -> Game:
 
 def game_from(items: Sequence[Item], dissectors: Sequence[Dissector]) -> Game:
     """Return the game of these items; each server's protocol is fixed, whatever is mutated."""
-    found = _inspect(items, {}, dissectors)
+    found = _Inspection({}, dissectors).read(items)
     transports = {stream.server: stream.transport for stream in found.streams}
     named = {dissector.protocol: dissector for dissector in dissectors}
     protocols: DecodeAs = {
         (transports[table.server], port_of(table.server)): named[table.protocol] for table in found.tables
     }
-    readable = [one for one in _inspect(items, protocols).messages if one.name != "unreadable"]
+    readable = [one for one in _Inspection(protocols).read(items).messages if one.name != "unreadable"]
     return Game(items, readable, protocols)
 
 
@@ -111,14 +121,73 @@ def _changed(frame: bytes, message: Message) -> Iterator[tuple[str, bytes | None
 
 def blamed(game: Game, side: str) -> set[Accusation]:
     """Return the accusations of a side in the recorded game."""
-    return {accusation for accusation, _ in _accusations(_inspect(game.items, game.protocols), side)}
+    return {accusation for accusation, _ in _accusations(_Inspection(game.protocols).read(game.items), side)}
 
 
-def blamed_after(game: Game, mutation: Mutation) -> dict[Accusation, str] | None:
-    """Return the accusations of the other side, with their texts; None if the mutated message can be read."""
+def blamed_after_each(
+    game: Game, mutations: Iterable[Mutation]
+) -> Iterator[tuple[Mutation, dict[Accusation, str] | None]]:
+    """Yield each mutation with the accusations of the other side and their texts.
+
+    Instead of the accusations, yield None if the mutated message can be read. The recorded items are
+    inspected once: at each mutated message, a copy of this process inspects the mutation and what follows.
+    """
+    due: dict[int, list[Mutation]] = {}
+    positions = _positions(game)
+    for mutation in mutations:
+        message = mutation.message
+        offsets, numbers = positions[message.stream.id, message.direction]
+        due.setdefault(numbers[bisect_right(offsets, message.offset) - 1], []).append(mutation)
+    inspection = _Inspection(game.protocols)
+    for position, item in enumerate(game.items):
+        for mutation in due.get(position, ()):
+            rest = game.items[position : position + WINDOW]
+            inspection.drain()
+            yield mutation, _in_copy(partial(_blamed_after, inspection, rest, mutation))
+        inspection.feed(item)
+
+
+def _positions(game: Game) -> dict[tuple[int, Direction], tuple[list[int], list[int]]]:
+    """Return the offsets and the numbers of the items with bytes, by stream and direction."""
+    found: dict[tuple[int, Direction], tuple[list[int], list[int]]] = {}
+    for number, item in enumerate(game.items):
+        if isinstance(item, Chunk):
+            offsets, numbers = found.setdefault((item.stream.id, item.direction), ([], []))
+            offsets.append(item.offset)
+            numbers.append(number)
+    return found
+
+
+def _in_copy(function: Callable[[], T]) -> T:
+    """Return the result of a function that runs in a copy of this process, which thereby stays unchanged."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # The copy waits for none of this process's other threads: it computes, writes and ends.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        gc.disable()
+        status = 1
+        try:
+            with open(writing, "wb") as result:
+                pickle.dump(function(), result)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with open(reading, "rb") as result:
+        data = result.read()
+    assert os.waitpid(child, 0)[1] == 0
+    found: T = pickle.loads(data)
+    return found
+
+
+def _blamed_after(
+    inspection: _Inspection, items: Sequence[Item], mutation: Mutation
+) -> dict[Accusation, str] | None:
     message, data = mutation.message, mutation.data
     shift = 0 if data is None else len(data) - message.length
-    found = _inspect(_mutated(game.items, message, data, shift), game.protocols)
+    found = inspection.read(_mutated(items, message, data, shift))
     if data is not None and _is_readable(found, message, len(data)):
         return None
     accused: dict[Accusation, str] = {}
@@ -170,16 +239,24 @@ def _mutated(items: Sequence[Item], message: Message, data: bytes | None, shift:
                 yield msgspec.structs.replace(item, data=after, offset=end + shift)
 
 
-def _inspect(
-    items: Iterator[Item] | Sequence[Item], protocols: DecodeAs, dissectors: Sequence[Dissector] = BUILT_IN
-) -> Findings:
-    streams: dict[int, Stream] = {}
-    inspector = Inspector(dissectors, Ids(), protocols)
-    for item in items:
-        stream = streams.setdefault(item.stream.id, msgspec.structs.replace(item.stream))
-        inspector.feed(msgspec.structs.replace(item, stream=stream))
-    inspector.finish()
-    return inspector.drain()
+class _Inspection:
+    """An inspection of items, whose streams it does not change."""
+
+    def __init__(self, protocols: DecodeAs, dissectors: Sequence[Dissector] = BUILT_IN) -> None:
+        self._inspector = Inspector(dissectors, Ids(), protocols)
+        self._streams: dict[int, Stream] = {}
+        self.drain = self._inspector.drain
+
+    def feed(self, item: Item) -> None:
+        stream = self._streams.setdefault(item.stream.id, msgspec.structs.replace(item.stream))
+        self._inspector.feed(msgspec.structs.replace(item, stream=stream))
+
+    def read(self, items: Iterable[Item]) -> Findings:
+        """Return the findings in the last items."""
+        for item in items:
+            self.feed(item)
+        self._inspector.finish()
+        return self._inspector.drain()
 
 
 def _accusations(found: Findings, side: str) -> Iterator[tuple[Accusation, str]]:
