@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from kiebitz.dissectors.grammar.envelope import LINE_ENDS, Body, Envelope
 from kiebitz.dissectors.protocol_file.binary_types import layout_of, read_varint, write_varint
 from kiebitz.dissectors.protocol_file.specification import Format, Framing
 from kiebitz.dissectors.protocol_file.text_types import integer_limits
 
 _STRIPPED = {"json": b" \t\r\n", "xml": b" \t\r\n", "struct": b""}
-_LINE_ENDS = b"\r\n"
+_PREFIX_KEYS = ("prefix", "order", "inclusive")
+_PARTS = {"json": "json", "xml": "xml", "length": "struct"}
 
 
-class Body(NamedTuple):
-    """The range of a message within its frame; `is_whole` is False if the frame contradicts its framing."""
-
-    start: int
-    end: int
-    is_whole: bool = True
-
-
-class Envelope:
-    """The bytes of a frame around its message."""
+class FileEnvelope(Envelope):
+    """The bytes of a frame around its message, in any framing of protocol files."""
 
     def __init__(self, framing: Framing, of: Format) -> None:
+        super().__init__(of.line_end)
         self.framing = framing
-        self.is_text = of.kind != "struct"
-        self._stripped = _STRIPPED.get(of.kind, _LINE_ENDS)
-        self._line_end = of.line_end.encode()
+        self._stripped = _STRIPPED.get(of.kind, LINE_ENDS)
         if framing.kind in ("lines", "block"):
-            self._line_end = self._line_end or b"\n"
+            self.line_end = self.line_end or b"\n"
         elif framing.kind in ("json", "xml") and of.line_end == "\n":
             # The default: these messages need no line end.
-            self._line_end = b""
+            self.line_end = b""
         self._end = framing.end.encode()
+        self.is_line = framing.kind in ("lines", of.kind)
+        if framing.kind == "length":
+            self.title = "length"
 
     def body(self, frame: bytes) -> Body:
-        """Return the range of the message."""
         kind = self.framing.kind
         if kind == "length":
             return self._stripped_body(frame, *self._after_prefix(frame))
@@ -50,7 +46,7 @@ class Envelope:
         if not self._stripped:
             return Body(start, end, is_whole)
         end = start + len(frame[start:end].rstrip(self._stripped))
-        if self._stripped != _LINE_ENDS:
+        if self._stripped != LINE_ENDS:
             start = end - len(frame[start:end].lstrip(self._stripped))
         return Body(start, end, is_whole)
 
@@ -72,7 +68,6 @@ class Envelope:
         return start if text[start:] == self._end else len(frame)
 
     def wrap(self, body: bytes) -> bytes:
-        """Return the frame of a message; raise ValueError if its bytes would end it too early."""
         kind = self.framing.kind
         if kind == "length":
             return self._prefixed(body)
@@ -84,17 +79,27 @@ class Envelope:
             lines = body.split(b"\n")
             if (self._end in lines and body) or b"\r" in body:
                 raise ValueError("the message would contain the line that ends it")
-            return self._line_end.join([*lines, self._end, b""])
+            return self.line_end.join([*lines, self._end, b""])
         if kind == "lines" and (b"\n" in body or body.endswith(b"\r")):
             raise ValueError("the message would contain a line end")
-        return body + self._line_end
+        return body + self.line_end
 
     def rewrap(self, frame: bytes, body: bytes) -> bytes:
-        """Return the frame with another message, and otherwise as it was, except for its length."""
-        if self.framing.kind == "length":
-            return self._prefixed(body)
-        start, end, _ = self.body(frame)
-        return frame[:start] + body + frame[end:]
+        return self._prefixed(body) if self.framing.kind == "length" else super().rewrap(frame, body)
+
+    def wire_framing(self) -> Mapping[str, Any]:
+        framing = self.framing
+        return {
+            "kind": framing.kind,
+            "end": framing.end if framing.kind in ("delimiter", "block") else None,
+            "skips_blanks": framing.kind in ("json", "xml") or None,
+            **({key: getattr(framing, key) for key in _PREFIX_KEYS} if framing.kind == "length" else {}),
+        }
+
+    @property
+    def wire_parts(self) -> Sequence[str]:
+        part = _PARTS.get(self.framing.kind)
+        return () if part is None else (part,)
 
     def _prefixed(self, body: bytes) -> bytes:
         framing = self.framing

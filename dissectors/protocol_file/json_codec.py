@@ -21,9 +21,9 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.json_keys import duplicate_key
 from kiebitz.dissectors.grammar.json_scanner import DEPTH_LIMIT, JsonMismatch, Member, Node, scan
+from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part
 from kiebitz.dissectors.grammar.patching import Path, Place, spelt_alike
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part
 from kiebitz.dissectors.protocol_file.json_types import JsonType, Misfit, json_quoted
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification

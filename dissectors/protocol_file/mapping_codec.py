@@ -17,9 +17,10 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
+from kiebitz.dissectors.grammar.layout_codec import MAX_QUOTED
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.file_codec import MAX_QUOTED, FileCodec
+from kiebitz.dissectors.protocol_file.file_codec import FileCodec
 from kiebitz.dissectors.protocol_file.specification import Specification
 
 Read = Callable[[Any], Any]

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.grammar.delimited_codec import DELIMITER
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, Grammar, MessageType, Violation, unreadable
+from kiebitz.dissectors.grammar.layout_codec import DELIMITER, UNKNOWN_FIELD, Part, byte_offsets, span_of
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part, byte_offsets, span_of
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.text_types import PartsText, Rest

@@ -357,3 +357,12 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[EventSpec, ...] = ()
     rules: tuple[RuleSpec, ...] = ()
     board: BoardSpec | None = None
+
+    @property
+    def codes(self) -> dict[tuple[Direction, str], int]:
+        """The numbers that stand for names, by direction and name."""
+        return {
+            (message.direction, message.name): message.code
+            for message in self.messages
+            if message.code is not None
+        }

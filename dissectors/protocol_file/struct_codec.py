@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kiebitz.dissectors.grammar.delimited_codec import SURPLUS
 from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
@@ -17,10 +16,11 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
+from kiebitz.dissectors.grammar.layout_codec import SURPLUS, Part
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import Binary, BinaryNumber, BinaryText, Varint
-from kiebitz.dissectors.protocol_file.file_codec import FileCodec, Part
+from kiebitz.dissectors.protocol_file.file_codec import FileCodec
 from kiebitz.dissectors.protocol_file.specification import Format, Specification
 
 _TEXT_NAME = re.compile(r"text(?::([0-9]+)|(8|16|32|64)|)")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.grammar.delimited_codec import DELIMITER, SURPLUS
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
@@ -18,10 +17,11 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
+from kiebitz.dissectors.grammar.layout_codec import DELIMITER, SURPLUS, Part, byte_offsets, span_of
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.protocol_file.file_codec import FileCodec, Part, byte_offsets, span_of
+from kiebitz.dissectors.protocol_file.file_codec import FileCodec
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.text_types import ListText, PartsText, Rest
 
@@ -75,8 +75,9 @@ class WordsCodec(FileCodec):
         self._is_words = of.kind == "words"
         self._separator = " " if self._is_words else of.delimiter
         self._quote = of.quote
+        self._has_lines = specification.framing.kind == "block"
         self._is_plain = specification.framing.kind in ("lines", "datagrams")
-        self._find = self._token_pattern(specification.framing.kind == "block")
+        self._find = self._token_pattern(self._has_lines)
         self._most = max((len(row.fields) for row in grammar.rows), default=0) + 1
         self._assignments: dict[tuple[Direction, str, int], tuple[Assignment, ...]] = {}
         self._long_names: dict[Direction, dict[str, list[tuple[str, ...]]]] = {
@@ -498,11 +499,10 @@ class WordsCodec(FileCodec):
         return (*super().wire_parts(), "positional")
 
     def wire_details(self) -> Mapping[str, Any]:
-        has_lines = self.envelope.framing.kind == "block"
         return {
             "kind": "positional",
             "words": self._is_words or None,
-            "blanks": (" \t\r\n" if has_lines else " \t") if self._is_words else None,
+            "blanks": (" \t\r\n" if self._has_lines else " \t") if self._is_words else None,
             "delimiter": self._separator,
             "quote": self._quote or None,
             "optional": "count",

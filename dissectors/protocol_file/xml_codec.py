@@ -8,9 +8,9 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, unreadable
+from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, walk
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.file_codec import UNKNOWN_FIELD, Part, walk
 from kiebitz.dissectors.protocol_file.json_types import Misfit
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification

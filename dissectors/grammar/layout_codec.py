@@ -1,0 +1,329 @@
+"""The base of codecs that know the places of fields: byte tree, patching, spelling, and diagnostics.
+
+A codec describes a frame once, as a `layout`: its name and its fields in the order of their bytes. From it
+derive the annotated bytes, the replacement of changed values, and the places of fields.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.codec import UNWRITABLE, Codec
+from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.envelope import Envelope
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.grammar import (
+    Decoded,
+    Field,
+    Grammar,
+    MessageType,
+    Violation,
+    sender_of,
+    shortened,
+    to_json,
+    unreadable,
+)
+from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, value_at
+from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.suggestions import with_suggestion
+
+MAX_QUOTED = 40
+"""Maximum length of a quoted name or value, in characters."""
+
+DELIMITER = "delimiter"
+LINE_END = "line end"
+SURPLUS = "surplus: readers ignore it"
+UNKNOWN_FIELD = "not specified: readers ignore it"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The bytes of a field or of a part of it, from `start` to `end`, with its name.
+
+    Attributes:
+        start: Offset in the frame.
+        end: Offset after it.
+        path: Path in the message's fields; () for other bytes.
+        kind: Kind of bytes.
+        title: Description, such as its type's.
+        value: Place of the value alone.
+        whole: Place of all bytes that belong to it alone, such as the delimiter before it.
+        type: Its type, if it can be written.
+        parts: The parts inside it.
+    """
+
+    start: int
+    end: int
+    path: Path
+    kind: Kind
+    title: str
+    value: Place = (0, 0)
+    whole: Place = (0, 0)
+    type: FieldType | None = None
+    parts: tuple[Part, ...] = ()
+
+
+class LayoutCodec(Codec):
+    """A codec whose messages have a name, or a code that stands for it, and fields with places.
+
+    `clause` is the clause of the specification about the form of messages, if it has one. `codes` are what is
+    sent in place of names.
+    """
+
+    between = "punctuation"
+    """Description of the bytes between fields."""
+
+    is_self_delimited = False
+    """True if a message shows by itself where it ends: then it needs no line end."""
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        envelope: Envelope,
+        *,
+        clause: str | None = None,
+        encoding: str = "utf-8",
+        codes: Mapping[tuple[Direction, str], int] = MappingProxyType({}),
+    ) -> None:
+        self.grammar = grammar
+        self.envelope = envelope
+        self.clause = clause
+        self.encoding = encoding
+        self._sent_names: dict[tuple[Direction, str], str | int] = {
+            (row.direction, row.name): codes.get((row.direction, row.name), row.name) for row in grammar.rows
+        }
+        self._names: dict[Direction, dict[str | int, str]] = {each: {} for each in DIRECTIONS}
+        for (direction, name), sent in self._sent_names.items():
+            self._names[direction].setdefault(sent, name)
+
+    # What formats define.
+
+    @abstractmethod
+    def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
+        """Return the name and the fields of a frame in the order of their bytes, as far as it has them."""
+
+    @abstractmethod
+    def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
+        """Return the bytes of a message of this row without its envelope; raise ValueError if impossible."""
+
+    @abstractmethod
+    def write_part(self, frame: bytes, part: Part, value: Any) -> bytes:
+        """Return the bytes that replace a part's value."""
+
+    # The same for all formats.
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        decoded = self.decode(frame, direction)
+        if self.is_self_delimited and decoded.row is not None and self.envelope.is_line:
+            return decoded
+        start, end, is_whole = self.envelope.body(frame)
+        if start == end and is_whole:
+            return self.empty(frame)
+        violation = self.error(
+            "truncated", "the stream ends in this message", (len(frame), 0), "the rest of the message"
+        )
+        if decoded.row is None:
+            return unreadable(violation)
+        return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (violation,))
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        wanted = to_json(fields)
+        for row in self.grammar.rows_named(direction, name):
+            if not row.matches(fields) or any(
+                field.name not in fields and not field.optional for field in row.fields
+            ):
+                continue
+            try:
+                frame = self.envelope.wrap(self.write_message(row, fields))
+            except (Mismatch, *UNWRITABLE):
+                # Values of other types than this row's.
+                continue
+            decoded = self.decode(frame, direction)
+            is_same = decoded.row is not None and decoded.row.name == name and decoded.fields_json == wanted
+            if is_same and decoded.valid:
+                return frame
+        raise ValueError(f"{direction} {name} has no row with these fields: {shortened(wanted, MAX_QUOTED)}")
+
+    def patch(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        parts = {part.path: part for part in walk(self.layout(frame, row)) if part.type is not None}
+        pieces: dict[Place, bytes] = {}
+        for path in differences(before, fields):
+            # The smallest part around the value that has bytes of its own.
+            while path and path not in parts:
+                path = path[:-1]
+            if not path:
+                raise ValueError("a field is new, or gone")
+            part = parts[path]
+            pieces[part.value] = self.write_part(frame, part, value_at(fields, path))
+        start, end, _ = self.envelope.body(frame)
+        changed = replaced(frame, pieces)
+        return self.envelope.rewrap(frame, changed[start : len(changed) - (len(frame) - end)])
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        decoded = self.decode(frame, direction)
+        start, end, _ = self.envelope.body(frame)
+        pieces = Pieces(frame)
+        pieces.take_any(start, "markup", self.envelope.title)
+        if decoded.row is None:
+            pieces.take_any(end, *not_understood(decoded))
+        else:
+            for part in self.layout(frame, decoded.row):
+                self._take(pieces, part, decoded)
+            pieces.take_any(end, "markup", self.between)
+        pieces.take_any(len(frame), "markup", LINE_END)
+        return pieces.finish(decoded)
+
+    def _take(self, pieces: Pieces, part: Part, decoded: Decoded) -> None:
+        if pieces.is_full or part.end < pieces.at:
+            return
+        pieces.take_any(part.start, "markup", self.between)
+        kind = part.kind
+        if kind == "field" and part.path[0] not in decoded.fields:
+            kind = "unread"
+        if part.parts and kind == "field":
+            with pieces.inside(kind, part.title, part.path):
+                for each in part.parts:
+                    self._take(pieces, each, decoded)
+                pieces.take_any(part.end, "markup", self.between)
+        elif kind == "field":
+            pieces.take(part.end, kind, part.title, part.path)
+        else:
+            pieces.take_any(part.end, kind, part.title, part.path)
+
+    def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        part = self._part_of(frame, row, name)
+        return None if part is None or part.type is None else part.value
+
+    def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        part = self._part_of(frame, row, name)
+        return None if part is None else part.whole
+
+    def _part_of(self, frame: bytes, row: MessageType, name: str) -> Part | None:
+        return next((part for part in reversed(self.layout(frame, row)) if part.path == (name,)), None)
+
+    def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
+        if self.encoding == "utf-8":
+            return super().as_text(frame, row, field, text)
+        return text.encode(self.encoding, "surrogateescape")
+
+    def wire_format(self) -> Mapping[str, Any]:
+        return {
+            "framing": self.envelope.wire_framing(),
+            "encoding": self.encoding,
+            "runtime": ("text_types", "framing_text", *self.wire_parts()),
+            **self.wire_details(),
+        }
+
+    def wire_parts(self) -> Sequence[str]:
+        """Return the parts of the run-time library that the format and the framing need."""
+        return self.envelope.wire_parts
+
+    @abstractmethod
+    def wire_details(self) -> Mapping[str, Any]:
+        """Return what describes this format, with its `kind`."""
+
+    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+        sent = self.sent_name(row)
+        return {} if isinstance(sent, str) else {"code": str(sent)}
+
+    def resembles(self, frame: bytes, direction: Direction) -> bool:
+        decoded = self.decode(frame, direction)
+        return decoded.row is not None or any(
+            violation.code == "unknown-message" and violation.suggestion is not None
+            for violation in decoded.violations
+        )
+
+    def sent_name(self, row: MessageType) -> str | int:
+        """Return what stands for a message's name in its bytes."""
+        return self._sent_names[row.direction, row.name]
+
+    def name_of(self, sent: Any, direction: Direction) -> str | None:
+        """Return the message name for what was sent in its place, None if it is unknown."""
+        if type(sent) is str or type(sent) is int:
+            return self._names[direction].get(sent)
+        return None
+
+    def name_of_text(self, sent: str, direction: Direction) -> str | None:
+        """Return the message name for a text, which may be the digits of a code; None if it is unknown."""
+        name = self.name_of(sent, direction)
+        if name is None and sent.isdigit() and sent.isascii() and len(sent) < 20:
+            name = self.name_of(int(sent), direction)
+        return name
+
+    # Diagnostics.
+
+    def error(
+        self, code: str, text: str, place: Place, expected: str | None = None, clause: str | None = None
+    ) -> Violation:
+        """Return an error of a message."""
+        return Violation("error", "malformed", code, text, *place, expected, clause or self.clause)
+
+    def field_error(self, row: MessageType, name: str, mismatch: Mismatch, place: Place) -> Violation:
+        """Return the error of a field with an invalid value."""
+        text = f"{row.name}: {name}: {mismatch.problem}"
+        return self.error(mismatch.code, text, place, mismatch.expected, row.clause)
+
+    def missing_error(self, row: MessageType, name: str, place: Place) -> Violation:
+        """Return the error of a message without a field."""
+        text = f"{row.name} has no {name}"
+        return self.error("missing-field", text, place, self.notation(row), row.clause)
+
+    def unknown_message(self, sent: Any, direction: Direction, place: Place) -> Violation:
+        """Return the error of a message whose name is not known."""
+        shown = f'"{shortened(sent, MAX_QUOTED)}"' if isinstance(sent, str) else to_json(sent)[:MAX_QUOTED]
+        text = f"{shown} is not a message {sender_of(direction)} sends"
+        near = self.grammar.nearest(sent, direction) if isinstance(sent, str) else None
+        if isinstance(sent, str | int) and sent in self._names[OPPOSITE[direction]]:
+            text += f"; {sender_of(OPPOSITE[direction])} does"
+        elif near is not None:
+            text = with_suggestion(text, near)
+        elif sent == "":
+            text = "the message name is missing"
+        names = self.grammar.names(direction)
+        return self.error("unknown-message", text, place, f"one of {', '.join(names)}" if names else None)
+
+    def not_text(self, frame: bytes, error: UnicodeDecodeError, offset: int) -> Violation:
+        """Return the error of bytes that are not in the protocol's encoding."""
+        wrong = error.object[error.start : error.end]
+        charset = self.encoding.upper()
+        text = f"the bytes {wrong.hex(' ')} are not {charset}"
+        place = offset + error.start, len(wrong)
+        return self.error("not-utf-8" if charset == "UTF-8" else "charset", text, place, f"{charset} text")
+
+    def not_framed(self, frame: bytes) -> Decoded:
+        """Return the error of a frame that contradicts its length."""
+        text = f"the length does not fit these {len(frame)} bytes"
+        return unreadable(self.error("bad-length", text, (0, len(frame)), "the length of the message"))
+
+    def empty(self, frame: bytes) -> Decoded:
+        """Return the note on a frame without a message."""
+        text = "there is no message between two others"
+        return unreadable(
+            Violation("note", "malformed", "empty-message", text, 0, len(frame), "a message", self.clause)
+        )
+
+
+def byte_offsets(text: str, size: int) -> Sequence[int]:
+    """Return the offset of each character, and of the end, in the encoded text of `size` bytes."""
+    if len(text) == size:
+        return range(size + 1)
+    return (0, *accumulate(len(character.encode()) for character in text))
+
+
+def span_of(offsets: Sequence[int], begin: int, start: int, end: int) -> Place:
+    """Return the bytes of a range of characters of a text that begins at an offset of the frame."""
+    return begin + offsets[start], offsets[end] - offsets[start]
+
+
+def walk(parts: Sequence[Part]) -> Iterator[Part]:
+    """Yield parts, each before those inside it."""
+    for part in parts:
+        yield part
+        yield from walk(part.parts)
