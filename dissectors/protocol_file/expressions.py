@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
+import msgspec
+
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import And, Constant, Lookup, Not, Or, Relation, Step, Sum, Term
@@ -33,6 +35,17 @@ WHO = "who"
 STATE = "state"
 """First step of a path that leads into the state although a field has the name of its second step."""
 
+ASKED = "asked"
+"""First step of a path to a field of the request that a message answers; by itself, the request's name."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """The request that a message answers, None where it is unknown; it may be a guess."""
+
+    name: str | None = None
+    fields: Mapping[str, Any] | None = None
+    is_certain: bool = False
+
 
 class Doubt(Protocol):
     """Knows which values of the state are in doubt."""
@@ -44,13 +57,14 @@ class Doubt(Protocol):
 class Scope:
     """The values that an expression can name.
 
-    `fields` are those of the message, None for an absent optional one; `who` is its player. `states` are
-    searched in order for the first step of any other path. If it is `lenient`, what is not in an unknown
-    list or object is absent, and not unknown. A value of the state that is in `doubt` makes `is_doubtful`
-    True; unless the scope is lenient, it is unknown.
+    `fields` are those of the message, None for an absent optional one; `who` is its player, `asked` the
+    request that it answers. `states` are searched in order for the first step of any other path. If it is
+    `lenient`, what is not in an unknown list or object is absent, and not unknown. A value of the state that
+    is in `doubt`, and one of a request that is a guess, make `is_doubtful` True; unless the scope is
+    lenient, they are unknown.
     """
 
-    __slots__ = ("doubt", "fields", "is_doubtful", "lenient", "states", "who")
+    __slots__ = ("asked", "doubt", "fields", "is_doubtful", "lenient", "states", "who")
 
     def __init__(
         self,
@@ -61,6 +75,7 @@ class Scope:
         lenient: bool = False,
         doubt: Doubt | None = None,
     ) -> None:
+        self.asked: Question | None = None
         self.doubt = doubt
         self.is_doubtful = False
         self.fields = fields
@@ -79,7 +94,21 @@ class Scope:
             return self.who
         if name in self.fields:
             return self.fields[name]
+        if name == ASKED and self.asked is not None:
+            return self.asked.name if self._is_asked(self.asked) else None
         return self.find_in_state(name, ())
+
+    @property
+    def question(self) -> Mapping[str, Any] | None:
+        """The fields of the request that the message answers; None if `asked` is no request here."""
+        if self.asked is None or ASKED in self.fields:
+            return None
+        return (self.asked.fields or {}) if self._is_asked(self.asked) else {}
+
+    def _is_asked(self, asked: Question) -> bool:
+        """Return True if a request may be used; note that it is in doubt."""
+        self.is_doubtful |= not asked.is_certain
+        return asked.is_certain or self.lenient
 
     def find_in_state(self, name: str, steps: Sequence[Any]) -> Any:
         """Return the value of a key of the state, None if it is unknown, or if what follows at `steps` is."""
@@ -248,8 +277,9 @@ def _lookup(term: Lookup, text: str) -> Evaluate:
         return lambda scope: scope.find(first)
 
     def value(scope: Scope) -> Any:
-        if first == WHO or first in scope.fields:
-            found = scope.find(first)
+        question = scope.question if first == ASKED else None
+        if first == WHO or first in scope.fields or question is not None:
+            found = scope.find(first) if question is None else question
             for step in steps:
                 if found is None:
                     return None

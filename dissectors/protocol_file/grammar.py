@@ -16,7 +16,7 @@ from kiebitz.dissectors.grammar.grammar import (
     MessageType,
     Rule,
 )
-from kiebitz.dissectors.protocol_file.expressions import WHO
+from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
 from kiebitz.dissectors.protocol_file.field_types import field_type
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
@@ -188,7 +188,8 @@ def _field_kinds(specification: Specification) -> dict[str, IdentifierKind]:
             for name, kind in kinds_in(field):
                 key = word_of(name) if name == field.name else name
                 found.setdefault(key, _PLAYER if kind == ID else identifier_kind(kind))
-    return found
+    # Those of the request that a message answers, in sentences.
+    return {**{word_of(f"{ASKED}.{key}"): kind for key, kind in found.items()}, **found}
 
 
 def _state_kinds(
@@ -210,6 +211,6 @@ def _state_kinds(
 
 def _kind(term: Any, kinds: Mapping[str, IdentifierKind]) -> IdentifierKind | None:
     """Return the kind of a field that is an identifier, None for any other term."""
-    if isinstance(term, Lookup) and len(term.steps) == 1:
-        return kinds.get(str(term.steps[0]))
+    if isinstance(term, Lookup) and (len(term.steps) == 1 or term.steps[0] == ASKED):
+        return kinds.get(str(term.steps[-1]))
     return None

@@ -189,6 +189,13 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
     descriptions: Mapping[str, str] = {}
 
 
+class ReferenceSpec(msgspec.Struct, frozen=True):
+    """The field `by` of an answer, and the field `of` of its request, have the same value."""
+
+    by: str
+    of: str
+
+
 class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
     """The messages and fields that identify players.
 
@@ -343,6 +350,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         title: Name for people.
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
+        reference: The fields by which an answer names its request; None if answers come in order.
     """
 
     text: str
@@ -353,6 +361,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     framing: Framing
     format: Format
     messages: tuple[MessageSpec, ...]
+    reference: ReferenceSpec | None = None
     identity: IdentitySpec | None = None
     events: tuple[EventSpec, ...] = ()
     rules: tuple[RuleSpec, ...] = ()

@@ -92,7 +92,9 @@ VALUES = st.integers(0, 2)
 
 @st.composite
 def expressions(draw: st.DrawFn, field: str) -> str:
-    name = st.sampled_from((field, "who", *PATHS))
+    # The request of a message to all may be another player's secret.
+    asked = ["asked.v", "asked.v", "asked"] if field == FIELDS["picked"] else []
+    name = st.sampled_from([field, "who", *PATHS, *asked])
     one, two = draw(name), draw(name)
     return draw(st.sampled_from((one, one, f"{one} + 1", f"{one} + {two}", "7", "c.#", "cells", "d")))
 
@@ -243,6 +245,19 @@ def test_a_computed_value_is_that_of_own_messages(tmp_path: Path, shares_times: 
     assert sentences(path, "b") == own
     state = kiebitz("state", path, "--json", "--as", "a").json[0]["state"]
     assert state == {"a": 2, "b": {"a": 2}, "players": {"a": {"x": 2}}, "private": {"a": {"x": 0}}}
+
+
+def test_a_request_is_known_to_its_player_alone(tmp_path: Path) -> None:
+    """What an answer to all copies from a request is hidden from the others, wherever it is put."""
+    text = f"""{HEAD}
+picked = {{ on = "picked", say = "{{who}} has picked {{asked.v}}", put = {{ a = "asked.v" }} }}
+seen = {{ on = "show", say = "{{a}}" }}
+"""
+    game = [*SECRETS, Step("show", "a", (0, 0))]
+    path = stored(tmp_path / "asked.db", talk(Conversation(guess(text)), game, 0, False))
+    assert sentences(path, "a")[-3:] == ["a has picked 2", "b has picked ?", "?"]
+    assert sentences(path, "b")[-3:] == ["a has picked ?", "b has picked 3", "3"]
+    assert "a" not in kiebitz("state", path, "--json", "--as", "a").json[0]["state"]
 
 
 def test_a_filter_matches_what_the_player_sees(tmp_path: Path) -> None:

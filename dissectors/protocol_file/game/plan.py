@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.filters.syntax import Step
-from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.grammar.grammar import MessageType, to_json
+from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
 from kiebitz.dissectors.protocol_file.expressions import (
+    ASKED,
     WHO,
     Compiled,
     Evaluate,
@@ -99,7 +100,8 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The meaning of a row: its role, its events and its rules.
 
     `conversions` replace ids in fields by names. `keys` are fields that have another key in an event's data.
-    `absent` are the optional fields. It `is_quiet` if nothing depends on its messages.
+    `absent` are the optional fields. `asks` is True if the request is kept for its answer, and `answers` are
+    the kept requests that it answers. It `is_quiet` if nothing depends on its messages.
     """
 
     role: Role
@@ -111,6 +113,8 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: bool
     events: tuple[EventPlan, ...]
     rules: tuple[RulePlan, ...]
+    asks: bool
+    answers: tuple[str, ...]
     is_quiet: bool
 
 
@@ -127,6 +131,8 @@ class Plan:
             else [_plain_event(name) for name in _eventful(specification)]
         )
         self.rules = [_rule_plan(rule, self._fields(rule)) for rule in specification.rules]
+        self._kept_requests = _kept_requests(specification)
+        self.keeps_requests = bool(self._kept_requests)
         self.rows = [
             self._row_plan(row, role) for row, role in zip(specification.messages, self.roles, strict=True)
         ]
@@ -169,6 +175,10 @@ class Plan:
             for plan, spec in zip(self.rules, self.specification.rules, strict=True)
             if row.name in spec.on and spec.direction in (None, row.direction)
         ]
+        asks = (row.name, row.direction) in self._kept_requests
+        answers = tuple(
+            name for name in row.answers if (name, OPPOSITE[row.direction]) in self._kept_requests
+        )
         return RowPlan(
             role=role,
             broadcast=row.broadcast,
@@ -183,7 +193,9 @@ class Plan:
             absent={field.name: None for field in row.fields if field.optional},
             events=tuple(events),
             rules=tuple(rules),
-            is_quiet=role.is_silent and not events and not rules,
+            asks=asks,
+            answers=answers,
+            is_quiet=role.is_silent and not (events or rules or asks or answers),
         )
 
     def _changed_by(self, direction: Direction) -> frozenset[Pattern]:
@@ -278,8 +290,27 @@ def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:
         unless=unless,
         say=sentence_of(rule.say, RESERVED_IN_RULES),
         expected=sentence_of(rule.expected, RESERVED_IN_RULES) if rule.expected is not None else None,
-        of_game=any(name[0] not in fields | KEPT | {WHO} for name in names),
+        of_game=any(name[0] not in fields | KEPT | {WHO, ASKED} for name in names),
     )
+
+
+def _kept_requests(specification: Specification) -> frozenset[tuple[str, Direction]]:
+    """Return the requests whose fields events or rules may use, and those that the same messages answer."""
+    parts: list[EventSpec | RuleSpec] = [*specification.events, *specification.rules]
+    using = {name for part in parts if ASKED in to_json(msgspec.to_builtins(part)) for name in part.on}
+    kept: set[tuple[str, Direction]] = set()
+    waiting = [row for row in specification.messages if row.name in using]
+    while waiting:
+        row = waiting.pop()
+        more = {(name, OPPOSITE[row.direction]) for name in row.answers} - kept
+        kept |= more
+        waiting += [
+            other
+            for other in specification.messages
+            for name, direction in more
+            if name in other.answers and other.direction != direction
+        ]
+    return frozenset(kept)
 
 
 def _optional(text: str | None) -> Compiled | None:

@@ -13,10 +13,11 @@ from kiebitz.dissectors.game.table import GameTable, LimitError
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import OPPOSITE, Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocol_file.expressions import WHO, Doubt, Scope
+from kiebitz.dissectors.protocol_file.expressions import WHO, Doubt, Question, Scope
 from kiebitz.dissectors.protocol_file.game.doubt import UnfinishedMessage
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan, RulePlan
 from kiebitz.dissectors.protocol_file.game.players import Connection, Players
+from kiebitz.dissectors.protocol_file.game.requests import Requests
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
 from kiebitz.dissectors.protocol_file.game.state import GameState
 from kiebitz.dissectors.protocol_file.templates import value_words
@@ -43,6 +44,7 @@ class FileTable(GameTable):
         self._rows: Mapping[int, RowPlan] = plan.by_row(grammar.rows)
         self._players = Players(plan.waits, plan.has_names)
         self._state = GameState(self.context)
+        self._requests = Requests(plan.specification.transport == "udp")
         self._log: BroadcastLog[_Broadcast] | None = None
         self._events = 0
         """Number of events of the current message."""
@@ -72,6 +74,8 @@ class FileTable(GameTable):
             message.event_id, message.game_id = known.event_id, known.game_id
             if plan.role.accepts:
                 self._players.learn(plan.role, connection, self._fields(message, plan))
+            if plan.asks:
+                self._ask(message, plan, self._fields(message, plan), None)
             return
         self._handle(message, plan, connection)
         log.add(stream_id, key, _Broadcast(message.ts_ns, message.event_id, message.game_id))
@@ -80,10 +84,13 @@ class FileTable(GameTable):
         # A stream that is new here only began before the capture: nothing that it brought is in the state.
         if not is_gap or stream.id in self._players.connections:
             self._state.doubt.begin(self._plan.changed_by[direction])
+        if self._plan.keeps_requests:
+            self._requests.doubt(stream.id, direction)
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         if self._log is not None:
             self._log.forget(stream.id)
+        self._requests.close(stream.id)
         who = self._players.close(stream.id)
         if who is not None:
             self._begin_message()
@@ -122,6 +129,8 @@ class FileTable(GameTable):
         # A player whom the server has not accepted acts under no name.
         actor = None if is_claimed and who != players.confirmed(connection) else who
         scope = Scope(fields, who, self._state.states)
+        if self._plan.keeps_requests:
+            scope.asked = self._answered(message, plan, fields, who)
         if plan.rules:
             scope.doubt = self._doubt_of(message)
             for rule in plan.rules:
@@ -137,12 +146,41 @@ class FileTable(GameTable):
                 scope.states = self._state.states
             if not is_certain:
                 self._state.doubt.begin(event.changes)
+        if plan.asks:
+            self._ask(message, plan, fields, who)
         if plan.role.leaves:
             players.leave(who)
             if who is not None and not self._plan.has_events:
                 self._state.set(None, ("players", who))
         self._tie(message, plan, connection)
         self._state.measure()
+
+    def _ask(self, message: Message, plan: RowPlan, fields: Mapping[str, Any], who: str | None) -> None:
+        """Keep a request for its answer."""
+        reference = self._plan.specification.reference
+        self._requests.ask(
+            (message.stream.id, message.direction),
+            message.name,
+            who,
+            fields,
+            None if reference is None else message.fields.get(reference.of),
+            len(message.fields_json),
+        )
+
+    def _answered(
+        self, message: Message, plan: RowPlan, fields: Mapping[str, Any], who: str | None
+    ) -> Question:
+        """Return the request that a message answers."""
+        if not plan.answers:
+            return Question()
+        reference = self._plan.specification.reference
+        return self._requests.answered(
+            (message.stream.id, OPPOSITE[message.direction]),
+            plan.answers,
+            None if reference is None else message.fields.get(reference.by),
+            who,
+            to_all=plan.broadcast,
+        )
 
     def _doubt_of(self, message: Message) -> Doubt | None:
         """Return the doubt about the state when a message was sent; None if all is certain."""
@@ -247,6 +285,7 @@ class FileTable(GameTable):
         compared = rule.unless or rule.when
         known = compared.known(scope) if compared is not None else None
         inner = Scope({**scope.fields, "known": known}, scope.who, scope.states)
+        inner.asked = scope.asked
         values = {**rule.say.evaluate(inner), **(rule.expected.evaluate(inner) if rule.expected else {})}
         words: dict[str, Any] = {word: value_words(value) for word, value in values.items()}
         self.context.report_violation(message, rule.key, **words)

@@ -57,6 +57,13 @@ class RowTable(Table):
     ] = {}
 
 
+class AnswersTable(Table, kw_only=True):
+    """How an answer names its request."""
+
+    by: Annotated[Text, _about("Field of an answer that repeats a value of its request.")]
+    of: Annotated[Text, _about("Field of the request with this value; by default, of the same name.")] = ""
+
+
 class IdentityTable(Table):
     """The messages and fields that identify players."""
 
@@ -203,6 +210,9 @@ class Document(Table, kw_only=True):
     messages: Annotated[
         dict[str, Row | RowTable | list[Row | RowTable]], _about("Messages and their rows."), _kind("a table")
     ]
+    answers: Annotated[
+        AnswersTable | None, _about("How an answer names its request, if answers do not come in order.")
+    ] = None
     identity: Annotated[IdentityTable | None, _about("How players are recognised.")] = None
     events: Annotated[dict[str, EventTable], _about("What happens in a game."), _kind("a table")] = {}
     rules: Annotated[dict[str, RuleTable], _about("Rules that messages can violate."), _kind("a table")] = {}

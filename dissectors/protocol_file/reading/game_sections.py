@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.expressions import WHO
@@ -132,18 +134,22 @@ class GameSections:
             for message in self._messages
             if message.name in on and direction in (None, message.direction)
         ]
-        types: dict[str, list[FieldTypeSpec]] = {}
-        for field in (field for message in chosen for field in message.fields):
-            # A name that is no word, such as `to x`, is written with underscores.
-            for name in {field.name, word_of(field.name)}:
-                types.setdefault(name, []).append(field.type)
+        answered = [
+            request
+            for request in self._messages
+            if any(
+                request.name in message.answers and request.direction != message.direction
+                for message in chosen
+            )
+        ]
         is_known = {*on} <= {message.name for message in chosen}
         if not is_known and {*on} <= self._known and direction is not None:
             sent = {message.name for message in self._messages if message.direction == direction}
             for name in on:
                 if name not in sent:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
-        names = Names(types if is_known else None, (WHO,), self._state)
+        types = _types_of(chosen) if is_known else None
+        names = Names(types, (WHO,), self._state, _types_of(answered) if answered else None)
         if table.when:
             check_expression(self._source, (*path, "when"), table.when, names)
         return on, direction, names
@@ -165,7 +171,7 @@ class GameSections:
             check_expression(self._source, (*path, "unless"), table.unless, names)
         elif not table.when and isinstance(value, dict) and not {"when", "unless"} & {*value}:
             self._source.wrong_key(path, f"rule {key} has neither when nor unless")
-        in_sentence = Names(names.fields, (*names.others, "known"), names.state)
+        in_sentence = msgspec.structs.replace(names, others=(*names.others, "known"))
         for sentence in ("say", "expected"):
             check_sentence(self._source, (*path, sentence), getattr(table, sentence), in_sentence)
         return RuleSpec(
@@ -249,6 +255,16 @@ class GameSections:
             height=table.height,
             first=table.first,
         )
+
+
+def _types_of(messages: Iterable[MessageSpec]) -> dict[str, list[FieldTypeSpec]]:
+    """Return the types of the fields of messages, by the names that expressions may use."""
+    types: dict[str, list[FieldTypeSpec]] = {}
+    for field in (field for message in messages for field in message.fields):
+        # A name that is no word, such as `to x`, is written with underscores.
+        for name in {field.name, word_of(field.name)}:
+            types.setdefault(name, []).append(field.type)
+    return types
 
 
 def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -19,7 +19,13 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.document import PROTOCOL_NAME, Document, IdentityTable, RowTable
+from kiebitz.dissectors.protocol_file.reading.document import (
+    PROTOCOL_NAME,
+    AnswersTable,
+    Document,
+    IdentityTable,
+    RowTable,
+)
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections
 from kiebitz.dissectors.protocol_file.reading.head import HeadSection
@@ -36,6 +42,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentitySpec,
     ListType,
     MessageSpec,
+    ReferenceSpec,
     Specification,
     TextType,
 )
@@ -132,7 +139,7 @@ class _Reader:
         self._check_types(head.types)
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
-        identity = self._identity(messages)
+        reference, identity = self._reference(messages), self._identity(messages)
         game = GameSections(self._source, self._document, messages)
         events, rules = game.events(), game.rules()
         for name in head.types:
@@ -151,6 +158,7 @@ class _Reader:
             framing=framing,
             format=format,
             messages=messages,
+            reference=reference,
             identity=identity,
             events=events,
             rules=rules,
@@ -330,6 +338,24 @@ class _Reader:
                 self._source.wrong(path, f"no message {word}{near(word, known)}", begin, end)
             at += count
         return tuple(answers)
+
+    def _reference(self, messages: Collection[MessageSpec]) -> ReferenceSpec | None:
+        if "answers" not in self._document:
+            return None
+        table = self._source.table(("answers",), self._document["answers"], AnswersTable)
+        if table is None:
+            return None
+        of, answered = table.of or table.by, {name for message in messages for name in message.answers}
+        sides = {
+            "by": (table.by, "answer", [message for message in messages if message.answers]),
+            "of": (of, "answered message", [message for message in messages if message.name in answered]),
+        }
+        for key, (field, kind, rows) in sides.items():
+            known = {each.name for row in rows for each in row.fields}
+            if field and field not in known:
+                path: Path = ("answers", key if getattr(table, key) else "by")
+                self._source.wrong(path, f"no {kind} has a field {field}{near(field, known)}")
+        return ReferenceSpec(table.by, of)
 
     def _identity(self, messages: Collection[MessageSpec]) -> IdentitySpec | None:
         if "identity" not in self._document:

@@ -10,7 +10,12 @@ import msgspec
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import WORDS, Lookup
-from kiebitz.dissectors.protocol_file.expressions import STATE, compile_expression, compile_path
+from kiebitz.dissectors.protocol_file.expressions import (
+    ASKED,
+    STATE,
+    compile_expression,
+    compile_path,
+)
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
@@ -42,11 +47,13 @@ class Names(msgspec.Struct, frozen=True):
     """The known names: fields of messages, `who` and others, and paths of the state.
 
     `fields` has the types of each; if it is None, the messages are unknown, and every name is accepted.
+    `asked` has the fields of the requests that the messages answer, None if they answer none.
     """
 
     fields: Mapping[str, Sequence[FieldTypeSpec]] | None
     others: Collection[str]
     state: Collection[Pattern]
+    asked: Mapping[str, Sequence[FieldTypeSpec]] | None = None
 
     def problem(self, steps: Pattern) -> str | None:
         """Return why a path is unknown, or None."""
@@ -58,6 +65,8 @@ class Names(msgspec.Struct, frozen=True):
             return None
         elif steps[0] in self.fields:
             return _problem_inside(steps, self.fields[str(steps[0])])
+        elif steps[0] == ASKED and (self.asked is not None or self.fields):
+            return self._problem_of_question(steps)
         path = steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps
         if any(_is_within(path, known) for known in self.state):
             return None
@@ -68,6 +77,20 @@ class Names(msgspec.Struct, frozen=True):
         names = {*self.fields, *self.others, *(str(known[0]) for known in self.state)}
         kind = "is neither a field nor put by an event" if self.fields else "is not put by any event"
         return f"{first} {kind}{near(first, names)}"
+
+    def _problem_of_question(self, steps: Pattern) -> str | None:
+        """Return why a path leads to no field of an answered request, or None."""
+        if self.asked is None and any(known[0] == ASKED for known in self.state):
+            return f"write {STATE}.{ASKED}, as {ASKED} is the request that a message answers"
+        if self.asked is None:
+            return "the message answers none: its row needs < with a message of the other side"
+        if len(steps) == 1:
+            return None
+        field = steps[1]
+        if field is None or field not in self.asked:
+            known = [name for name in self.asked if name.isidentifier()]
+            return f"the request has no field {field or '{…}'}{near(field or '', known)}"
+        return _problem_inside(steps[1:], self.asked[field])
 
 
 def _problem_inside(steps: Pattern, types: Sequence[FieldTypeSpec]) -> str | None:

@@ -1,0 +1,177 @@
+"""Open requests of a protocol file's table: which request a message answers, and the request's fields.
+
+A request is open on its connection until it is answered, the oldest of a name first, or the one with the same
+reference. Nothing tells an answer that was lost from one that is late. So after content that could not be
+read, the request is a guess; over UDP it always is, unless a reference proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.model import OPPOSITE, Direction
+from kiebitz.dissectors.protocol_file.expressions import Question
+
+MAX_OPEN = 100
+"""Maximum number of open requests of one side of a connection, and of connections that are searched."""
+
+MAX_BYTES = 1 << 20
+"""Maximum size of the fields of all open requests of a table as JSON in bytes; others have no fields."""
+
+_UNKNOWN = Question()
+
+
+class _Request(msgspec.Struct, eq=False):
+    """An open request.
+
+    Attributes:
+        name: Name of the message.
+        who: The player who has sent it.
+        fields: Its fields with names in place of ids; None if they are too large.
+        reference: The value that its answer repeats.
+        size: Size of the fields as JSON in bytes.
+    """
+
+    name: str
+    who: str | None
+    fields: Mapping[str, Any] | None
+    reference: Any
+    size: int
+
+
+class _Queue(msgspec.Struct, eq=False):
+    """The open requests of one side of a connection, oldest first.
+
+    `certain` is the number of the oldest ones whose answer can be recognised; None if that holds for all.
+    """
+
+    open: list[_Request] = []
+    certain: int | None = None
+
+
+_Place = tuple[int, Direction]
+"""A stream, and the direction of the requests in it."""
+
+
+class Requests:
+    """The open requests of a table; an answer in datagrams is a guess without a reference."""
+
+    def __init__(self, is_udp: bool) -> None:
+        self._is_udp = is_udp
+        self._queues: dict[_Place, _Queue] = {}
+        self._by_name: dict[tuple[str, Direction], dict[_Place, None]] = {}
+        """The queues with an open request of a name, so that no broadcast looks at all connections."""
+        self._in_doubt: dict[_Place, None] = {}
+        """The sides of connections with requests that were not read, or may have been answered."""
+        self._bytes = 0
+
+    def ask(
+        self, place: _Place, name: str, who: str | None, fields: Mapping[str, Any], reference: Any, size: int
+    ) -> None:
+        """Add a request."""
+        queue = self._queues.setdefault(place, _Queue())
+        if len(queue.open) >= MAX_OPEN:
+            self._remove(place, queue.open[:1])
+            queue.certain = 0
+            self._in_doubt[place] = None
+        is_kept = self._bytes + size <= MAX_BYTES
+        request = _Request(name, who, fields if is_kept else None, reference, size if is_kept else 0)
+        self._bytes += request.size
+        queue.open.append(request)
+        self._by_name.setdefault((name, place[1]), {})[place] = None
+
+    def answered(
+        self, place: _Place, names: Collection[str], reference: Any, who: str | None, *, to_all: bool
+    ) -> Question:
+        """Return the request that a message answers, and close it.
+
+        A message `to_all` may answer a request of another connection: that of its player `who`; if it names
+        none, the only one.
+        """
+        is_certain = True
+        if to_all:
+            found, is_certain = self._place_of(place[1], names, who)
+            if found is None:
+                return _UNKNOWN
+            place = found
+        queue = self._queues.get(place)
+        same = [request for request in queue.open if request.name in names] if queue is not None else []
+        is_proven = False
+        if reference is not None and any(request.reference is not None for request in same):
+            same = [request for request in same if request.reference == reference]
+            is_proven = all(request.fields == same[0].fields for request in same)
+        if queue is None or not same:
+            return _UNKNOWN
+        if is_proven:
+            self._remove(place, same)
+            return _question(same[0], is_certain)
+        if not self._is_udp and (queue.certain is None or queue.open.index(same[0]) < queue.certain):
+            self._remove(place, same[:1])
+            return _question(same[0], is_certain)
+        # Most programs wait for an answer before they ask again.
+        self._remove(place, same)
+        return _question(same[-1], is_certain=False)
+
+    def _place_of(
+        self, direction: Direction, names: Collection[str], who: str | None
+    ) -> tuple[_Place | None, bool]:
+        """Return the place of a request of these names, None if there are several, and if it is certain."""
+        places = [
+            *dict.fromkeys(place for name in names for place in self._by_name.get((name, direction), ()))
+        ]
+        if len(places) > MAX_OPEN:
+            return None, False
+        own = [
+            place
+            for place in places
+            if who is not None
+            and any(one.who == who and one.name in names for one in self._queues[place].open)
+        ]
+        if who is not None:
+            return (own[0], True) if len(own) == 1 else (None, False)
+        # A request that was not read may have been another one.
+        is_certain = all(place in places for place in self._in_doubt)
+        return (places[0], is_certain) if len(places) == 1 else (None, False)
+
+    def doubt(self, stream_id: int, direction: Direction) -> None:
+        """Handle content that may have been requests, or answers to those of the other side."""
+        for place, may_be_answered in (
+            ((stream_id, direction), False),
+            ((stream_id, OPPOSITE[direction]), True),
+        ):
+            queue = self._queues.setdefault(place, _Queue())
+            if may_be_answered:
+                queue.certain = 0
+            elif queue.certain is None:
+                queue.certain = len(queue.open)
+            self._in_doubt[place] = None
+
+    def close(self, stream_id: int) -> None:
+        """Forget the requests of a connection that has ended."""
+        for direction in OPPOSITE:
+            if (queue := self._queues.get((stream_id, direction))) is not None:
+                self._remove((stream_id, direction), [*queue.open])
+                del self._queues[stream_id, direction]
+                self._in_doubt.pop((stream_id, direction), None)
+
+    def _remove(self, place: _Place, requests: Sequence[_Request]) -> None:
+        queue = self._queues[place]
+        for request in requests:
+            at = queue.open.index(request)
+            del queue.open[at]
+            if queue.certain is not None and at < queue.certain:
+                queue.certain -= 1
+            self._bytes -= request.size
+        open_names = {request.name for request in queue.open}
+        for name in {request.name for request in requests} - open_names:
+            places = self._by_name[name, place[1]]
+            del places[place]
+            if not places:
+                del self._by_name[name, place[1]]
+
+
+def _question(request: _Request, is_certain: bool) -> Question:
+    return Question(request.name, request.fields, is_certain and request.fields is not None)
