@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
@@ -20,6 +19,7 @@ from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tap_target import check_reachable
 from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
+from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.disk_space import check_reserve
@@ -69,7 +69,7 @@ def collect(
     from kiebitz.storage.recording.tap_progress import CollectedSession
 
     with Companions(is_watched, place, serving) as companions:
-        name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        name = default_name("collect")
         collection = CollectedSession(database, str(source), name, forced)
         recorder = collection.recorder
         end = StopCondition()

@@ -19,7 +19,7 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.recording import database_option, max_size_option
+from kiebitz.cli.options.recording import database_option, max_size_option, name_option
 from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import load_plugins
@@ -106,6 +106,7 @@ def _held_signals() -> Iterator[None]:
     "wireguard, local[:NAME|PID], reverse:tls://…, reverse:wss://…: use mitmproxy. May be repeated.",
 )
 @database_option
+@name_option
 @rotation_option
 @max_size_option
 @decode_as_option
@@ -169,6 +170,7 @@ def _held_signals() -> Iterator[None]:
 def relay(
     modes: tuple[Mode, ...],
     database: str,
+    name: str | None,
     limits: Limits | None,
     max_size: int | None,
     decode_as: tuple[str, ...],
@@ -210,6 +212,8 @@ def relay(
         return
     if interfaces or ports:
         raise click.UsageError(f"{'-i' if interfaces else '--port'} requires --print-rules")
+    if name is not None and is_anonymized:
+        raise click.UsageError("--name excludes --anonymize: a name may tell who plays")
     continue_as_invoking_user()
     # It loads Rich, without which help and errors come sooner.
     from kiebitz.cli.live_view import live_view
@@ -275,6 +279,7 @@ def relay(
                 view=None if quiet or is_watched else partial(live_view, wanted),
                 max_size=max_size,
                 is_anonymized=is_anonymized,
+                name=name,
             )
             if tap is not None:
                 tap.start()

@@ -10,8 +10,8 @@ import msgspec
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.listings import SESSIONS
+from kiebitz.cli.options.recording import SessionNameType, Utf8Type
 from kiebitz.cli.options.session import open_database
-from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.terminal.console import confirmed
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
@@ -22,24 +22,17 @@ from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import counted_sessions
 
 
-class _Utf8(ParamType[str]):
-    """Parser of UTF-8 text, the only text that a database can store."""
-
-    name = "text"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            self.fail("not UTF-8", param, ctx)
-        return value
-
-
 @click.command()
 @click.argument("database", metavar="[DB]", type=click.Path(), default=lambda: configuration().database)
-@click.option("--rename", "renamed", type=(int, _Utf8()), metavar="N NAME", help="Rename session N.")
 @click.option(
-    "--note", "noted", type=(int, _Utf8()), metavar="N TEXT", help="Set the note of session N; '' removes it."
+    "--rename", "renamed", type=(int, SessionNameType()), metavar="N NAME", help="Rename session N."
+)
+@click.option(
+    "--note",
+    "noted",
+    type=(int, Utf8Type()),
+    metavar="N TEXT",
+    help="Set the note of session N; '' removes it.",
 )
 @click.option(
     "--delete",
@@ -78,8 +71,6 @@ def sessions(
         return
     if form is not None:
         raise click.UsageError(f"--{form} lists sessions: it excludes --rename, --note and --delete")
-    if renamed is not None and not renamed[1].strip():
-        raise click.UsageError("--rename: the name is empty")
     _keep_in_order(database, renamed, noted, deleted, yes)
 
 

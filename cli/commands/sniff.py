@@ -31,6 +31,7 @@ from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.importing.packets import PacketRecording
 from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
+from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.disk_space import check_reserve
@@ -123,7 +124,7 @@ def sniff(
     from kiebitz.services.recording.resume import recover
 
     recover(database)
-    name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    name = default_name("sniff")
     anonymizer = anonymizer_if(pseudonyms_if(is_anonymized), forced)
     with Companions(is_watched, place, serving) as companions, tapped(published, database) as tap:
         asked = _Asked(

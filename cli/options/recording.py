@@ -1,4 +1,4 @@
-"""Options of the recording commands: the database and its maximum size."""
+"""Options of the recording commands: the database, its maximum size, the name of the session."""
 
 from __future__ import annotations
 
@@ -49,6 +49,36 @@ class SizeType(ParamType[int]):
             self.fail("the minimum is 10MB", param, ctx)
         return size
 
+
+class Utf8Type(ParamType[str]):
+    """Parser of UTF-8 text, the only text that a database can store."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail("not UTF-8", param, ctx)
+        return value
+
+
+class SessionNameType(Utf8Type):
+    """Parser of a session's name."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.strip():
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+name_option = click.option(
+    "--name",
+    "name",
+    type=SessionNameType(),
+    metavar="NAME",
+    help="Name of the session, as in 'Gruppe 1': the page shows it. Default: the command and the time.",
+)
 
 max_size_option = click.option(
     "--max-size",

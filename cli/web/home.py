@@ -156,6 +156,7 @@ class HomePage:
             None,
             None,
             None,
+            None,
             self._is_live(served),
             served.lacks,
             served.dissection,

@@ -25,12 +25,14 @@ class Answer(msgspec.Struct, frozen=True):
 class SessionInfo(Answer, frozen=True):
     """A session; times are ISO 8601 UTC. `lacks` names losses of its capture.
 
+    `name` is the database with the number, `label` the name that a user gave the session, null if none did.
     In a player's view `source` is null. `dissection` counts how often the session was dissected again, null
     if it never is.
     """
 
     number: int
     name: str
+    label: str | None
     source: str | None
     started: str | None
     ended: str | None

@@ -23,6 +23,7 @@ from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import Severity, TableInfo
+from kiebitz.services.sessions import given_name
 from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.times import iso_time
@@ -69,6 +70,7 @@ def session_info(
     return records.SessionInfo(
         served.number,
         served.name,
+        given_name(row),
         row.source if player is None else None,
         _iso(row.started_ns),
         _iso(row.ended_ns),

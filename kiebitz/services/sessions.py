@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from difflib import get_close_matches
@@ -31,6 +32,19 @@ ALL_SESSIONS = ":*"
 
 _MAX_LISTED = 20
 """Maximum number of session numbers in a message."""
+
+_DEFAULT_NAME = re.compile(r"[a-z]+ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
+
+
+def default_name(command: str) -> str:
+    """Return the name of a session that a recording command begins now."""
+    return f"{command} {time.strftime('%Y-%m-%d %H:%M:%S')}"
+
+
+def given_name(row: SessionRow) -> str | None:
+    """Return the name that a user gave a session, as with `relay --name`; None for a default name."""
+    is_default = _DEFAULT_NAME.fullmatch(row.name) or row.name == os.path.basename(row.source)
+    return None if is_default else row.name
 
 
 def is_several(given: Sequence[str]) -> bool:

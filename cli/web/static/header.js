@@ -74,7 +74,7 @@ export class Header {
     this.#drawn = drawn;
     options(
       "session",
-      sessions.map(({ number, name }) => [number, name]),
+      sessions.map(({ number, name, label }) => [number, label ?? name]),
       now.session,
     );
     options(
@@ -92,13 +92,14 @@ export class Header {
     byId("as").replaceChildren(
       ...this.#lookers.map((name) => element("option", { selected: name === now.as }, name ?? EVERYTHING)),
     );
-    const title = table?.title ?? "Kiebitz";
+    const game = table?.title ?? "Kiebitz";
+    const title = session?.label ?? game;
     write(byId("title"), title);
     write(
       byId("name"),
       session === null
         ? ""
-        : [session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "),
+        : [title === game ? null : game, session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "),
     );
     byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
     const live = delay === null ? "live" : `live, ${delay} s late`;

@@ -104,7 +104,7 @@ export class HomePage {
   /** Announce new alerts. */
   #announce(walls) {
     const alerts = new Set(
-      walls.flatMap(([, table]) => (table?.alerts ?? []).map((alert) => `${nameOf(table)}: ${alert}`)),
+      walls.flatMap(([one, table]) => (table?.alerts ?? []).map((alert) => `${titleOf(one, table)}: ${alert}`)),
     );
     const added = [...alerts].filter((alert) => !this.#alerts.has(alert));
     this.#alerts = alerts;
@@ -146,7 +146,7 @@ class Card {
     this.#link.classList.toggle("has-alerts", alerts.length > 0);
     write(this.#badge, session.live ? "live" : "");
     this.#badge.classList.toggle("is-live", session.live);
-    write(this.#title, table === null ? "No table yet" : nameOf(table));
+    write(this.#title, titleOf(one, table));
     this.#alerts.replaceChildren(...alerts.map((alert) => element("span", {}, `! ${alert}`)));
     const isFinished = !session.live && one.result !== null;
     write(this.#latest, isFinished ? one.result : (table?.latest ?? ""));
@@ -167,8 +167,12 @@ function busiest(tables) {
   return tables.reduce((most, one) => (most === null || one.table.last > most.table.last ? one : most), null);
 }
 
-function nameOf({ table }) {
-  return `${table.title} ${table.place}`;
+/** Return the name of the session, or else of its table; of several tables, each has its address. */
+function titleOf({ session: { label }, tables_in_all: tables }, table) {
+  if (table === null) return label ?? "No table yet";
+  const { title, place } = table.table;
+  if (label === null) return `${title} ${place}`;
+  return tables > 1 ? `${label} · ${place}` : label;
 }
 
 function startOf({ started }) {

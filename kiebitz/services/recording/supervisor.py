@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
@@ -35,6 +34,7 @@ from kiebitz.services.recording.task import (
 )
 from kiebitz.services.recording.unfinished import recovery_command, refuse_if_unfinished
 from kiebitz.services.recording.worker import record_journal
+from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import print_error_line as tell_on_stderr
 from kiebitz.services.supervision.journal_folder import remove_leftovers
 from kiebitz.services.supervision.supervisor import Supervisor, start_connected
@@ -91,6 +91,7 @@ class RecorderSupervisor(Supervisor):
         view: ViewFactory | None = None,
         max_size: int | None = None,
         is_anonymized: bool = False,
+        name: str | None = None,
     ) -> None:
         """Start recording a session from `source`; it is open when this returns.
 
@@ -101,18 +102,18 @@ class RecorderSupervisor(Supervisor):
             view: Makes the display of the findings in the process.
             max_size: Maximum size of all databases and the journal, in bytes; then the recording ends.
             is_anonymized: Record pseudonyms. No other process can resume such a session.
+            name: Name of the session; by default the command and the time.
 
         Raises:
             StorageError: The session cannot be opened.
             Interrupted: A deferred signal arrived. Then no session is left without an end.
         """
-        name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
         self._task = Task(
             self._folder.journal,
             self.journal.identity,
             self._database,
             source,
-            name,
+            name or default_name("relay"),
             limits,
             decode_as,
             view,

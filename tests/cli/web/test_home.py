@@ -99,6 +99,25 @@ def test_an_unchanged_summary_is_not_sent_again(recorded: Path) -> None:
         assert (again.status, again.body) == (304, b"")
 
 
+def test_a_session_is_called_by_the_name_that_it_was_given(tmp_path: Path) -> None:
+    def labels() -> list[str | None]:
+        return [one["session"]["label"] for one in server.well("api/home")["sessions"]]
+
+    with (
+        relaying(tmp_path / "a.db", {}, "--name", "Gruppe 1 – Ayşe & שרה") as named,
+        relaying(tmp_path / "b.db") as unnamed,
+        serving(str(tmp_path)) as server,
+    ):
+        until(lambda: len(labels()) == 2, "both are served", QUICK_S)
+        assert sorted(labels(), key=str) == ["Gruppe 1 – Ayşe & שרה", None]
+        assert (named.stop(), unnamed.stop()) == (0, 0)
+        kiebitz("sessions", str(tmp_path / "b.db"), "--rename", "1", "Gruppe 2")
+        until(lambda: "Gruppe 2" in labels(), "it is renamed", QUICK_S)
+    refused = kiebitz("relay", "-m", "reverse:udp://127.0.0.1:9@0", "--name", "Ida", "--anonymize")
+    assert refused.status == 2
+    assert "--name excludes --anonymize" in refused.err
+
+
 @pytest.mark.full
 def test_sessions_that_appear_in_a_folder_are_served(tmp_path: Path, recorded: Path) -> None:
     with serving(str(tmp_path)) as server:
