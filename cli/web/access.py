@@ -16,11 +16,11 @@ from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import parse_qs
 
-import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.records import Refusal
 
@@ -48,19 +48,6 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _NO_KEY = "a key is required: open the link printed by kiebitz serve"
 _FOREIGN_HOST = "unknown host name: open the link printed by kiebitz serve"
 _CROSS_SITE = "cross-site request refused"
-
-
-class Grant(msgspec.Struct, frozen=True):
-    """The permission of a request: everything, everything with a delay (`is_late`), or one player's view.
-
-    A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
-    even if the player's name changes. `player` is the name when the link was printed.
-    """
-
-    player: str | None = None
-    session: int = 0
-    stream: int = 0
-    is_late: bool = False
 
 
 class Keys:

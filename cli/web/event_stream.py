@@ -21,7 +21,7 @@ import msgspec
 
 from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Grant
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.lists import event_records
 from kiebitz.cli.web.picture_cache import cached_table
 from kiebitz.cli.web.query_executor import QueryExecutor

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from kiebitz.cli.held_fields import answers, assigned, misfits, patience, receiver, sender, slots
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Grant
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.request_params import BadRequestError, ForbiddenError
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words

@@ -17,7 +17,7 @@ import msgspec
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Grant
+from kiebitz.cli.web.grants import Grant
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import TableInfo

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from kiebitz.cli.render.svg.svg_canvas import SIZES
-from kiebitz.cli.web.access import Grant
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.pagination import MAX_ROWS, RowRange
 from kiebitz.cli.web.reader import View
 from kiebitz.dissectors.errors import KiebitzError

@@ -22,9 +22,10 @@ from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
 from kiebitz.cli.terminal.scan_code import show_scan_code
-from kiebitz.cli.web.access import Grant, Keys
+from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders

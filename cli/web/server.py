@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from itertools import chain, count
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,10 +23,11 @@ from starlette.types import ASGIApp
 
 from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Access, Grant, Keys
+from kiebitz.cli.web.access import Access, Keys
 from kiebitz.cli.web.admission import LIVE_PATH, Admission, Holder, Limits, address_group
 from kiebitz.cli.web.delayed_copy import DelayedCopy
 from kiebitz.cli.web.event_stream import EventStream
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.held_api import (
     HeldActionError,
     RequestTooLargeError,
@@ -42,10 +43,10 @@ from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.query_executor import Kind, QueryExecutor, QueryTimeoutError
 from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
+from kiebitz.cli.web.refusals import STATUS, answered, resolve_player
 from kiebitz.cli.web.request_params import (
     MAX_DIGITS,
     ApiRequest,
-    BadRequestError,
     ForbiddenError,
     Parameter,
     is_number,
@@ -257,7 +258,7 @@ class Server:
             params = _parse_request(request, address.known, _numbers(request))
             kind: Kind = "slow" if address.may_take_long else "quick"
             found = await self._ask(
-                self._served(params), partial(_answer, address, params), kind, _client(request)
+                self._served(params), partial(answered, address, params), kind, _client(request)
             )
             if isinstance(address.answer, str):
                 return Response(found, media_type=address.answer)
@@ -402,22 +403,9 @@ def _numbers(request: Request) -> dict[str, int]:
     return {name: int(value) for name, value in request.path_params.items()}
 
 
-def _answer(address: Endpoint, params: ApiRequest, reader: Reader) -> Any:
-    _resolve_player(params, reader)
-    return address.ask(reader, params)
-
-
-def _resolve_player(params: ApiRequest, reader: Reader) -> None:
-    """Determine the player whose view is requested. Raises NotThereError."""
-    if params.grant.player is not None:
-        params.player = reader.label(params.grant)
-    elif params.player is not None:
-        reader.check_player_known(params.player)
-
-
 def _check_subscription(params: ApiRequest, reader: Reader) -> None:
     """Raise NotThereError if an event stream is requested for an unknown player or table."""
-    _resolve_player(params, reader)
+    resolve_player(params, reader)
     table = params.number("table")
     if table is not None:
         reader.table(table, params.limit)
@@ -444,15 +432,10 @@ async def _file(request: Request) -> Response:
 # Errors.
 
 _STATUS: dict[type[Exception], int] = {
-    BadRequestError: 400,
-    FilterError: 400,
-    ForbiddenError: 403,
-    NotThereError: 404,
     SlowRequestError: 408,
     HeldActionError: 409,
     RequestTooLargeError: 413,
-    KiebitzError: 503,
-    sqlite3.Error: 503,
+    **STATUS,
 }
 
 

@@ -14,7 +14,11 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-import regex
+try:
+    import regex
+except ImportError:
+    # There is no build of it for browsers.
+    regex = None
 
 PATIENCE_S = 1.0
 """Time limit in seconds for the search in one text."""
@@ -44,6 +48,15 @@ EMPTY_HAS_NO_EDGE = re.search(r"\B", "") is None
 """Up to Python 3.13 an empty text has no place that is not the edge of a word."""
 
 Search = Callable[[str], bool]
+
+
+class Alarm:
+    """Raises KeyboardInterrupt in the main thread after some seconds.
+
+    `ring_after` is set where `regex` is missing and `re` searches; it is called with 0 to end the alarm.
+    """
+
+    ring_after: Callable[[float], None] | None = None
 
 
 class TookTooLong(Exception):
@@ -78,6 +91,8 @@ def searching(pattern: str) -> Search:
     written = writer.write(parsed, parsed.state.flags)
     if writer.size(parsed) > MAX_SIZE:
         raise ValueError(f"with its repetitions written out this pattern has over {MAX_SIZE:,} characters")
+    if regex is None:
+        return _interruptible(re.compile(pattern))
     compiled = regex.compile(written, regex.VERSION0)
 
     def search(text: str) -> bool:
@@ -85,6 +100,24 @@ def searching(pattern: str) -> Search:
             return compiled.search(text, timeout=PATIENCE_S) is not None
         except (TimeoutError, MemoryError):
             raise TookTooLong from None
+
+    return search
+
+
+def _interruptible(compiled: re.Pattern[str]) -> Search:
+    """Return a predicate that an alarm ends: `re`, too, looks for signals in the main thread."""
+    ring_after = Alarm.ring_after
+    if ring_after is None:
+        raise ValueError("regular expressions need the module regex")
+
+    def search(text: str) -> bool:
+        ring_after(PATIENCE_S)
+        try:
+            return compiled.search(text) is not None
+        except (KeyboardInterrupt, MemoryError):
+            raise TookTooLong from None
+        finally:
+            ring_after(0)
 
     return search
 

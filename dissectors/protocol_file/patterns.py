@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, NamedTuple
-
-import regex
 
 from kiebitz.dissectors.filters.expressions import (
     EMPTY_HAS_NO_EDGE,
@@ -23,6 +22,9 @@ from kiebitz.dissectors.filters.expressions import (
     parse_pattern,
 )
 from kiebitz.dissectors.game.table import LimitError
+
+_COMPILER: Any = import_module("re._compiler")
+"""The standard library's compiler of what `PARSER` has parsed."""
 
 MAX_NODES = 1_000
 """Maximum size of a pattern: its characters and classes, with its repetitions written out."""
@@ -165,7 +167,6 @@ class Pattern:
     def __init__(self, parsed: Any, whole: bool, budget: Budget) -> None:
         self._budget = budget
         self._nodes: list[_Node] = []
-        self._writer = PatternWriter()
         self._has_conditions = False
         end = self._final = self._add(_Node(None, None, ()))
         if not whole:
@@ -288,10 +289,11 @@ class Pattern:
     def _test(self, kind: str, value: Any, flags: int) -> Callable[[str], object]:
         if kind == "LITERAL" and not flags & re.IGNORECASE:
             return chr(value).__eq__
+        state = PARSER.State()
+        state.flags = flags
+        parsed = PARSER.SubPattern(state, [(getattr(PARSER, kind), value)])
         # A single character cannot keep it busy.
-        one: Callable[[str], object] = regex.compile(
-            self._writer.write([(kind, value)], flags), regex.VERSION0
-        ).fullmatch
+        one: Callable[[str], object] = _COMPILER.compile(parsed, flags).fullmatch
         return one
 
 

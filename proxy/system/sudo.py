@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shlex
 import shutil
 import sys
+
+_effective_user = getattr(os, "geteuid", os.getuid)
+"""In a browser there are no effective users, and no others."""
 
 _CAPABILITIES = "-all,+net_admin,+net_bind_service,+net_raw"
 """Linux capabilities that sniffing and transparent relaying need, in the notation of setpriv(1)."""
@@ -14,7 +16,7 @@ _CAPABILITIES = "-all,+net_admin,+net_bind_service,+net_raw"
 
 def invoking_user() -> tuple[int, int] | None:
     """Return the user id and group id of the user who called sudo; None without sudo."""
-    if os.geteuid() != 0:
+    if _effective_user() != 0:
         return None
     try:
         user, group = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
@@ -26,7 +28,7 @@ def invoking_user() -> tuple[int, int] | None:
 def is_own_user(user: int) -> bool:
     """Return True for the id of the user who runs this process, or who called sudo for it."""
     caller = invoking_user()
-    return user == os.geteuid() or (caller is not None and user == caller[0])
+    return user == _effective_user() or (caller is not None and user == caller[0])
 
 
 def give_to_invoking_user(file: int | str) -> None:
@@ -51,6 +53,9 @@ def continue_as_invoking_user() -> None:
     if user is None or setpriv is None or sys.platform != "linux":
         return
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
+    # Browsers do not have it.
+    import pwd
+
     try:
         entry = pwd.getpwuid(user[0])
         environment |= {"HOME": entry.pw_dir, "LOGNAME": entry.pw_name, "USER": entry.pw_name}

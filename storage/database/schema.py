@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import sqlite3
 from collections.abc import Collection, Mapping
 
@@ -298,6 +297,11 @@ def _file_size_limit(error: Exception) -> int | None:
     """
     is_failed_write = getattr(error, "sqlite_errorcode", None) in _FAILED_WRITES
     if not is_failed_write and getattr(error, "errno", None) != errno.EFBIG:
+        return None
+    try:
+        import resource
+    except ImportError:
+        # Browsers have no such limits.
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if limit == resource.RLIM_INFINITY else limit

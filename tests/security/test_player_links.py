@@ -27,8 +27,9 @@ from served_pages import QUICK_S, serving
 from session_factory import START_NS, Conversation, record
 from strength import a_few, times
 
-from kiebitz.cli.web.access import Grant, Keys
+from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.event_stream import _encode_events
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.lists import stream_list
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
 from kiebitz.dissectors.model import Chunk, End, Item

@@ -15,8 +15,8 @@ from cleanup import close_after_test
 from command import kiebitz
 
 from kiebitz.cli.render.svg.svg_canvas import SIZES
-from kiebitz.cli.web.access import Grant
 from kiebitz.cli.web.event_stream import _encode_events
+from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
 from kiebitz.cli.web.request_params import ApiRequest

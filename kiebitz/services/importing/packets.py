@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -41,6 +42,10 @@ _IMPATIENCE_S = 0.2
 
 MIN_SIZE_FOR_PROCESS = 2_000_000
 """Size in bytes from which a capture file is worth starting a second process."""
+
+
+_HAS_PROCESSES = sys.platform != "emscripten"
+"""False in a browser."""
 
 
 class PacketRecording(PacketFlows):
@@ -124,7 +129,7 @@ def import_capture(
     with ExitStack() as stack:
         capture = stack.enter_context(open_capture(source))
         interrupts = stack.enter_context(_Interrupts())
-        is_large = capture.size is not None and capture.size >= MIN_SIZE_FOR_PROCESS
+        is_large = _HAS_PROCESSES and capture.size is not None and capture.size >= MIN_SIZE_FOR_PROCESS
         inspect = stack.enter_context(_in_process()) if is_large and takes_second_core else LocalInspection
         recorder = Recorder(
             database,

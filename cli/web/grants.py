@@ -1,0 +1,18 @@
+"""Permissions of requests."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """The permission of a request: everything, everything with a delay (`is_late`), or one player's view.
+
+    A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
+    even if the player's name changes. `player` is the name when the link was printed.
+    """
+
+    player: str | None = None
+    session: int = 0
+    stream: int = 0
+    is_late: bool = False
