@@ -156,7 +156,7 @@ class OkeyContext(GameContext):
                 each.alone = False
         self.set_in_game(game, room.number, "lobby")
         if deal:
-            game.exchange = [None] * SEATS
+            game.exchange, game.main_draws = [None] * SEATS, 0
             self.set_in_game(game, [*game.exchange], "exchange")
         else:
             self.set_in_game(game, ["decks", "exchange", "turn"], "unknown")

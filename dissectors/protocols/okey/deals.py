@@ -11,7 +11,7 @@ from kiebitz.dissectors.protocols.okey.conversation import Conversation
 from kiebitz.dissectors.protocols.okey.game import OkeyGame, Place
 from kiebitz.dissectors.protocols.okey.moves import Moves
 from kiebitz.dissectors.protocols.okey.objections import wrong_start
-from kiebitz.dissectors.protocols.okey.tiles import DECK, tiles
+from kiebitz.dissectors.protocols.okey.tiles import DECK, STOCK, is_won, tiles
 
 
 class Deals:
@@ -115,7 +115,45 @@ class Deals:
         if game.ending is not None and game.ending.data.get("name") == name:
             message.event_id, message.game_id = game.ending.id, game.game.id
             return
+        if self._contradicts_win(message, conversation, game, name):
+            return
+        if game.ending is None:
+            self._check_tiles(message, game, winner, name)
         self._moves.wins(message, game, name)
+
+    def _contradicts_win(
+        self, message: Message, conversation: Conversation, game: OkeyGame, name: str
+    ) -> bool:
+        """Report a second winner; return True if there is one.
+
+        Servers that continue after a win may announce another winner, after further moves.
+        """
+        ending, seated = game.ending, {place.name for place in game.places}
+        if ending is None or not game.alone or not conversation.certain_in_game:
+            return False
+        before = ending.data.get("name")
+        if not {before, name} <= seated or any(
+            move is not None and move.id > ending.id for move in (game.draw, game.latest_put)
+        ):
+            return False
+        self._context.report_violation(message, "other-winner", player=name, winner=before)
+        message.event_id, message.game_id = ending.id, game.game.id
+        return True
+
+    def _check_tiles(self, message: Message, game: OkeyGame, winner: Conversation | None, name: str) -> None:
+        """Report a winner whose tiles are no winning deck; note one whose tiles are unknown."""
+        place = next((place for place in game.places if place.name == name), None)
+        if place is None or not game.alone:
+            return
+        if winner is None or winner.game is not game or place.deck is None or not place.certain:
+            self._context.report_violation(message, "tiles-missing", player=name)
+        elif not is_won(place.deck) and self._knows_put(winner):
+            self._context.report_violation(message, "no-win/announced", player=name)
+
+    def _knows_put(self, winner: Conversation) -> bool:
+        """Return True if the latest put of a player cannot have been missed."""
+        is_unread = winner.requests.unread.is_open or self._context.is_unfinished(winner.stream, "c2s")
+        return winner.certain_in_game and not is_unread
 
     def _played_by(self, name: str, conversation: Conversation) -> OkeyGame | None:
         rooms = self._context.lobbies.values()
@@ -134,6 +172,8 @@ class Deals:
         if game.ended and game.ending is not None:
             message.event_id, message.game_id = game.ending.id, game.game.id
             return
+        if game.main_draws is not None and game.main_draws < STOCK:
+            self._context.report_violation(message, "draws-missing", drawn=game.main_draws, stock=STOCK)
         self._context.set_in_game(game, True, "drawn_game")
         self._context.end(game, message.ts_ns, {"draw": True})
         game.ending = self._context.emit_of(message, "drawn_game", None, {}, game.game)

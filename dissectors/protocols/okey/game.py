@@ -48,6 +48,8 @@ class OkeyGame(msgspec.Struct, eq=False):
     game: Game
     places: list[Place] = msgspec.field(default_factory=four_places)
     exchange: Slots | None = None
+    main_draws: int | None = None
+    """Number of tiles drawn from the main stack; None if the deal was not seen."""
     turn: int | None = None
     drawn: bool = False
     """True if the player whose turn it is has drawn, or need not."""

@@ -103,6 +103,8 @@ class Moves:
         """Emit a draw; `tile` is None if unknown."""
         context = self._context
         place = game.places[seat]
+        if stack != "e" and game.main_draws is not None:
+            game.main_draws += 1
         if tile is not None:
             place.take(tile)
         else:

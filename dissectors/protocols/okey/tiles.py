@@ -25,6 +25,9 @@ SLOTS = 24
 
 SEATS = 4
 
+STOCK = 106 - SEATS * DECK - 1
+"""Number of tiles in the main stack after the deal."""
+
 _SHORTEST = 3
 """Minimum number of tiles in a run or a group."""
 

@@ -38,6 +38,8 @@ class Round(msgspec.Struct, eq=False):
     partner: int | None = None
     hochzeit: bool = False
     """True if one was proposed."""
+    winners: list[int] | None = None
+    """The seats that have won, if the cards confirm the server's SIEGER."""
     broadcasts: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
     """The content of each broadcast, by message name, and its event id."""
     ended: bool = False
@@ -110,6 +112,8 @@ class Conversation(msgspec.Struct, eq=False):
     account: int | None = None
     settled: Round | None = None
     """The finished round whose account is not announced yet."""
+    certain_account: bool = False
+    """True if nothing is missing since the account before that round's result."""
     doubted: bool = False
     """True if the last snapshot contradicted what was known."""
     hand_doubted: bool = False

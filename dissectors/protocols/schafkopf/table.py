@@ -19,9 +19,10 @@ from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SEATS
 from kiebitz.dissectors.protocols.schafkopf.context import Rounds
 from kiebitz.dissectors.protocols.schafkopf.hands import Hands
 from kiebitz.dissectors.protocols.schafkopf.order import Order
+from kiebitz.dissectors.protocols.schafkopf.play import TRICKS
 from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Round
 from kiebitz.dissectors.protocols.schafkopf.snapshots import Snapshots
-from kiebitz.dissectors.protocols.schafkopf.verdict import verdict
+from kiebitz.dissectors.protocols.schafkopf.verdict import is_confirmed, verdict
 
 _MAX_NAMES = 1000
 """Maximum number of players, and of accounts, that are kept after they have left."""
@@ -85,7 +86,7 @@ class SchafkopfTable(GameTable):
         conversation = self._rounds.conversation(stream)
         conversation.certain_question = conversation.lead_due = False
         if direction == "s2c" or is_gap:
-            conversation.certain_round = conversation.certain_cards = False
+            conversation.certain_round = conversation.certain_cards = conversation.certain_account = False
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         conversation = self._rounds.conversations.pop(stream.id, None)
@@ -182,7 +183,7 @@ class SchafkopfTable(GameTable):
     def _ende(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
         message.game_id = played.game.id
-        conversation.settled = played
+        conversation.settled, conversation.certain_account = played, True
         if not played.ended:
             self._snapshots.infer_last(message, conversation, played)
             self._end(message, played)
@@ -239,10 +240,33 @@ class SchafkopfTable(GameTable):
             before == conversation.account and message.name == "KONTO" and played.mode is None
         ):
             return
+        if before is not None and message.name == "KONTO":
+            self._check_account(message, conversation, played, before)
         data = {"accounts": {name: conversation.account}, "stock": message.fields.get("stock")}
         self._rounds.emit_of(message, "settled", name, data, played.game)
         accounts = {**(played.game.result or {}).get("accounts", {}), name: conversation.account}
         self._result(played, accounts=accounts)
+
+    def _check_account(
+        self, message: Message, conversation: Conversation, played: Round, before: int
+    ) -> None:
+        """Report an account that contradicts the winners of the round."""
+        seat = next((seat for seat, stream in played.taken.items() if stream == message.stream.id), None)
+        after: int = message.fields["konto"]
+        if seat is None or played.winners is None or not conversation.certain_account:
+            return
+        has_won = seat in played.winners
+        if after < before if has_won else after > before:
+            done, expected = ("won", f"at least {before}") if has_won else ("lost", f"at most {before}")
+            self._rounds.report_violation(
+                message,
+                "wrong-account",
+                player=played.who(seat),
+                done=done,
+                before=before,
+                after=after,
+                expected=expected,
+            )
 
     def _note_account(self, message: Message, conversation: Conversation) -> str | None:
         """Store an account; return its owner."""
@@ -271,11 +295,16 @@ class SchafkopfTable(GameTable):
         if objection is not None:
             key, values = objection
             self._rounds.report_violation(message, key, **values)
+        elif not (played.play.over and played.play.certain):
+            shown = sum(trick.over for trick in played.play.tricks)
+            self._rounds.report_violation(message, "tricks-missing", shown=shown, tricks=TRICKS)
         for seat in party:
             if seat != played.player and len(party) > 1:
                 self._hands.partner(played, seat)
         seats, kind = (sorted(set(won)), "won") if won else (party, "lost")
         names = [played.who(seat) for seat in seats]
-        winners = names if won else [played.who(seat) for seat in range(SEATS) if seat not in party]
+        winning = seats if won else [seat for seat in range(SEATS) if seat not in party]
+        if objection is None and is_confirmed(played, len(party)):
+            played.winners = winning
         self._rounds.emit_broadcast(message, played, codes, kind, None, {"seats": seats, "names": names})
-        self._result(played, winner=winners)
+        self._result(played, winner=[played.who(seat) for seat in winning])

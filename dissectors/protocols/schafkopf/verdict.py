@@ -23,16 +23,15 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     not checked. After a declined Hochzeit, real servers can be wrong about who plays: that is not reported as
     an error.
     """
-    refused = played.hochzeit and played.mode != "HOCHZEIT"
     first, second = (code % 10 if code != NOBODY else None for code in codes)
     if first is not None and first == second:
         return Objection("same-seat-twice", {"first": codes[0], "second": codes[1]})
     if played.player is not None and first is not None and first != played.player:
         values = {"named": played.who(first), "player": played.who(played.player), "seat": played.player}
-        return Objection("wrong-player/refused" if refused else "wrong-player", values)
+        return Objection("wrong-player/refused" if _is_refused(played) else "wrong-player", values)
     play = played.play
     mode = play.mode
-    if mode is None or not (play.over and play.certain) or played.player is None or refused:
+    if mode is None or not _is_known(played):
         return None
     partner = second
     if mode.called is not None:
@@ -56,3 +55,20 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
         "needed": "every trick" if mode.du else f"{TO_WIN} points",
     }
     return Objection("wrong-winner", values)
+
+
+def is_confirmed(played: Round, named: int) -> bool:
+    """Return True if the cards confirm a SIEGER without an objection, which names so many seats."""
+    has_partner = played.hochzeit or (played.play.mode is not None and played.play.mode.called is not None)
+    return _is_known(played) and named == 1 + has_partner
+
+
+def _is_known(played: Round) -> bool:
+    """Return True if the cards of a round show who has won."""
+    play = played.play
+    is_known = play.mode is not None and play.over and play.certain
+    return is_known and played.player is not None and not _is_refused(played)
+
+
+def _is_refused(played: Round) -> bool:
+    return played.hochzeit and played.mode != "HOCHZEIT"

@@ -12,6 +12,7 @@ from strength import times
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Diagnostic, Event, Findings
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
 
 NAMES = ("ada", "ben", "cem", "dilek")
 DECK = " ".join(f"{number}:{colour}" for colour in ("RED", "BLUE") for number in range(1, 8))
@@ -329,6 +330,76 @@ def test_a_win_that_is_none() -> None:
     )
     [violation] = violations(found)
     assert (violation.code, violation.severity, violation.blame) == ("no-win", "error", "server")
+
+
+# Results.
+
+
+def won_game(head: bool = True) -> Script:
+    """Return a game that ends with a win."""
+    script = Script(5, head)
+    four(script, 1, *NAMES)
+    script.play(script.tables[1], 6)
+    script.win(script.tables[1])
+    return script
+
+
+def announce_another(script: Script, *copies: int) -> None:
+    """Let these copies of PWIN name the player after the winner."""
+    steps = script.steps
+    places = [number for number, step in enumerate(steps) if step.name == "PWIN"]
+    for place in [places[copy] for copy in copies] if copies else places:
+        winner = NAMES.index(steps[place].fields["nickname"])
+        fields = {"nickname": NAMES[winner - 1]}
+        steps[place] = steps[place]._replace(fields=fields, data=OKEY.codec.encode("PWIN", "s2c", fields))
+
+
+@pytest.mark.parametrize("head", [True, False])
+@pytest.mark.parametrize(
+    ("copies", "codes"), [((), ["no-win"]), ((0,), ["no-win"]), ((2,), ["other-winner"])]
+)
+def test_another_player_is_announced_as_the_winner(
+    copies: tuple[int, ...], codes: list[str], head: bool
+) -> None:
+    script = won_game(head)
+    assert violations(heard(script.steps)) == []
+    announce_another(script, *copies)
+    found = violations(heard(script.steps))
+    assert [(one.code, one.severity, one.blame) for one in found] == [
+        (code, "error", "server") for code in codes
+    ]
+    # A missing message may explain it: the tiles of the announced player are not known then.
+    name = script.steps[-1].client
+    alone = heard(script.steps, lambda client: client == name)
+    assert {one.code for one in violations(alone)} <= {"other-winner"}
+
+
+def test_a_result_that_no_message_explains_has_a_note() -> None:
+    script = won_game()
+    winner = next(step.fields["nickname"] for step in script.steps if step.name == "PWIN")
+    for client in NAMES:
+        alone = heard(script.steps, client.__eq__)
+        codes = [one.code for one in alone.diagnostics if one.code.endswith("-missing")]
+        assert codes == ([] if client == winner else ["tiles-missing"])
+
+
+@pytest.mark.parametrize("turns", [8, 40, 400])
+def test_an_empty_main_stack(turns: int) -> None:
+    script = Script(7, True)
+    four(script, 1, *NAMES)
+    table = script.tables[1]
+    while turns and table.main:
+        script.play(table, 1)
+        turns -= 1
+    if len(table.decks[table.turn]) == 15:
+        script.put(table)
+    is_empty = not table.main
+    script.empty(table)
+    found = heard(script.steps)
+    assert violations(found) == []
+    notes = [one.text.partition(",")[0] for one in found.diagnostics if one.code == "draws-missing"]
+    drawn = sum(move.kind == "drew" and move.stack == "m" for move in script.moves)
+    assert notes == ([] if is_empty else [f"the main stack is empty: {drawn} of its 49 tiles were drawn"])
 
 
 def test_a_tile_from_an_exchange_stack_that_was_not_on_top() -> None:

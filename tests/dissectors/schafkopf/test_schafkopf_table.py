@@ -12,7 +12,7 @@ from strength import a_few, times
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Findings, Ids, Stream
+from kiebitz.dissectors.model import DIRECTIONS, Chunk, Diagnostic, Direction, End, Findings, Gap, Ids, Stream
 from kiebitz.dissectors.protocols.schafkopf.cards import MODI, mode
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
@@ -30,16 +30,23 @@ class Wire:
         self._streams: dict[str, Stream] = {}
         self._offsets: dict[tuple[str, Direction], int] = {}
 
-    def say(self, client: str, direction: Direction, data: bytes) -> None:
-        self.now_ns += 1_000_000
+    def _stream(self, client: str) -> Stream:
         if client not in self._streams:
             number = len(self._streams) + 1
             self._streams[client] = Stream(
                 number, "tcp", f"127.0.0.1:{40_000 + number}", "127.0.0.1:35555", self.now_ns
             )
+        return self._streams[client]
+
+    def miss_beginning(self, client: str) -> None:
+        for direction in DIRECTIONS:
+            self.inspector.feed(Gap(self._stream(client), direction, self.now_ns, 0, None))
+
+    def say(self, client: str, direction: Direction, data: bytes) -> None:
+        self.now_ns += 1_000_000
         offset = self._offsets.get((client, direction), 0)
         self._offsets[client, direction] = offset + len(data)
-        self.inspector.feed(Chunk(self._streams[client], direction, self.now_ns, offset, data))
+        self.inspector.feed(Chunk(self._stream(client), direction, self.now_ns, offset, data))
 
     def steps(self, steps: list[Step]) -> None:
         for step in steps:
@@ -548,6 +555,41 @@ def noted(findings: Findings) -> list[tuple[str, str]]:
         for violation in findings.diagnostics
         if violation.severity == "note" and violation.code != "dialect"
     ]
+
+
+@pytest.mark.parametrize("modus", ["WENZ", "SAUSPIELgras", "HOCHZEIT", "SOLOherzDU"])
+def test_an_account_contradicts_the_result(modus: str) -> None:
+    for number, client in enumerate(FOUR):
+        script = scripted(modus)
+        script.round("WENZ")
+        assert wrong(found(script.steps)) == []
+        place = [place for place in places(script, "KONTO", "s2c") if script.steps[place].client == client][1]
+        after = script.steps[place].fields["konto"]
+        put(script, place, konto=2000 - after)
+        violation = only_violation(found(script.steps))
+        assert (violation.code, violation.group, violation.blame) == ("wrong-account", "state", "server")
+        won = "won" if number in script.rounds[0]["winners"] else "lost"
+        assert (
+            violation.text
+            == f"{client} has {won} the round, but the account goes from 1000 to {2000 - after}"
+        )
+        # With a wrong SIEGER, the winners are not known.
+        codes = script.steps[places(script, "SIEGER", "s2c")[0]].fields
+        put_all(script, "SIEGER", spieler=(codes["spieler"] + 10) % 20)
+        assert "wrong-account" not in {one.code for one in wrong(found(script.steps))}
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_result_that_no_message_explains_has_a_note(share: float) -> None:
+    script = scripted("WENZ")
+    assert noted(found(script.steps)) == []
+    wire = Wire()
+    for client in FOUR:
+        wire.miss_beginning(client)
+    wire.steps(script.steps[int(share * len(script.steps)) :])
+    findings = wire.close()
+    assert wrong(findings) == []
+    assert [code for code, _ in noted(findings) if code != "mid-stream"] == ["tricks-missing"]
 
 
 def test_known_faults_of_real_servers_are_noted_and_no_more() -> None:
