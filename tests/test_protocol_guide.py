@@ -19,11 +19,11 @@ PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text()
 FIRST, *EXCERPTS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 SOURCES = [
     path.read_text()
-    for pattern in ("*.toml", "*/*.py")
-    for plugin in ("noughts", "knobeln")
+    for pattern in ("*.toml", "*/*.toml", "*/*.py")
+    for plugin in ("noughts", "knobeln", "nim")
     for path in (ROOT / "tests" / "plugins" / plugin).glob(pattern)
 ]
-PACKAGE = re.search(r"^```text\n(from importlib.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+PACKAGE = re.search(r"^```text\n(from kiebitz import.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 MAX_LINES = 40
 """Maximum length of the first protocol."""
 

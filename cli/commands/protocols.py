@@ -157,10 +157,11 @@ def _write_script(dissector: Dissector, path: str) -> None:
 
 def _write_file(dissector: Dissector, path: str) -> None:
     """Write the TOML file of a protocol. Raises UsageError if it has none, and OSError."""
+    from kiebitz.dissectors.protocol_file.dissector import FileDissector
+
     grammar = dissector.grammar
-    file = file_of(grammar.protocol)
-    if file is not None:
-        text = file.text
+    if isinstance(dissector, FileDissector):
+        text = dissector.specification.text
     elif grammar.table_file is not None:
         text = Path(grammar.table_file).read_text(encoding="utf-8")
     else:

@@ -66,7 +66,7 @@ class SimpleTable(GameTable):
     """
 
     rules: Mapping[str, Rule] = MappingProxyType({})
-    """Rules of the grammar by key."""
+    """Rules of the grammar by key; those of the package's protocol file if that names the table."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(GameContext(info, ids, findings, self.rules))

@@ -73,11 +73,7 @@ def grammar_from(
     Raises:
         ValueError: If an entry is wrong.
     """
-    folder = os.path.dirname(sys.modules[package].__file__ or "")
-    module = ModuleType(package.rpartition(".")[2])
-    path = os.path.join(folder, f"{module.__name__}.toml")
-    _TableLoader(module.__name__, path).exec_module(module)
-    document = module.document
+    document, path = table_document(package)
     reader = _Reader(document, types, choice, make_row)
     return Grammar(
         document["protocol"],
@@ -88,6 +84,15 @@ def grammar_from(
         table_file=path,
         **more,
     )
+
+
+def table_document(package: str) -> tuple[dict[str, Any], str]:
+    """Return the content of the TOML file of a protocol's package, and its path."""
+    folder = os.path.dirname(sys.modules[package].__file__ or "")
+    module = ModuleType(package.rpartition(".")[2])
+    path = os.path.join(folder, f"{module.__name__}.toml")
+    _TableLoader(module.__name__, path).exec_module(module)
+    return module.document, path
 
 
 class _TableLoader(SourceFileLoader):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import resources
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.assembly import MakeTable, python_part
+from kiebitz.dissectors.game.table import SimpleTable
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.protocol_file.codecs import codec_of
 from kiebitz.dissectors.protocol_file.framers import framer_of
@@ -13,24 +16,33 @@ from kiebitz.dissectors.protocol_file.game.presentation import FilePresentation
 from kiebitz.dissectors.protocol_file.game.table import FileTable
 from kiebitz.dissectors.protocol_file.grammar import grammar_of
 from kiebitz.dissectors.protocol_file.patterns import one_budget
+from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
 
 class FileDissector(Dissector):
-    """A protocol as a file describes it; `specification` is the file's content."""
+    """A protocol as a file describes it; `specification` is the file's content.
 
-    def __init__(self, specification: Specification) -> None:
+    The file of a `package` may name a table in Python.
+    """
+
+    def __init__(self, specification: Specification, package: str = "") -> None:
         self.specification = specification
         plan = Plan(specification)
         grammar = grammar_of(specification, plan)
         identity = specification.identity
+        make_table: MakeTable = partial(FileTable, plan, grammar)
+        if specification.table is not None:
+            make_table = python_part(specification.table, package)
+            if isinstance(make_table, type) and issubclass(make_table, SimpleTable) and not make_table.rules:
+                make_table.rules = grammar.rules
         super().__init__(
             grammar=grammar,
             transport=specification.transport,
             codec=codec_of(specification, grammar),
             framer=framer_of(specification.framing, specification.transport),
-            table=partial(FileTable, plan, grammar),
+            table=make_table,
             default_ports=specification.ports,
             presentation=FilePresentation(specification, plan, grammar),
             encapsulation=WebSocketEncapsulation() if specification.framing.kind == "websocket" else None,
@@ -46,3 +58,14 @@ def dissector_from(specification: Specification) -> FileDissector:
     """Return the dissector for a protocol file."""
     with one_budget():
         return FileDissector(specification)
+
+
+def packaged_protocol(package: str, file: str) -> FileDissector:
+    """Return the dissector for a protocol file in a package; the file may name a table in Python there.
+
+    Raises:
+        ProtocolFileError: The file is invalid.
+    """
+    text = resources.files(package).joinpath(file).read_text("utf-8")
+    with one_budget():
+        return FileDissector(read(text, file, package).specification, package)

@@ -92,6 +92,9 @@ def _row(row: MessageSpec, specification: Specification) -> MessageType:
 
 
 def _event_kinds(plan: Plan) -> Iterator[EventKind]:
+    if plan.specification.table is not None:
+        yield from map(_python_event_kind, plan.specification.events)
+        return
     specs = {spec.kind: spec for spec in plan.specification.events}
     for event in plan.events:
         yield _event_kind(plan, event, specs.get(event.kind))
@@ -102,6 +105,21 @@ def _event_kinds(plan: Plan) -> Iterator[EventKind]:
             )
         )
         yield EventKind(plan.connected, (WHO,), "{who} connects", reported_by=own, identifies=True)
+
+
+def _python_event_kind(spec: EventSpec) -> EventKind:
+    return EventKind(
+        spec.kind,
+        spec.data,
+        spec.say,
+        secret=spec.secret,
+        reported_by=spec.on,
+        identifies=spec.identifies,
+        joins=spec.joins,
+        ends=spec.ends,
+        cancels=spec.cancels,
+        timeout=spec.timeout,
+    )
 
 
 def _event_kind(plan: Plan, event: EventPlan, spec: EventSpec | None) -> EventKind:

@@ -246,6 +246,8 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
         label: Sentence for the label of the game that begins.
         secret: True if only its actor knows of it.
         turn: True if it says whose turn it is.
+        data: Names of its values, if the table is in Python.
+        identifies: True if its messages identify the connection's player, if the table is in Python.
     """
 
     kind: str
@@ -264,6 +266,8 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None = None
     secret: bool = False
     turn: bool = False
+    data: tuple[str, ...] = ()
+    identifies: bool = False
 
 
 class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -350,6 +354,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         title: Name for people.
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
+        table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         reference: The fields by which an answer names its request; None if answers come in order.
     """
 
@@ -361,6 +366,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     framing: Framing
     format: Format
     messages: tuple[MessageSpec, ...]
+    table: str | None = None
     reference: ReferenceSpec | None = None
     identity: IdentitySpec | None = None
     events: tuple[EventSpec, ...] = ()

@@ -57,6 +57,12 @@ class RowTable(Table):
     ] = {}
 
 
+class PythonTable(Table, kw_only=True):
+    """The parts of a package in Python."""
+
+    table: Annotated[Text, _about("The class of the game table, such as 'okey.table:OkeyTable'.")]
+
+
 class AnswersTable(Table, kw_only=True):
     """How an answer names its request."""
 
@@ -119,6 +125,30 @@ class RuleTable(Selection, kw_only=True):
     expected: Annotated[Text, _about("Sentence about what is expected.")] = ""
     clause: Annotated[Text, _about("Clause of the specification, with names of clauses in braces.")] = ""
     severity: Annotated[Severity, _about("Severity of a violation.")] = "error"
+
+
+class PythonEventTable(Table, kw_only=True):
+    """A kind of event, if the table is in Python."""
+
+    data: Annotated[Names, _about("Names of the event's values.")] = []
+    say: Annotated[Text, _about("Sentence with values in braces.")]
+    on: Annotated[Names, _about("Messages that report it on the connection of its actor.")] = []
+    identifies: Annotated[Flag, _about("True if these messages identify the connection's player.")] = False
+    joins: Flag = False
+    ends: Flag = False
+    cancels: Flag = False
+    timeout: Flag = False
+    secret: Flag = False
+
+
+class PythonRuleTable(Table, kw_only=True):
+    """A rule, if the table is in Python."""
+
+    on: Names = []
+    say: Text
+    expected: Text = ""
+    clause: Text = ""
+    severity: Severity = "error"
 
 
 class GridTable(Table):
@@ -210,6 +240,9 @@ class Document(Table, kw_only=True):
     messages: Annotated[
         dict[str, Row | RowTable | list[Row | RowTable]], _about("Messages and their rows."), _kind("a table")
     ]
+    python: Annotated[
+        PythonTable | None, _about("The parts in Python, only in the file of an installed package.")
+    ] = None
     answers: Annotated[
         AnswersTable | None, _about("How an answer names its request, if answers do not come in order.")
     ] = None
@@ -221,11 +254,16 @@ class Document(Table, kw_only=True):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of protocol files."""
-    schema = msgspec.json.schema(Document)
+    (schema, event, rule), parts = msgspec.json.schema_components(
+        (Document, PythonEventTable, PythonRuleTable), ref_template="#/$defs/{name}"
+    )
+    for section, other in (("events", event), ("rules", rule)):
+        rows = parts["Document"]["properties"][section]
+        rows["additionalProperties"] = {"anyOf": [rows["additionalProperties"], other]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Kiebitz protocol file",
-        **_without_null(schema),
+        **_without_null({**schema, "$defs": parts}),
     }
 
 

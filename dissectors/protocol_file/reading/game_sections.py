@@ -13,6 +13,8 @@ from kiebitz.dissectors.protocol_file.reading.document import (
     BoardTable,
     EventTable,
     GridTable,
+    PythonEventTable,
+    PythonRuleTable,
     RuleTable,
     Selection,
 )
@@ -40,17 +42,28 @@ from kiebitz.dissectors.protocol_file.templates import word_of
 
 _DIRECTIONS: Mapping[str | None, Direction | None] = {"server": "s2c", "client": "c2s", None: None}
 
+_ANY = Names(None, (), ())
+"""All names: a table in Python may fill sentences with any."""
+
 
 class GameSections:
     """Reads events, rules and board; mistakes are added to the source."""
 
-    def __init__(self, source: Source, document: Mapping[str, Any], messages: Sequence[MessageSpec]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        document: Mapping[str, Any],
+        messages: Sequence[MessageSpec],
+        *,
+        in_python: bool = False,
+    ) -> None:
+        self._in_python = in_python
         self._source = source
         self._document = document
         self._messages = messages
         self._known = {message.name for message in messages} | {*_table(document, "messages")}
         # Python code may put anything anywhere.
-        self._state = (*KEPT, *self._put_paths())
+        self._state = ((None,),) if in_python else (*KEPT, *self._put_paths())
 
     def _put_paths(self) -> Iterator[Pattern]:
         """Yield the paths of the state that events change."""
@@ -78,6 +91,8 @@ class GameSections:
         )
 
     def _event(self, kind: str, path: Path, value: Any) -> EventSpec | None:
+        if self._in_python:
+            return self._python_event(kind, path, value)
         table = self._source.table(path, value, EventTable)
         if table is None:
             return None
@@ -115,6 +130,26 @@ class GameSections:
             label=table.label or None,
             secret=table.secret,
             turn=table.turn,
+        )
+
+    def _python_event(self, kind: str, path: Path, value: Any) -> EventSpec | None:
+        table = self._source.table(path, value, PythonEventTable)
+        if table is None:
+            return None
+        data = tuple(table.data.split() if isinstance(table.data, str) else table.data)
+        check_sentence(self._source, (*path, "say"), table.say, _ANY)
+        self._source.check_braces((*path, "say"), table.say, data, "value")
+        return EventSpec(
+            kind=kind,
+            on=self._source.names((*path, "on"), table.on, self._known),
+            say=table.say,
+            joins=table.joins,
+            ends=table.ends,
+            cancels=table.cancels,
+            timeout=table.timeout,
+            secret=table.secret,
+            data=data,
+            identifies=table.identifies,
         )
 
     def _put(self, path: Path, key: str, value: Any, names: Names) -> Put:
@@ -163,6 +198,8 @@ class GameSections:
         )
 
     def _rule(self, key: str, path: Path, value: Any) -> RuleSpec | None:
+        if self._in_python:
+            return self._python_rule(key, path, value)
         table = self._source.table(path, value, RuleTable)
         if table is None:
             return None
@@ -180,6 +217,21 @@ class GameSections:
             direction=direction,
             when=table.when or None,
             unless=table.unless or None,
+            say=table.say,
+            severity=table.severity,
+            clause=self._source.clause((*path, "clause"), table.clause),
+            expected=table.expected or None,
+        )
+
+    def _python_rule(self, key: str, path: Path, value: Any) -> RuleSpec | None:
+        table = self._source.table(path, value, PythonRuleTable)
+        if table is None:
+            return None
+        for sentence in ("say", "expected"):
+            check_sentence(self._source, (*path, sentence), getattr(table, sentence), _ANY)
+        return RuleSpec(
+            key=key,
+            on=self._source.names((*path, "on"), table.on, self._known),
             say=table.say,
             severity=table.severity,
             clause=self._source.clause((*path, "clause"), table.clause),

@@ -14,6 +14,7 @@ import msgspec
 from kiebitz.dissectors import protocols
 from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, STATE, TRANSPORTS
 from kiebitz.dissectors.filters.syntax import WORDS
+from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import MAX_SIZE
@@ -24,6 +25,7 @@ from kiebitz.dissectors.protocol_file.reading.document import (
     AnswersTable,
     Document,
     IdentityTable,
+    PythonTable,
     RowTable,
 )
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
@@ -80,8 +82,11 @@ def read_specification(text: str, name: str = "protocol file") -> Specification:
     return read(text, name).specification
 
 
-def read(text: str, name: str = "protocol file") -> Reading:
-    """Return the content of a protocol file and remarks on it. Raises ProtocolFileError with all mistakes."""
+def read(text: str, name: str = "protocol file", package: str | None = None) -> Reading:
+    """Return the content of a protocol file and remarks on it; that of a `package` may name Python.
+
+    Raises ProtocolFileError with all mistakes.
+    """
     if len(text) > MAX_SIZE:
         problem = f"a protocol file has at most {MAX_SIZE // 1024} KB"
         raise ProtocolFileError(name, [Mistake(problem, Place(1, text[:MAX_NAME].partition("\n")[0], 0, 1))])
@@ -95,7 +100,7 @@ def read(text: str, name: str = "protocol file") -> Reading:
     except RecursionError:
         raise ProtocolFileError(name, [Mistake("nested too deeply", Place(1, "", 0, 1))]) from None
     with suppress(TooManyMistakes), one_budget():
-        specification = _Reader(source, document, text).specification()
+        specification = _Reader(source, document, text, package).specification()
     if source.mistakes:
         raise ProtocolFileError(name, source.mistakes)
     return Reading(specification, tuple(source.remarks), source.places)
@@ -115,10 +120,11 @@ def problem_of_name(protocol: str) -> str | None:
 class _Reader:
     """Reads a document once; mistakes are added to the source."""
 
-    def __init__(self, source: Source, document: Mapping[str, Any], text: str) -> None:
+    def __init__(self, source: Source, document: Mapping[str, Any], text: str, package: str | None) -> None:
         self._source = source
         self._document = document
         self._text = text
+        self._package = package
         self._has_numbers = False
         self._types = NamedTypes()
         self._parsed: dict[str, ParsedType] = {}
@@ -140,7 +146,8 @@ class _Reader:
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
         reference, identity = self._reference(messages), self._identity(messages)
-        game = GameSections(self._source, self._document, messages)
+        table = self._python()
+        game = GameSections(self._source, self._document, messages, in_python=table is not None)
         events, rules = game.events(), game.rules()
         for name in head.types:
             if name not in self._used:
@@ -158,6 +165,7 @@ class _Reader:
             framing=framing,
             format=format,
             messages=messages,
+            table=table,
             reference=reference,
             identity=identity,
             events=events,
@@ -338,6 +346,24 @@ class _Reader:
                 self._source.wrong(path, f"no message {word}{near(word, known)}", begin, end)
             at += count
         return tuple(answers)
+
+    def _python(self) -> str | None:
+        """Return the table in Python; None if there is none, or if the file may name none."""
+        if "python" not in self._document:
+            return None
+        if self._package is None:
+            problem = (
+                "only the file of an installed package may name Python: nothing in this file is executed"
+            )
+            self._source.wrong_key(("python",), problem)
+            return None
+        table = self._source.table(("python",), self._document["python"], PythonTable)
+        if table is None:
+            return None
+        if not is_part_of(table.table, self._package):
+            own = self._package.rpartition(".")[2]
+            self._source.wrong(("python", "table"), f"table must be in the package: {own}.MODULE:CLASS")
+        return table.table
 
     def _reference(self, messages: Collection[MessageSpec]) -> ReferenceSpec | None:
         if "answers" not in self._document:

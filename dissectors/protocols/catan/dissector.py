@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
+from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.sentences import each
 from kiebitz.dissectors.identity import Identity
@@ -19,7 +20,6 @@ from kiebitz.dissectors.protocols.catan.framer import CatanFramer
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.protocols.catan.queries import QUERIES
-from kiebitz.dissectors.protocols.catan.table import CatanTable
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
 
 if TYPE_CHECKING:
@@ -146,11 +146,10 @@ class CatanIdentity(Identity):
 
 
 CATAN = Catan(
+    **assembly_of(__package__),
     grammar=GRAMMAR,
-    transport="tcp",
     codec=CatanCodec(),
     framer=CatanFramer,
-    table=CatanTable,
     presentation=CatanPresentation(GRAMMAR),
     identity=CatanIdentity(GRAMMAR, login_messages=("Spieler",), differing_copies=("Statusupdate",)),
     conformance=_conformance,

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
+from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
@@ -16,7 +17,6 @@ from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.queries import QUERIES
-from kiebitz.dissectors.protocols.cgml.table import CgmlTable
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
 
 if TYPE_CHECKING:
@@ -109,12 +109,10 @@ class Cgml(Dissector):
 
 
 CGML = Cgml(
+    **assembly_of(__package__),
     grammar=GRAMMAR,
-    transport="tcp",
     codec=CgmlCodec(),
     framer=CgmlFramer,
-    table=CgmlTable,
-    default_ports={7001, 7002, 7003},
     presentation=CgmlPresentation(GRAMMAR),
     identity=Identity(
         GRAMMAR,

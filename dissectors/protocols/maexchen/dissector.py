@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.framing import DatagramFramer
 from kiebitz.dissectors.identity import Identity
@@ -14,7 +15,6 @@ from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.queries import QUERIES
-from kiebitz.dissectors.protocols.maexchen.table import MaexchenTable
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
 if TYPE_CHECKING:
@@ -57,12 +57,10 @@ def _conformance() -> Conformance:
 
 
 MAEXCHEN = Dissector(
+    **assembly_of(__package__),
     grammar=GRAMMAR,
-    transport="udp",
     codec=MaexchenCodec(),
     framer=DatagramFramer,
-    table=MaexchenTable,
-    default_ports={9000},
     presentation=MaexchenPresentation(GRAMMAR),
     identity=Identity(
         GRAMMAR,

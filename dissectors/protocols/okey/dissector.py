@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
+from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
@@ -14,7 +15,6 @@ from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
 from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.queries import QUERIES
-from kiebitz.dissectors.protocols.okey.table import OkeyTable
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
 
@@ -129,11 +129,10 @@ class Okey(Dissector):
 
 
 OKEY = Okey(
+    **assembly_of(__package__),
     grammar=GRAMMAR,
-    transport="tcp",
     codec=OkeyCodec(),
     framer=OkeyFramer,
-    table=OkeyTable,
     presentation=OkeyPresentation(GRAMMAR),
     identity=OkeyIdentity(GRAMMAR, login_messages=("LOGI",), logout_messages=("LOGO",)),
     conformance=_conformance,

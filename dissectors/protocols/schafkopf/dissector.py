@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
+from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import ENDINGS, Direction, Event
@@ -14,7 +15,6 @@ from kiebitz.dissectors.protocols.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.protocols.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.queries import QUERIES
-from kiebitz.dissectors.protocols.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
 if TYPE_CHECKING:
@@ -90,12 +90,10 @@ class Schafkopf(Dissector):
 
 
 SCHAFKOPF = Schafkopf(
+    **assembly_of(__package__),
     grammar=GRAMMAR,
-    transport="tcp",
     codec=SchafkopfCodec(),
     framer=SchafkopfFramer,
-    table=SchafkopfTable,
-    default_ports={35555},
     presentation=SchafkopfPresentation(GRAMMAR),
     identity=Identity(GRAMMAR, login_messages=("NAME",), logout_messages=("BEENDEN",)),
     conformance=_conformance,

@@ -1,0 +1,143 @@
+"""Protocol files of packages, whose game is in Python; and files that must not name Python."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from command import kiebitz
+from file_conversations import Conversation, sentences, state_of
+from kiebitz_nim import NIM
+from kiebitz_nim.table import NimTable
+from session_factory import record
+from strength import times
+
+from kiebitz.dissectors.grammar.table_file import table_document
+from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.reader import read
+from kiebitz.dissectors.registry import BUILT_IN, plugins
+from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
+
+NIM_FILE = NIM.specification.text
+GAME = ("a> JOIN ann", "b> JOIN bob", "*< START 5 ann bob", "a> TAKE 3", "*< TAKEN 3", "*< TAKEN 3")
+
+
+def test_the_game_is_in_python_and_the_rest_in_the_file() -> None:
+    assert NIM.table is NimTable
+    found = Conversation(NIM).send(*GAME).found()
+    assert sentences(NIM, found) == [
+        "ann plays bob",
+        "ann takes 3, 2 are left",
+        "bob takes 3, 0 are left",
+        "bob takes the last match and wins",
+    ]
+    assert state_of(found) == {"players": {"ann": {}, "bob": {}}, "turn": "ann", "heap": 0}
+    (diagnostic, *copies) = found.diagnostics
+    assert (diagnostic.code, diagnostic.text, diagnostic.clause) == (
+        "too-many",
+        "3 are taken, and 2 are left",
+        "Game",
+    )
+    assert copies == []
+    assert NIM.grammar.events["won"].ends
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_properties_of_all_protocols(check: Check) -> None:
+    frames = [b"JOIN ann\n", b"START 5 ann bob\n", b"TAKE 3\n", b"TAKEN 3\n", b"TAKEN 2\n", b"TAKEN 4\n"]
+    check(NIM, frames, times(EXAMPLES, quick=2))
+
+
+@pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
+def test_the_table_of_a_built_in_protocol_is_that_of_its_file(dissector: object) -> None:
+    assert hasattr(dissector, "protocol")
+    name = dissector.protocol
+    package = import_module(f"kiebitz.dissectors.protocols.{name}")
+    document, _ = table_document(package.__name__)
+    module, _, table = document["python"]["table"].partition(":")
+    assert dissector.table is getattr(import_module(f"kiebitz.dissectors.protocols.{module}"), table)  # type: ignore[attr-defined]  # a dissector
+
+
+OUTSIDE = "table must be in the package: kiebitz_nim.MODULE:CLASS"
+REFUSED = "only the file of an installed package may name Python: nothing in this file is executed"
+
+
+def test_another_file_must_not_name_python(tmp_path: Path) -> None:
+    text = NIM_FILE.replace('"nim"', '"nim2"').replace("kiebitz_nim.table:NimTable", "os:abort")
+    with pytest.raises(ProtocolFileError) as raised:
+        read(text, "nim2.toml")
+    first = raised.value.all[0]
+    assert first.text("nim2.toml") == f"nim2.toml:5:2: {REFUSED}"
+    assert first.excerpt() == ["[python]", " ^^^^^^"]
+    path = tmp_path / "nim2.toml"
+    path.write_text(text)
+    done = kiebitz("protocols", "-P", str(path))
+    assert (done.status, done.out) == (2, "")
+    assert f"nim2.toml:5:2: {REFUSED}" in done.err
+
+
+def test_a_copy_in_a_database_must_not_name_python(tmp_path: Path) -> None:
+    """A database may come from anyone."""
+    text = 'protocol = "nim2"\n[messages]\nJOIN = "c: name=player"\n'
+    path = tmp_path / "nim2.toml"
+    path.write_text(text)
+    source = record(tmp_path / "plain.db", Conversation(NIM).send(*GAME).items)
+    database = tmp_path / "nim2.db"
+    done = kiebitz("import", str(source), "-w", str(database), "-P", str(path), "-d", "tcp.port==4711,nim2")
+    assert done.status == 0, done.err
+    with closing(sqlite3.connect(database)) as connection, connection:
+        changed = connection.execute(
+            "UPDATE protocol_files SET text = ?", (f"{text}\n[python]\ntable = 'os:abort'\n",)
+        ).rowcount
+    assert changed == 1
+    done = kiebitz("events", str(database))
+    assert REFUSED in done.err
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "problem"),
+    [
+        ("kiebitz_nim.table:NimTable", "os:abort", OUTSIDE),
+        ("kiebitz_nim.table:", "kiebitz_nim:", OUTSIDE),
+        ("kiebitz_nim.table:", "kiebitz_nim_.table:", OUTSIDE),
+        ("table:NimTable", "table:Nim Table", OUTSIDE),
+        ('table = "kiebitz_nim.table:NimTable"', 'tables = "x"', "unknown key tables: did you mean table?"),
+        ('say = "{first} plays', 'say = "{frist} plays', "no value frist: did you mean first?"),
+        ('say = "{first} plays', 'say = "{first plays', 'this "{" is not closed'),
+        ('data = "first second"', 'data = "first second", put = {}', "unknown key put"),
+        ('on = "TAKEN"', 'on = "TAKE", unless = "x"', "unknown key unless"),
+        ('on = "TAKEN"', 'on = "TAKNE"', "no message TAKNE: did you mean TAKE?"),
+        ('ends = true, say = "{name}', 'ends = true', "say is missing"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_the_file_of_a_package(right: str, wrong: str, problem: str) -> None:
+    text = NIM_FILE.replace(right, wrong)
+    if problem == "say is missing":
+        text = NIM_FILE.replace(', say = "{name} takes the last match and wins"', "")
+    with pytest.raises(ProtocolFileError) as raised:
+        read(text, "nim.toml", "kiebitz_nim")
+    assert any(mistake.message.startswith(problem) for mistake in raised.value.all)
+
+
+@pytest.fixture
+def installed_nim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    about = tmp_path / "nim-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: kiebitz-nim\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[kiebitz.dissectors]\nnim = kiebitz_nim:NIM\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.cache_clear()
+    yield
+    plugins.cache_clear()
+
+
+@pytest.mark.usefixtures("installed_nim")
+def test_its_file_is_printed() -> None:
+    done = kiebitz("protocols", "nim", "-T", "toml")
+    assert (done.status, done.out) == (0, NIM_FILE)
+    assert "kiebitz_nim" in sys.modules
