@@ -12,11 +12,16 @@ from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Chunk, Stream
+from kiebitz.dissectors.protocol_file.reading.reader import read
+from kiebitz.dissectors.registry import dissector_of_text
 from kiebitz.dissectors.testing import CHECKS, Check, inspect
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text()
-FIRST, *EXCERPTS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+_BLOCKS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+FILE = _BLOCKS[0]
+FIRST = next(block for block in _BLOCKS if block.startswith('"""Dice'))
+EXCERPTS = [block for block in _BLOCKS if block not in (FILE, FIRST)]
 SOURCES = [
     path.read_text()
     for pattern in ("*.toml", "*/*.toml", "*/*.py")
@@ -45,6 +50,10 @@ def test_an_excerpt_is_in_a_package(excerpt: str) -> None:
     assert any(_as_lines(excerpt) in _as_lines(source) for source in SOURCES)
 
 
+def test_the_file_has_no_remarks() -> None:
+    assert read(FILE).remarks == ()
+
+
 def test_there_are_excerpts() -> None:
     assert len(EXCERPTS) >= 3
 
@@ -53,7 +62,10 @@ def test_the_first_protocol_is_short() -> None:
     assert len(FIRST.splitlines()) <= MAX_LINES
 
 
-def test_the_first_protocol_merges_copies(dice: Dissector) -> None:
+@pytest.mark.parametrize("is_file", [True, False])
+def test_the_first_protocol_merges_copies(dice: Dissector, is_file: bool) -> None:
+    """The file, and what does the same in Python."""
+    dice = dissector_of_text(FILE, "dice.toml") if is_file else dice
     streams = [Stream(number, "tcp", f"127.0.0.1:{number}", "127.0.0.1:4711", 0) for number in (1, 2)]
     sent = b"JOINED alice\nROLLED alice 6\nROLLED alice 6\n"
     items = [Chunk(stream, "s2c", 0, 0, sent) for stream in streams]
@@ -64,7 +76,8 @@ def test_the_first_protocol_merges_copies(dice: Dissector) -> None:
         "alice rolls 6",
     ]
     assert [message.event_id for message in found.messages] == [1, 2, 3] * 2
-    assert found.diagnostics == []
+    rule = ["alice rolls twice in a row"] if is_file else []
+    assert [diagnostic.text for diagnostic in found.diagnostics] == rule
 
 
 @pytest.mark.parametrize("check", CHECKS)
