@@ -32,6 +32,8 @@ class Identity:
         sees_own_dissection: True if a player sees what a dissection of its own connections alone yields: the
             table computes with any values, so that events may contain what only others sent.
         differing_copies: Names of broadcasts whose copies differ, see `as_copied`.
+        computed_state: Paths of the state's parts that are computed from values of several players, and so
+            are in no player's view; None stands for any key.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Identity:
         same_player: SamePlayer = "connection",
         sees_own_dissection: bool = False,
         differing_copies: Iterable[str] = (),
+        computed_state: Iterable[Sequence[str | None]] = (),
     ) -> None:
         self._grammar = grammar
         self.login_messages = frozenset(login_messages)
@@ -50,6 +53,7 @@ class Identity:
         self.same_player: SamePlayer = same_player
         self.sees_own_dissection = sees_own_dissection
         self.differing_copies = frozenset(differing_copies)
+        self.computed_state = tuple(computed_state)
 
     def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
         """Return the player's name in a login message; None if it has none."""

@@ -6,19 +6,21 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Set
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.spectator.event_cursor import EventCursor
 from kiebitz.cli.spectator.view import SpectatorView
-from kiebitz.dissectors.model import Event, TableInfo
+from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.message_queries import visible_groups
+from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.search import Search, Streams, search_diagnostics, search_events, search_messages
+from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.session.session import RESTART_S, Session
 
@@ -109,25 +111,37 @@ class FollowedSession:
         """Return a cursor over the visible events of a table that match the filter."""
         search = None
         if (self.player, self.wanted, self.game_id, self._between) != (None, None, None, None):
-            # Looked up on each call, as `self.spectator_view` is replaced when the session grows.
-            may_see: Callable[[Event], bool] | None = (
-                (lambda event: self.spectator_view.may_see(event)) if self.player is not None else None
-            )
-            search = search_events(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
+            rows = self._seen_rows()
+            seen = None if rows is None else rows.event
+            search = search_events(self.timeline, table.id, self.wanted, self.game_id, self._between, seen)
         return EventCursor(self.timeline, table.id, search)
 
     def messages(self, table: TableInfo | None) -> Search:
         """Search the visible messages that match the filter, of a table or of all."""
-        return search_messages(self.timeline, self._streams(table), self.wanted)
+        rows = self._seen_rows()
+        seen = None if rows is None else rows.message
+        return search_messages(self.timeline, self._streams(table), self.wanted, seen)
 
     def diagnostics(self, table: TableInfo | None) -> Search:
         """Search the visible diagnostics that match the filter."""
+        rows = self._seen_rows()
+        seen = None if rows is None else rows.diagnostic
         groups = visible_groups(self.player)
-        return search_diagnostics(self.timeline, self._streams(table), self.wanted, groups)
+        return search_diagnostics(self.timeline, self._streams(table), self.wanted, groups, seen)
 
     def marks(self, table: TableInfo | None) -> Search:
         """Search all visible diagnostics, ignoring the filter."""
         return search_diagnostics(self.timeline, self._streams(table), None, visible_groups(self.player))
+
+    def _seen_rows(self) -> SeenRows | None:
+        """Return the rows of the player's view that pass the filter; None for the full view."""
+        if self.player is None:
+            return None
+        return SeenRows(self.spectator_view.visibility, self.player, self.wanted, self._names_of_streams)
+
+    def _names_of_streams(self) -> Mapping[int, str]:
+        self._names.learn(self.timeline)
+        return self._names.names
 
     def streams(self) -> Set[int] | None:
         """Return the visible streams; None for all."""
@@ -197,6 +211,7 @@ class FollowedSession:
     def _settle(self) -> None:
         """Prepare to read the current database."""
         self._cursor = self.timeline.connection.cursor()
+        self._names = StreamNames()
         self.timeline.connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         self.look_over(self.player)
         if self.is_live:

@@ -149,7 +149,7 @@ class EventStream:
         try:
             reached = channel.upto if upto is None else min(upto, channel.upto)
             status: records.Status | None = None
-            growth, grown_s = self.growth, 0.0
+            growth, grown_s = self._growth_for(audience), 0.0
             changes = 0
             dissection: records.Dissection | None = None
             while not self._stopped.is_set():
@@ -167,8 +167,9 @@ class EventStream:
                     held = self.held_control.held
                     yield _frame(records.Waiting(None if held is None else len(held)), "held")
                 now = self._loop.time()
-                if growth is not self.growth and now - grown_s >= _GROWTH_EVERY_S:
-                    growth, grown_s = self.growth, now
+                grown = self._growth_for(audience)
+                if growth != grown and now - grown_s >= _GROWTH_EVERY_S:
+                    growth, grown_s = grown, now
                     yield _frame(growth, "growth")
                 news = channel.news
                 if reached < channel.upto and not any(piece.after == reached for piece in news):
@@ -191,13 +192,19 @@ class EventStream:
                         reached = piece.upto
                         yield piece.text
                 if changed is self._changed and reached == channel.upto:
-                    wait_s = _GROWTH_EVERY_S if growth is not self.growth else _HEARTBEAT_S
+                    wait_s = _GROWTH_EVERY_S if growth != self._growth_for(audience) else _HEARTBEAT_S
                     try:
                         await asyncio.wait_for(changed.wait(), wait_s)
                     except TimeoutError:
                         yield _HEARTBEAT
         finally:
             self._leave(audience, channel)
+
+    def _growth_for(self, audience: Audience) -> records.Growth:
+        """Return the growth that an audience may know: diagnostics are also those of other connections."""
+        if audience[0] is None:
+            return self.growth
+        return msgspec.structs.replace(self.growth, diagnostics=None)
 
     def _dissection(self, audience: Audience) -> records.Dissection | None:
         count = self._served.dissection
@@ -307,8 +314,7 @@ class EventStream:
         timeline = reader.timeline
         message = timeline.numbers.number("messages", timeline.last_id("messages"))
         growth = records.Growth(message, timeline.last_id("diagnostics"))
-        if growth != self.growth:
-            self.growth = growth
+        self.growth = growth
         upto = reader.timeline.last_event()
         with self._guard:
             channels = list(self._channels.items())

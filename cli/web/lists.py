@@ -7,7 +7,6 @@ is hidden.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
 import msgspec
 
@@ -17,7 +16,7 @@ from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import Altered, Diagnostic, Event, Message, Severity, TableInfo
+from kiebitz.dissectors.model import Altered, Event, Message, Severity, TableInfo
 from kiebitz.services.wording import GRAVITY, gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages, original_message
 from kiebitz.storage.read.conditions import sql_condition
@@ -29,7 +28,7 @@ from kiebitz.storage.read.message_queries import (
     visible_groups,
 )
 from kiebitz.storage.read.message_queries import messages as stored_messages
-from kiebitz.storage.read.seen_rows import byte_diagnostics, seen_event_row
+from kiebitz.storage.read.seen_rows import DiagnosticNumbers
 from kiebitz.storage.session.session import Session, diagnostic_numbers, event_record, message_record, project
 
 # Events.
@@ -48,23 +47,14 @@ def seen_events(
 ) -> Iterator[Event]:
     """Yield the visible events that match, after a number, or before one with the latest first."""
     timeline = reader.timeline
-    player = view.player
-    condition, parameters = sql_condition(timeline, view.wanted if player is None else None, "events")
+    rows = reader.seen_rows(view)
+    condition, parameters = sql_condition(timeline, view.wanted if rows is None else None, "events")
     if view.game is not None:
         game = timeline.numbers.row_id("games", view.game)
         condition, parameters = f"e.game_id = ? AND {condition}", [game, *parameters]
     upto = None if before is None else before - 1
     found = timeline.events_between(table.id, after, upto, condition, parameters)
-    if player is None:
-        yield from found
-        return
-    passes = view.wanted.predicate("events", timeline.numbers) if view.wanted is not None else None
-    for event in found:
-        seen = reader.visibility.seen(event, player)
-        if seen is not None and (
-            passes is None or passes(seen_event_row(reader.visibility, seen, player, reader.names))
-        ):
-            yield seen
+    yield from found if rows is None else filter(None, map(rows.event, found))
 
 
 def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[records.Event]:
@@ -120,28 +110,27 @@ def seen_messages(
     reader: Reader, table: TableInfo | None, view: View, after: int | None, before: int | None
 ) -> Iterator[Message]:
     """Yield the visible messages that match, after an id, or before one with the latest first."""
-    player = view.player
-    wanted = view.wanted if player is None else None
-    condition, parameters = sql_condition(reader.timeline, wanted, "messages")
-    condition, parameters = _restrict(reader, "m", table, player, condition, parameters)
-    rows = stored_messages(reader.timeline, condition, parameters, after, before)
-    if player is None:
-        yield from rows
-        return
-    passes = view.wanted.predicate("messages", reader.timeline.numbers) if view.wanted is not None else None
-    for row in rows:
-        event = _seen_event(reader, row.event_id, player)
-        seen = _hide_event(row, event)
-        if passes is None or passes(_row(reader, [seen], event, byte_diagnostics(reader.timeline, row))):
-            yield seen
+    rows = reader.seen_rows(view)
+    condition, parameters = sql_condition(reader.timeline, view.wanted if rows is None else None, "messages")
+    condition, parameters = _restrict(reader, "m", table, view.player, condition, parameters)
+    found = stored_messages(reader.timeline, condition, parameters, after, before)
+    yield from found if rows is None else filter(None, map(rows.message, found))
 
 
 def seen_original(reader: Reader, view: View, altered: Altered) -> bool:
     """Return True if the original of an altered message matches, in the full view."""
     if view.wanted is None:
         return True
-    passes = view.wanted.predicate("messages", reader.timeline.numbers)
-    return passes(_row(reader, [original_message(altered)], None, []))
+    timeline = reader.timeline
+    passes = view.wanted.predicate("messages", timeline.numbers)
+    return passes(
+        Row(
+            timeline.started_ns,
+            [original_message(altered)],
+            session_id=timeline.session.id,
+            names=reader.names,
+        )
+    )
 
 
 def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
@@ -163,7 +152,7 @@ def diagnostics(
 ) -> records.Diagnostics:
     """Return a window of the diagnostics with at least the severity `least`, by their ids.
 
-    A player's view has only diagnostics of the bytes themselves.
+    A player's view has only diagnostics of the bytes themselves, numbered from 1.
     """
     found, is_first, is_last = read_window(
         lambda after, before: seen_diagnostics(reader, table, view, least, after, before),
@@ -186,30 +175,28 @@ def seen_diagnostics(
 ) -> Iterator[StoredDiagnostic]:
     """Yield the visible diagnostics that match, after an id, or before one with the latest first.
 
+    In a player's view, the ids are numbers in that view.
+
     `among` is a further condition on `diagnostics` (alias d).
     """
-    player = view.player
-    wanted = view.wanted if player is None else None
+    rows = reader.seen_rows(view)
+    wanted = view.wanted if rows is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
-    condition, parameters = _restrict(reader, "d", table, player, condition, parameters)
+    condition, parameters = _restrict(reader, "d", table, view.player, condition, parameters)
     condition, parameters = f"{among[0]} AND {condition}", [*among[1], *parameters]
-    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], visible_groups(player)
+    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], visible_groups(view.player)
     condition = (
         f"d.severity IN ({placeholders(severities)}) AND d.grp IN ({placeholders(groups)}) AND {condition}"
     )
     parameters = [*severities, *groups, *parameters]
-    rows = diagnostics_by_id(reader.timeline, condition, parameters, after, before)
-    if player is None:
-        yield from rows
+    if view.player is None or rows is None:
+        yield from diagnostics_by_id(reader.timeline, condition, parameters, after, before)
         return
-    passes = (
-        view.wanted.predicate("diagnostics", reader.timeline.numbers) if view.wanted is not None else None
-    )
-    for row in rows:
-        event = _seen_event(reader, row.event_id, player)
-        seen = _hide_event(row, event)
-        if passes is None or passes(_row(reader, _message_of(reader, row, event), event, [seen])):
-            yield seen
+    numbers = DiagnosticNumbers(reader.visibility, view.player)
+    after, before = (None if number is None else numbers.row_id(number) for number in (after, before))
+    found = diagnostics_by_id(reader.timeline, condition, parameters, after, before)
+    for row in filter(None, map(rows.diagnostic, found)):
+        yield msgspec.structs.replace(row, id=numbers.number(row.id))
 
 
 def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagnostic) -> records.Diagnostic:
@@ -259,40 +246,3 @@ def _restrict(
         condition = f"+{alias}.stream_id IN (SELECT value FROM json_each(?)) AND {condition}"
         more = [to_json(own), *more]
     return condition, [*more, *parameters]
-
-
-def _seen_event(reader: Reader, event_id: int | None, player: str) -> Event | None:
-    if event_id is None:
-        return None
-    event = next(reader.timeline.events("e.id = ?", [event_id]), None)
-    return reader.visibility.seen(event, player) if event is not None else None
-
-
-_MessageOrDiagnostic = TypeVar("_MessageOrDiagnostic", Message, StoredDiagnostic)
-
-
-def _hide_event(row: _MessageOrDiagnostic, event: Event | None) -> _MessageOrDiagnostic:
-    """Return a row without its event if that is not visible."""
-    return msgspec.structs.replace(row, event_id=event.id if event is not None else None)
-
-
-# Rows for filters in a player's view.
-
-
-def _row(
-    reader: Reader,
-    messages: Sequence[Message],
-    event: Event | None,
-    diagnostics: Sequence[Diagnostic],
-    table: TableInfo | None = None,
-) -> Row:
-    timeline = reader.timeline
-    return Row(timeline.started_ns, messages, event, diagnostics, table, timeline.session.id, reader.names)
-
-
-def _message_of(reader: Reader, diagnostic: StoredDiagnostic, event: Event | None) -> list[Message]:
-    """Return the message of a diagnostic, if there is one."""
-    if diagnostic.message_id is None:
-        return []
-    found = stored_messages(reader.timeline, "m.id = ?", [diagnostic.message_id], diagnostic.message_id - 1)
-    return [_hide_event(row, event) for row in found]

@@ -26,6 +26,7 @@ from kiebitz.services.damage import damaged_database
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import StreamNames, check_player
+from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Inheritance, Visibility
 from kiebitz.storage.session.message_detail import MessageDetails
@@ -203,6 +204,12 @@ class Reader:
             self._named = self._version
             self._names.learn(self.timeline)
         return self._names.names
+
+    def seen_rows(self, view: View) -> SeenRows | None:
+        """Return the rows of a player's view that pass its filter; None for the full view."""
+        if view.player is None:
+            return None
+        return SeenRows(self.visibility, view.player, view.wanted, lambda: self.names)
 
     def state(self, table_id: int, seq: int, player: str | None) -> State:
         """Return a table's state after event `seq` in a player's view."""

@@ -395,10 +395,13 @@ class Push(Answer, frozen=True, omit_defaults=True):
 
 
 class Growth(Answer, frozen=True):
-    """The newest message, by its number in the session, and the newest diagnostic, by its id."""
+    """The newest message, by its number in the session, and the newest diagnostic, by its id.
+
+    The latter is null in a player's view.
+    """
 
     messages: int
-    diagnostics: int
+    diagnostics: int | None
 
 
 class Dissection(Answer, frozen=True):

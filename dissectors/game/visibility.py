@@ -1,11 +1,12 @@
 """Visibility: the parts of a table's state that a player could know.
 
-Addresses of clients are omitted, as players do not know them.
+Addresses of clients are omitted, as players do not know them, and so are values that are computed from those
+of several players.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Sequence, Set
 from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector
@@ -30,22 +31,66 @@ def revealed_changes(
         names: The names of the observer at that time.
     """
     addresses = _address_keys(dissector)
-    revealed = []
+    revealed: list[Change] = []
     for path in dissector.grammar.events[event.kind].changed_paths(event.game_id, event.data):
         part = value_at(whole, path)
         if part is None or not addresses.isdisjoint(path):
             continue
-        change = seen_change(path, _without(part, addresses), *names)
-        if change is not None:
-            revealed.append(change)
-    return revealed
+        revealed.append((path, _without(part, addresses)))
+    return visible_changes(dissector, revealed, names)
 
 
 def initial_view(dissector: Dissector | None, whole: State, names: Collection[str]) -> State:
     """Return a table's first recorded state as a player with these names sees it."""
     addresses = _address_keys(dissector) if dissector is not None else set()
-    state: State = _without(seen_by(whole, *names), addresses)
+    state: State = _without(visible_state(dissector, whole, names), addresses)
     return state
+
+
+def visible_state(dissector: Dissector | None, whole: State, names: Collection[str]) -> State:
+    """Return a table's state as a player with these names sees it, if all its events were visible."""
+    state: State = seen_by(whole, *names)
+    for path in dissector.identity.computed_state if dissector is not None else ():
+        _remove(state, path)
+    return state
+
+
+def visible_changes(
+    dissector: Dissector | None, changes: Collection[Change], names: Collection[str]
+) -> list[Change]:
+    """Return the changes that a player with these names sees, without those private to others."""
+    computed = dissector.identity.computed_state if dissector is not None else ()
+    seen = []
+    for path, value in changes:
+        if any(_is_in(path, hidden) for hidden in computed):
+            continue
+        change = seen_change(path, value, *names)
+        if change is None:
+            continue
+        for hidden in computed:
+            if len(hidden) > len(path) and _is_in(hidden, path):
+                _remove(change[1], hidden[len(path) :])
+        seen.append(change)
+    return seen
+
+
+def _is_in(path: Sequence[str | None], part: Sequence[str | None]) -> bool:
+    """Return True if a path begins with the path of a part; None is equal to any key."""
+    return len(path) >= len(part) and all(
+        None in (one, other) or one == other for one, other in zip(path, part, strict=False)
+    )
+
+
+def _remove(state: Any, path: Sequence[str | None]) -> None:
+    """Remove the values at a path, of which None is any key."""
+    if not isinstance(state, dict):
+        return
+    key, *rest = path
+    if rest:
+        for inner in [*state] if key is None else [key]:
+            _remove(state.get(inner), rest)
+    elif key is not None:
+        state.pop(key, None)
 
 
 def _address_keys(dissector: Dissector) -> set[str]:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import Event, Group, TableInfo
+from kiebitz.dissectors.model import Event, Group, Message, TableInfo
 from kiebitz.storage.read.conditions import sql_condition
+from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered, messages_numbered
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -89,36 +90,61 @@ def search_events(
     wanted: Filter | None,
     game_id: int | None,
     between: tuple[int, int] | None,
-    may_see: Callable[[Event], bool] | None,
+    seen: Callable[[Event], Event | None] | None = None,
 ) -> Search:
-    """Search a table's events by `seq`, of a game, with ids `between` two (inclusive), that a viewer sees."""
-    condition, parameters = sql_condition(timeline, wanted, "events")
+    """Search a table's events by `seq`, of a game, with ids `between` two (inclusive).
+
+    In a player's view, `seen` returns the events that pass the filter there.
+    """
+    condition, parameters = sql_condition(timeline, wanted if seen is None else None, "events")
     if game_id is not None:
         condition, parameters = f"e.game_id = ? AND {condition}", [game_id, *parameters]
     if between is not None:
         condition, parameters = f"e.id BETWEEN ? AND ? AND {condition}", [*between, *parameters]
 
     def lookup(after: int, upto: int) -> Sequence[int]:
-        if may_see is None:
+        if seen is None:
             return timeline.seqs(table_id, after, upto, condition, parameters)
         events = timeline.events_between(table_id, after, upto, condition, parameters)
-        return [event.seq for event in events if may_see(event)]
+        return [event.seq for event in events if seen(event) is not None]
 
     return Search(lookup, timeline.first_seq(table_id))
 
 
-def search_messages(timeline: Timeline, streams: Streams, wanted: Filter | None) -> Search:
-    """Search the session's messages by id."""
-    return _on_streams(timeline, "messages", "m", streams, *sql_condition(timeline, wanted, "messages"))
+def search_messages(
+    timeline: Timeline,
+    streams: Streams,
+    wanted: Filter | None,
+    seen: Callable[[Message], Message | None] | None = None,
+) -> Search:
+    """Search the session's messages by id; `seen` is that of `search_events`."""
+    if seen is None or wanted is None:
+        condition = sql_condition(timeline, wanted, "messages")
+        return _on_streams(timeline, "messages", "m", streams, *condition)
+
+    def passing(found: Sequence[int]) -> Sequence[int]:
+        return [row.id for row in messages_numbered(timeline, found) if seen(row) is not None]
+
+    return _on_streams(timeline, "messages", "m", streams, passing=passing)
 
 
 def search_diagnostics(
-    timeline: Timeline, streams: Streams, wanted: Filter | None, groups: Sequence[Group] = get_args(Group)
+    timeline: Timeline,
+    streams: Streams,
+    wanted: Filter | None,
+    groups: Sequence[Group] = get_args(Group),
+    seen: Callable[[StoredDiagnostic], StoredDiagnostic | None] | None = None,
 ) -> Search:
-    """Search the session's diagnostics of these groups by id."""
-    condition, parameters = sql_condition(timeline, wanted, "diagnostics")
+    """Search the session's diagnostics of these groups by id; `seen` is that of `search_events`."""
+    condition, parameters = sql_condition(timeline, wanted if seen is None else None, "diagnostics")
     condition = f"d.grp IN ({', '.join('?' * len(groups))}) AND ({condition})"
-    return _on_streams(timeline, "diagnostics", "d", streams, condition, [*groups, *parameters])
+
+    def passing(found: Sequence[int]) -> Sequence[int]:
+        if seen is None or wanted is None:
+            return found
+        return [row.id for row in diagnostics_numbered(timeline, found) if seen(row) is not None]
+
+    return _on_streams(timeline, "diagnostics", "d", streams, condition, [*groups, *parameters], passing)
 
 
 def _on_streams(
@@ -126,9 +152,11 @@ def _on_streams(
     table: str,
     alias: str,
     streams: Streams,
-    condition: str,
-    parameters: Sequence[Any],
+    condition: str = "1",
+    parameters: Sequence[Any] = (),
+    passing: Callable[[Sequence[int]], Sequence[int]] | None = None,
 ) -> Search:
+    """Search the rows on some streams that meet an SQL condition; `passing` selects among their ids."""
     of = "SELECT id FROM streams WHERE session_id = ?"
     known: list[Any] = [timeline.session.id]
     if isinstance(streams, TableInfo):
@@ -143,11 +171,12 @@ def _on_streams(
 
     def lookup(after: int, upto: int) -> Sequence[int]:
         rows = timeline.connection.execute(query, [after, upto, *known, *parameters])
-        return [number for (number,) in rows]
+        found = [number for (number,) in rows]
+        return found if passing is None else passing(found)
 
     is_alone = timeline.connection.execute("SELECT count(*) FROM sessions").fetchone()[0] == 1
     # Earlier sessions' rows are skipped in steps, as none of them matches.
     first = timeline.connection.execute(f"SELECT coalesce(min(id), 1) FROM {table}").fetchone()[0]
-    if streams is None and condition == "1" and is_alone:
+    if streams is None and condition == "1" and passing is None and is_alone:
         return MatchAll(first)
     return Search(lookup, first - 1)

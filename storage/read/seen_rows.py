@@ -1,11 +1,20 @@
-"""Events with their related records as one player sees them: for filters in a player's view."""
+"""Rows as one player sees them: filters in a player's view match these, not the stored rows.
+
+Otherwise a filter's matches would reveal what is hidden.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from kiebitz.dissectors.filters import Row
-from kiebitz.dissectors.model import Event, Message
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.model import Event, Message, TableInfo
+from kiebitz.storage.database.schema import GREATEST_ID
 from kiebitz.storage.read.message_queries import (
     VISIBLE_GROUPS,
     StoredDiagnostic,
@@ -13,27 +22,122 @@ from kiebitz.storage.read.message_queries import (
     messages,
     placeholders,
 )
-from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 
+if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter, Predicate, Target
 
-def seen_event_row(visibility: Visibility, event: Event, player: str, names: Mapping[int, str]) -> Row:
-    """Return a visible event with the player's messages about it, and the diagnostics of their bytes."""
-    timeline = visibility.timeline
-    own = visibility.streams_of(player)
-    rows = [row for row in messages(timeline, "m.event_id = ?", [event.id]) if row.stream.id in own]
-    return Row(
-        timeline.started_ns,
-        rows,
-        event,
-        [diagnostic for row in rows for diagnostic in byte_diagnostics(timeline, row)],
-        timeline.table(event.table_id),
-        timeline.session.id,
-        names,
-    )
+_MessageOrDiagnostic = TypeVar("_MessageOrDiagnostic", Message, StoredDiagnostic)
 
 
-def byte_diagnostics(timeline: Timeline, row: Message) -> list[StoredDiagnostic]:
-    """Return the diagnostics of a message's bytes."""
-    condition = f"d.message_id = ? AND d.grp IN ({placeholders(VISIBLE_GROUPS)})"
-    return [*diagnostics_by_id(timeline, condition, [row.id, *VISIBLE_GROUPS])]
+class SeenRows:
+    """The rows of a player's view that pass a filter.
+
+    Args:
+        visibility: The players of the session.
+        player: The player's label.
+        wanted: The filter; None if all rows pass.
+        names: Returns the clients' names by stream.
+    """
+
+    def __init__(
+        self,
+        visibility: Visibility,
+        player: str,
+        wanted: Filter | None,
+        names: Callable[[], Mapping[int, str]],
+    ) -> None:
+        self._visibility = visibility
+        self._player = player
+        self._wanted = wanted
+        self._names = names
+        self._compiled: dict[Target, Predicate] = {}
+
+    def event(self, event: Event) -> Event | None:
+        """Return a stored event as the player sees it; None if it is hidden or does not pass."""
+        seen = self._visibility.seen(event, self._player)
+        if seen is None or self._wanted is None:
+            return seen
+        own = self._visibility.streams_of(self._player)
+        found = messages(self._visibility.timeline, "m.event_id = ?", [event.id])
+        rows = [row for row in found if row.stream.id in own]
+        about = [diagnostic for row in rows for diagnostic in self._byte_diagnostics(row, seen)]
+        table = self._visibility.timeline.table(event.table_id)
+        return seen if self._passes("events", rows, seen, about, table) else None
+
+    def message(self, row: Message) -> Message | None:
+        """Return a message of the player as it sees it; None if it does not pass."""
+        event = self._event_of(row)
+        seen = _with_event(row, event)
+        if self._wanted is None:
+            return seen
+        return seen if self._passes("messages", [seen], event, self._byte_diagnostics(row, event)) else None
+
+    def diagnostic(self, row: StoredDiagnostic) -> StoredDiagnostic | None:
+        """Return a diagnostic of the player's bytes as it sees it; None if it does not pass."""
+        event = self._event_of(row)
+        seen = _with_event(row, event)
+        if self._wanted is None:
+            return seen
+        about: list[Message] = []
+        if row.message_id is not None:
+            found = messages(self._visibility.timeline, "m.id = ?", [row.message_id], row.message_id - 1)
+            about = [_with_event(message, event) for message in found]
+        return seen if self._passes("diagnostics", about, event, [seen]) else None
+
+    def _event_of(self, row: Message | StoredDiagnostic) -> Event | None:
+        if row.event_id is None:
+            return None
+        event = next(self._visibility.timeline.events("e.id = ?", [row.event_id]), None)
+        return self._visibility.seen(event, self._player) if event is not None else None
+
+    def _byte_diagnostics(self, row: Message, event: Event | None) -> list[StoredDiagnostic]:
+        """Return the diagnostics of a message's bytes, with the event if it is visible."""
+        condition = f"d.message_id = ? AND d.grp IN ({placeholders(VISIBLE_GROUPS)})"
+        found = diagnostics_by_id(self._visibility.timeline, condition, [row.id, *VISIBLE_GROUPS])
+        return [_with_event(diagnostic, event) for diagnostic in found]
+
+    def _passes(
+        self,
+        target: Target,
+        about: Sequence[Message],
+        event: Event | None,
+        diagnostics: Sequence[StoredDiagnostic],
+        table: TableInfo | None = None,
+    ) -> bool:
+        from kiebitz.dissectors.filters import Row
+
+        assert self._wanted is not None
+        timeline = self._visibility.timeline
+        passes = self._compiled.get(target)
+        if passes is None:
+            passes = self._compiled[target] = self._wanted.predicate(target, timeline.numbers)
+        row = Row(timeline.started_ns, about, event, diagnostics, table, timeline.session.id, self._names())
+        return passes(row)
+
+
+class DiagnosticNumbers:
+    """The numbers of the diagnostics in a player's view, from 1: ids depend on those of other connections."""
+
+    def __init__(self, visibility: Visibility, player: str) -> None:
+        rows = visibility.timeline.connection.execute(
+            "SELECT id FROM diagnostics WHERE stream_id IN (SELECT value FROM json_each(?))"
+            f" AND grp IN ({placeholders(VISIBLE_GROUPS)}) ORDER BY id",
+            (to_json(sorted(visibility.streams_of(player))), *VISIBLE_GROUPS),
+        )
+        self._ids = array("q", (row_id for (row_id,) in rows))
+
+    def number(self, row_id: int) -> int:
+        """Return the number of a diagnostic of this view."""
+        return bisect_left(self._ids, row_id) + 1
+
+    def row_id(self, number: int) -> int:
+        """Return the id of a diagnostic; before the first one 0, beyond the last one the greatest."""
+        if number < 1:
+            return 0
+        return self._ids[number - 1] if number <= len(self._ids) else GREATEST_ID
+
+
+def _with_event(row: _MessageOrDiagnostic, event: Event | None) -> _MessageOrDiagnostic:
+    """Return a row without its event if that is hidden."""
+    return msgspec.structs.replace(row, event_id=event.id if event is not None else None)

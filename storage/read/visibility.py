@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Collection, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from itertools import islice, takewhile
+from typing import Any, TypeVar
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
-from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
-from kiebitz.dissectors.game.visibility import initial_view, revealed_changes
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.game.visibility import initial_view, revealed_changes, visible_changes, visible_state
 from kiebitz.dissectors.model import Change, Event, Game
 from kiebitz.dissectors.presentation import as_seen_by
 from kiebitz.dissectors.registry import dissector_of, not_installed
@@ -38,8 +39,13 @@ _MAX_COPY_DELAY_NS = 3_000_000_000
 _CHECKPOINT_EVENTS = 200
 """Events between two stored states of a player's view."""
 
+_MAX_KEPT = 20_000
+"""Maximum number of events whose messages are kept."""
+
 _MAX_CHECKPOINTS = 256
 """Maximum number of stored states of a view; beyond it every second one is dropped."""
+
+_Value = TypeVar("_Value")
 
 
 class Inheritance(msgspec.Struct, frozen=True):
@@ -68,6 +74,9 @@ class Visibility:
         self._identities = RecordedIdentities(timeline, self._before.claims)
         self._upto = -1
         self._views: dict[tuple[str, int], _View] = {}
+        self._reporting: dict[int, Set[int]] = {}
+        self._copies: dict[int, Sequence[tuple[int, dict[str, Any]]]] = {}
+        """Reporting streams, and differing copies, by event of a session that has ended."""
         self._own = self._before.dissections
         self._current: set[tuple[str, int]] = set()
         """Keys of the dissections in `_own` that include everything recorded up to the event `_upto`."""
@@ -91,6 +100,8 @@ class Visibility:
     def update_timeline(self, timeline: Timeline) -> None:
         """Use `timeline`, the session in its present state, from now on."""
         self.timeline = self._identities.timeline = timeline
+        self._reporting.clear()
+        self._copies.clear()
         self._upto = -1
 
     def players(self) -> list[Player]:
@@ -173,11 +184,8 @@ class Visibility:
         differing = dissector.identity.differing_copies
         if not differing:
             return event
-        rows = self.timeline.connection.execute(
-            "SELECT name, stream_id, fields FROM messages WHERE event_id = ?", (event.id,)
-        )
-        own = [fields for name, stream, fields in rows if name in differing and stream in streams]
-        return dissector.identity.as_copied(event, [msgspec.json.decode(fields) for fields in own])
+        copies = self._reports(event.id, differing)
+        return dissector.identity.as_copied(event, [fields for stream, fields in copies if stream in streams])
 
     def _own_dissection(self, dissector: Dissector, player: Player, table_id: int) -> OwnDissection:
         """Return the dissection of a player's connections at a table."""
@@ -212,8 +220,7 @@ class Visibility:
                 event = own
             else:
                 event = self._as_copied(dissector, event, found.streams)
-        seen = [seen_change(path, value, *names) for path, value in event.changes]
-        return [change for change in seen if change is not None]
+        return visible_changes(dissector, event.changes, names)
 
     def revealed(self, event: Event, player: str) -> list[Change]:
         """Return the parts of the state that an event reports as a whole, without those private to others."""
@@ -245,8 +252,8 @@ class Visibility:
         """Return such a state without a copy, valid until the next call: for going through a table."""
         found = self.player(player)
         if found is None:
-            state: State = seen_by(self.timeline.state_at(table_id, seq), player)
-            return state
+            dissector = dissector_of(self.timeline.table(table_id).protocol)
+            return visible_state(dissector, self.timeline.state_at(table_id, seq), [player])
         key = player, table_id
         shape = [(claim.stream, tuple(claim.names)) for claim in found.claims]
         view = self._views.get(key)
@@ -277,12 +284,43 @@ class Visibility:
             raise StorageError(f"the view of {player} cannot be determined: {not_installed(protocol)}")
         return dissector
 
-    def _reporting_streams(self, event_id: int) -> set[int]:
+    def _reporting_streams(self, event_id: int) -> Set[int]:
         """Return the streams with a message that reports an event."""
-        rows = self.timeline.connection.execute(
-            "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
+        return self._kept(
+            self._reporting,
+            event_id,
+            lambda: {
+                stream
+                for (stream,) in self.timeline.connection.execute(
+                    "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
+                )
+            },
         )
-        return {stream for (stream,) in rows}
+
+    def _reports(self, event_id: int, names: Set[str]) -> Sequence[tuple[int, dict[str, Any]]]:
+        """Return the messages with these names that report an event: stream and fields of each."""
+        return self._kept(
+            self._copies,
+            event_id,
+            lambda: [
+                (stream, msgspec.json.decode(fields))
+                for name, stream, fields in self.timeline.connection.execute(
+                    "SELECT name, stream_id, fields FROM messages WHERE event_id = ?", (event_id,)
+                )
+                if name in names
+            ],
+        )
+
+    def _kept(self, kept: dict[int, _Value], event_id: int, read: Callable[[], _Value]) -> _Value:
+        """Return a value by event, kept once the session has ended: before, further copies may arrive."""
+        found = kept.get(event_id)
+        if found is None:
+            found = read()
+            if self.timeline.session.ended_ns is not None:
+                if len(kept) >= _MAX_KEPT:
+                    kept.clear()
+                kept[event_id] = found
+        return found
 
     def _knows(self, dissector: Dissector, event: Event, names: Set[str], streams: Set[int]) -> bool:
         """Return True if a player with these names and streams received an event, or one it follows from."""

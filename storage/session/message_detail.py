@@ -23,6 +23,7 @@ from kiebitz.storage.read.message_queries import diagnostics, messages, placehol
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import bytes_between
 from kiebitz.storage.read.recorded_frames import RecordedFrames
+from kiebitz.storage.read.seen_rows import DiagnosticNumbers
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Event, Message, event_record, message_record, project
@@ -215,10 +216,14 @@ class MessageDetails:
     def _diagnostics(
         self, row: StoredMessage, frame: Frame, as_player: str | None
     ) -> Iterator[DiagnosticDetail]:
+        numbers = None
         for diagnostic in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
             if diagnostic.group in visible_groups(as_player):
+                if as_player is not None:
+                    numbers = numbers or DiagnosticNumbers(self._visibility, as_player)
+                number = diagnostic.id if numbers is None else numbers.number(diagnostic.id)
                 offset, length = frame.in_data(diagnostic.offset - row.offset, diagnostic.length)
-                yield project(DiagnosticDetail, diagnostic, offset=offset, length=length)
+                yield project(DiagnosticDetail, diagnostic, id=number, offset=offset, length=length)
 
     def _event(self, event_id: int | None) -> StoredEvent | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None

@@ -36,6 +36,7 @@ from kiebitz.storage.read.message_queries import streams as stored_streams
 from kiebitz.storage.read.players import name_of_stream, names_of_streams
 from kiebitz.storage.read.results import named_result
 from kiebitz.storage.read.seek import find_game, game_at, parse_position, seen_state, tables_at
+from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.times import seconds_between, utc
 from kiebitz.storage.read.visibility import Visibility
@@ -340,21 +341,11 @@ class Session:
     def _seen_events(self, wanted: Filter | None, player: str, after: int) -> Iterator[Event]:
         """Yield the events that a player sees, without alterations, which players cannot know."""
         visibility = Visibility(self.timeline)
-        matches = None if wanted is None else wanted.predicate("events", self.timeline.numbers)
         names = {} if wanted is None else names_of_streams(self.timeline)
-
-        def passes(event: StoredEvent) -> bool:
-            if matches is None:
-                return True
-            from kiebitz.storage.read.seen_rows import seen_event_row
-
-            return matches(seen_event_row(visibility, event, player, names))
-
+        rows = SeenRows(visibility, player, wanted, lambda: names)
         above = self.timeline.numbers.row_id("events", after)
-        for event in self.timeline.events("e.id > ?", [above]):
-            seen = visibility.seen(event, player)
-            if seen is not None and passes(seen):
-                yield event_record(self.timeline, seen, visibility.sentence(seen), None)
+        for seen in filter(None, map(rows.event, self.timeline.events("e.id > ?", [above]))):
+            yield event_record(self.timeline, seen, visibility.sentence(seen), None)
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """Yield the diagnostics that pass a filter, in order of time."""

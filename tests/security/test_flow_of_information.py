@@ -7,9 +7,11 @@ updates, the exported page, and the commands with `--as`.
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections import Counter
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +26,14 @@ from player_views import numbering, opened, stored, whole_view
 from strength import few_captures, times
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.web.lists import seen_events
+from kiebitz.cli.spectator.followed_session import FollowedSession
+from kiebitz.cli.web.lists import seen_diagnostics, seen_events, seen_messages
 from kiebitz.cli.web.reader import Reader, ServedSession, View
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Item
 from kiebitz.dissectors.registry import ProtocolFile, add_file, dissector_of, remove_files
+from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
@@ -211,6 +215,23 @@ def test_values_that_a_player_cannot_know_change_nothing_for_it(
         assert one == other
 
 
+def test_ids_of_diagnostics_are_not_in_a_view(tmp_path: Path) -> None:
+    """They depend on the diagnostics of other connections."""
+    steps = [Step("note", by, (said, said)) for by, said in (("b", 33), ("a", 44), ("b", 33), ("a", 55))]
+    items = talk(Conversation(guess(HEAD)), steps, 0, False)
+    views = []
+    for factor in (1, 3):
+        path = stored(tmp_path / "game.db", items)
+        with closing(sqlite3.connect(path)) as database, database:
+            changed = database.execute("UPDATE diagnostics SET id = -id * ?", (factor,)).rowcount
+            assert changed == 4
+            database.execute("UPDATE diagnostics SET id = -id")
+        views.append([*whole_view(path, "a", ["a"], 3)])
+    assert sum(b'"code":' in answer for _, answer in views[0]) > 3
+    for one, other in zip(*views, strict=True):
+        assert one == other
+
+
 POT = f"""{HEAD}
 dealt = {{ on = "hand", say = "{{who}} gets {{v}}", put = {{ "private.{{who}}.x" = "v" }} }}
 sorted = {{ on = "hand", say = "{{who}} sorts {{v}}" }}
@@ -276,6 +297,43 @@ def test_a_filter_matches_what_the_player_sees(tmp_path: Path) -> None:
         ("b", 2): [],
         ("b", 3): ["b: 3 in the pot"],
     }
+    watched = {(player, pot): len(watched_rows(path, player, f"a == {pot}")[0]) for player, pot in found}
+    assert watched == {place: len(sentences) for place, sentences in found.items()}
+
+
+def watched_rows(path: str, player: str, wanted: str) -> list[list[int]]:
+    """Return the events (by number at the first table), messages and diagnostics that `watch` finds."""
+    timeline = open_session(path)
+    followed = FollowedSession(timeline, None, player, compile_optional_filter(wanted))
+    table = timeline.tables()[0]
+    course, messages, diagnostics = (
+        followed.course(table),
+        followed.messages(None),
+        followed.diagnostics(None),
+    )
+    while (
+        course.go_on(1)
+        or messages.go_on(timeline.last_id("messages"), 1)
+        or diagnostics.go_on(timeline.last_id("diagnostics"), 1)
+    ):
+        pass
+    return [[*course.numbers], [*messages.found], [*diagnostics.found]]
+
+
+WATCHED = ("diag", "kind", 'event && actor != "x"', 'diag.group == "rules"', 'dir == "s2c" && named == "1"')
+
+
+@pytest.mark.parametrize("capture", few_captures(CAPTURE_NAMES))
+def test_watch_and_the_page_find_the_same(capture: str) -> None:
+    path = database_of(capture)
+    reader = opened(path)
+    for player, wanted in product(reader.players()[:2], WATCHED):
+        view = View(player, compile_optional_filter(wanted))
+        events = [event.seq for event in seen_events(reader, reader.tables()[0], view, 0, None)]
+        messages = [row.id for row in seen_messages(reader, None, view, 0, None)]
+        numbers = [row.id for row in seen_diagnostics(reader, None, view, "note", 0, None)]
+        found, messages_found, diagnostics_found = watched_rows(path, player, wanted)
+        assert (found, messages_found, len(diagnostics_found)) == (events, messages, len(numbers)), wanted
 
 
 def shown(reader: Reader, player: str) -> tuple[list[tuple[int, str]], State]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 from imported_databases import database_of
@@ -59,7 +61,9 @@ HIDDEN = {
             rb"\d+:[A-Z]+",
             rb"\A(?:STAT|STRT|\+DRAW)",
             kept=rb"\A\+WINC",
-        )
+        ),
+        # Then, tiles are put that are not held.
+        Hidden(rb"\ASTRT(.*)", rb"\d+:[A-Z]+", rb"\A(?:STAT|STRT|\+DRAW)"),
     ],
     "cgml": [
         Hidden(rb'\A\s*<(?:dial [^>]*"cards"|playcard [^>]*"talon")(.*)', rb"(?<=>)[AGRB]..(?=<)", rb"<card>")
@@ -126,10 +130,11 @@ class SecretWorlds:
             for value in re.finditer(hidden.value, match[1])
         ]
         values = {value for *_, value in found}
+        known_at = self._known(own, hidden)
         items, is_changed = self.items(), False
         whole = _whole_bytes(items)
         for at, message, place, value in found:
-            known = self._known(own, hidden, at)
+            known = known_at(at)
             if message.stream in own or message.content in copies or value in known:
                 continue
             other = _next(value, values - known)
@@ -142,19 +147,31 @@ class SecretWorlds:
                 item.data = bytes(of[item.offset : item.offset + len(item.data)])
         return items if is_changed else []
 
-    def _known(self, own: Collection[int], hidden: Hidden, at: int) -> set[bytes]:
-        """Return the values that a player's messages reveal near one, or in its game."""
-        if hidden.near is None:
-            game = self._messages[at].game
-            theirs = [one for one in self._messages if one.stream in own and one.game == game]
-        else:
-            before = [one for one in self._messages[:at] if one.stream in own]
-            after = [one for one in self._messages[at:] if one.stream in own]
-            theirs = before[-hidden.near :] + after[: hidden.near]
-        telling = [one.data for one in theirs if re.search(hidden.reveals, one.data) is not None]
-        if hidden.kept is not None:
-            telling += [one.data for one in self._messages if re.search(hidden.kept, one.data) is not None]
-        return {value for data in telling for value in re.findall(hidden.value, data)}
+    def _known(self, own: Collection[int], hidden: Hidden) -> Callable[[int], set[bytes]]:
+        """Return what a player's messages reveal near a message, or in its game, by the message's place."""
+        revealing = re.compile(hidden.reveals)
+        kept = re.compile(hidden.kept) if hidden.kept is not None else None
+        theirs = [at for at, one in enumerate(self._messages) if one.stream in own]
+
+        def values(messages: Iterable[_Sent], telling: re.Pattern[bytes]) -> set[bytes]:
+            told = [one.data for one in messages if telling.search(one.data) is not None]
+            return {value for data in told for value in re.findall(hidden.value, data)}
+
+        always = values(self._messages, kept) if kept is not None else set()
+
+        @cache
+        def in_game(game: int | None) -> set[bytes]:
+            return always | values(
+                (self._messages[at] for at in theirs if self._messages[at].game == game), revealing
+            )
+
+        def near(at: int) -> set[bytes]:
+            assert hidden.near is not None
+            place = bisect_left(theirs, at)
+            around = theirs[max(place - hidden.near, 0) : place + hidden.near]
+            return always | values((self._messages[one] for one in around), revealing)
+
+        return near if hidden.near is not None else lambda at: in_game(self._messages[at].game)
 
 
 def _next(value: bytes, values: Collection[bytes]) -> bytes:

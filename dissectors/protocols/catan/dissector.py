@@ -151,6 +151,12 @@ CATAN = Catan(
     codec=CatanCodec(),
     framer=CatanFramer,
     presentation=CatanPresentation(GRAMMAR),
-    identity=CatanIdentity(GRAMMAR, login_messages=("Spieler",), differing_copies=("Statusupdate",)),
+    identity=CatanIdentity(
+        GRAMMAR,
+        login_messages=("Spieler",),
+        differing_copies=("Statusupdate",),
+        # What the bank has follows from all hands.
+        computed_state=[("games", None, "bank")],
+    ),
     conformance=_conformance,
 )

@@ -174,10 +174,15 @@ class OkeyContext(GameContext):
             self.put_deck(game, seat)
 
     def put_deck(self, game: OkeyGame, seat: int) -> None:
-        """Set a player's tiles, visible to that player only, and their number."""
-        place = game.places[seat]
-        self.set_in_game(game, place.deck, "private", self.who(game, seat), "deck")
-        self.set_in_game(game, place.count, "seats", str(seat), "tiles")
+        """Set a player's tiles, visible to that player only."""
+        self.set_in_game(game, game.places[seat].deck, "private", self.who(game, seat), "deck")
+
+    def put_count(self, game: OkeyGame, seat: int, count: int | None) -> None:
+        """Set the number of a player's tiles, which all can see.
+
+        After a move it is the number that follows from the rules: the tiles themselves may be hidden.
+        """
+        self.set_in_game(game, count, "seats", str(seat), "tiles")
 
     def doubt(self, conversation: Conversation) -> None:
         """Mark a client's knowledge and tiles as unknown, as a message from the server was not readable."""

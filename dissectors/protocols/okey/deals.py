@@ -48,6 +48,7 @@ class Deals:
         conversation.game, conversation.seat = game, seat
         context.put_place(game, seat, conversation.name)
         context.put_deck(game, seat)
+        context.put_count(game, seat, place.count)
         conversation.turn = None
         conversation.certain_since_deal = not returns and certain
         if not certain:

@@ -134,6 +134,12 @@ OKEY = Okey(
     codec=OkeyCodec(),
     framer=OkeyFramer,
     presentation=OkeyPresentation(GRAMMAR),
-    identity=OkeyIdentity(GRAMMAR, login_messages=("LOGI",), logout_messages=("LOGO",)),
+    identity=OkeyIdentity(
+        GRAMMAR,
+        login_messages=("LOGI",),
+        logout_messages=("LOGO",),
+        # What is unknown follows from all connections.
+        computed_state=[("games", None, "unknown")],
+    ),
     conformance=_conformance,
 )

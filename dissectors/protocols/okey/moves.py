@@ -113,6 +113,7 @@ class Moves:
         game.turn, game.drawn = seat, True
         context.set_in_game(game, seat, "turn")
         context.put_deck(game, seat)
+        context.put_count(game, seat, DECK + 1)
         if tile is not None:
             context.set_in_game(game, tile, "private", context.who(game, seat), "drawn")
         data: dict[str, Any] = {"seat": seat, "name": place.name, "stack": stack, "tile": tile}
@@ -203,6 +204,7 @@ class Moves:
             game.put = tile
             context.set_in_game(game, None, "private", context.who(game, seat), "drawn")
             context.put_deck(game, seat)
+            context.put_count(game, seat, DECK)
         data: dict[str, Any] = {"seat": seat, "name": place.name, "tile": tile, "deck": deck, "valid": valid}
         if deck is not None:
             data |= {"known_to": [place.name], "others_see": {"deck": None}}
@@ -237,6 +239,7 @@ class Moves:
             True,
         )
         self._context.put_deck(game, conversation.seat)
+        self._context.put_count(game, conversation.seat, place.count)
         data = {
             "seat": conversation.seat,
             "name": conversation.name,
