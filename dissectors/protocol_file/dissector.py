@@ -41,7 +41,7 @@ class FileDissector(Dissector):
             grammar=grammar,
             transport=specification.transport,
             codec=codec_of(specification, grammar),
-            framer=framer_of(specification.framing, specification.transport),
+            framer=framer_of(specification.framing, specification.transport, specification),
             table=make_table,
             default_ports=specification.ports,
             presentation=FilePresentation(specification, plan, grammar),

@@ -16,20 +16,30 @@ from kiebitz.dissectors.grammar.framing import (
     LineFramer,
     StructuredFramer,
 )
+from kiebitz.dissectors.grammar.xml.framer import Root, XmlFramer, XmlFraming
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.binary_types import MAX_VARINT, layout_of
-from kiebitz.dissectors.protocol_file.element_framer import ElementFramer
 from kiebitz.dissectors.protocol_file.envelope import prefix_of
 from kiebitz.dissectors.protocol_file.object_framer import ObjectFramer
-from kiebitz.dissectors.protocol_file.specification import Framing
+from kiebitz.dissectors.protocol_file.specification import (
+    AnyType,
+    FieldTypeSpec,
+    Framing,
+    ListType,
+    MessageSpec,
+    ObjectType,
+    Specification,
+)
 from kiebitz.dissectors.websocket.framer import WebSocketFramer
 
 _PLAUSIBLE = 1 << 16
 """Maximum length, in bytes, of a frame from which a framer may resume after missing bytes."""
 
 
-def framer_of(framing: Framing, transport: Transport) -> Callable[[Direction], Framer]:
-    """Return the factory for framers of a protocol file."""
+def framer_of(
+    framing: Framing, transport: Transport, specification: Specification | None = None
+) -> Callable[[Direction], Framer]:
+    """Return the factory for framers of a protocol file, whose messages are known if it is given."""
     if transport == "udp":
         return DatagramFramer
     match framing.kind:
@@ -42,12 +52,44 @@ def framer_of(framing: Framing, transport: Transport) -> Callable[[Direction], F
         case "json":
             return ObjectFramer
         case "xml":
-            return ElementFramer
+            return partial(XmlFramer, framing=xml_framing(specification))
         case "datagrams":
             return DatagramFramer
         case "websocket":
             return WebSocketFramer
     return LineFramer
+
+
+def xml_framing(specification: Specification | None) -> XmlFraming:
+    """Return how the elements of a protocol file's messages are found."""
+    if specification is None:
+        return XmlFraming()
+    insides = [_names_inside(message) for message in specification.messages]
+    name = specification.format.name
+    if name.startswith("@"):
+        every = frozenset().union(*(names or () for names in insides))
+        return XmlFraming(mark=name[1:], inside=None if None in insides else every)
+    roots = zip(specification.messages, insides, strict=True)
+    return XmlFraming(
+        roots=tuple(Root(message.name, None, names, names or frozenset()) for message, names in roots)
+    )
+
+
+def _names_inside(message: MessageSpec) -> frozenset[str] | None:
+    """Return the names of elements that may be inside a message; None if there may be any."""
+    names: set[str] = set()
+    waiting: list[tuple[str, FieldTypeSpec]] = [(field.name, field.type) for field in message.fields]
+    while waiting:
+        name, kind = waiting.pop()
+        names.add(name)
+        match kind:
+            case AnyType() | ObjectType(()):
+                return None
+            case ListType(item):
+                waiting.append(("item", item))
+            case ObjectType(fields):
+                waiting += [(field.name, field.type) for field in fields]
+    return frozenset(names)
 
 
 class DelimiterFramer(LineFramer):

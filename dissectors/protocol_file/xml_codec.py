@@ -11,6 +11,7 @@ from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, un
 from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, walk
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.framers import xml_framing
 from kiebitz.dissectors.protocol_file.json_types import Misfit
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification
@@ -35,6 +36,7 @@ class XmlCodec(MappingCodec):
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         super().__init__(specification, grammar)
         name = specification.format.name
+        self._roots = xml_framing(specification).wire_roots
         self._name_attribute = name.removeprefix("@") if name.startswith("@") else None
         self._has_text = {
             (row.direction, row.name)
@@ -263,6 +265,12 @@ class XmlCodec(MappingCodec):
         if any(field.name == TEXT for field in row.fields):
             return f"<{head}{''.join(names)}>…</{head.split()[0]}>"
         return f"<{head}{''.join(names)}/>"
+
+    def wire_format(self) -> Mapping[str, Any]:
+        described = super().wire_format()
+        if described["framing"]["kind"] != "xml" or not self._roots:
+            return described
+        return {**described, "framing": {**described["framing"], "roots": self._roots}}
 
     def wire_parts(self) -> Sequence[str]:
         return (*super().wire_parts(), "json", "pairs", "xml")

@@ -26,6 +26,7 @@ from kiebitz.dissectors.grammar.grammar import (
     unreadable,
 )
 from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.xml.markup import ATTRIBUTES, BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, tags
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
 from kiebitz.dissectors.protocols.cgml.diagnostics import (
     DEPTH_LIMIT,
@@ -35,7 +36,14 @@ from kiebitz.dissectors.protocols.cgml.diagnostics import (
     too_deep,
 )
 from kiebitz.dissectors.protocols.cgml.dissection_tree import build_tree, is_marked
-from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, VERSION, VERSIONS, ElementType
+from kiebitz.dissectors.protocols.cgml.grammar import (
+    ENVELOPE,
+    FRAMING,
+    GRAMMAR,
+    VERSION,
+    VERSIONS,
+    ElementType,
+)
 from kiebitz.dissectors.protocols.cgml.layout_checks import (
     FOLLOWED,
     characters,
@@ -46,15 +54,6 @@ from kiebitz.dissectors.protocols.cgml.layout_checks import (
     unknown_version,
 )
 from kiebitz.dissectors.protocols.cgml.locations import error_at, location_of, note_at
-from kiebitz.dissectors.protocols.cgml.markup import (
-    ALSO_INSIDE,
-    BLANK_TEXT,
-    BLANKS,
-    BYTE_ORDER_MARK,
-    ENVELOPE,
-    ROOTS,
-    tags,
-)
 from kiebitz.dissectors.protocols.cgml.misprints import MISPRINT, repaired
 from kiebitz.dissectors.protocols.cgml.patching import field_place, patch_frame
 from kiebitz.dissectors.protocols.cgml.values import (
@@ -78,7 +77,7 @@ _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
 }
 
 # In a text, `\s` matches more than XML's blanks.
-_BEGIN = re.compile(rf"<{ENVELOPE}([{BLANK_TEXT}][^<>]*+)?>[{BLANK_TEXT}]*+")
+_BEGIN = re.compile(rf"<{ENVELOPE}([{BLANK_TEXT}](?:{ATTRIBUTES.decode()}(?=>)|[^<>]*+))?>[{BLANK_TEXT}]*+")
 _END = re.compile(rf"</{ENVELOPE}[{BLANK_TEXT}]*+>[{BLANK_TEXT}]*+\Z")
 _PROLOG = re.compile(rf"\A(?>(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))+)[{BLANK_TEXT}]*+", re.DOTALL)
 _SMALL = 4096
@@ -353,7 +352,7 @@ class CgmlCodec(Codec):
                 "blank_line": True,
                 "skips_blanks": True,
                 "envelope": ENVELOPE,
-                "roots": {name: "inner" if name in ALSO_INSIDE else "outer" for name in sorted(ROOTS)},
+                "roots": FRAMING.wire_roots,
             },
             "version": wire_field(VERSION),
             "runtime": ("text_types", "json", "pairs", "xml", "cgml"),

@@ -6,8 +6,9 @@ import re
 from xml.parsers import expat
 
 from kiebitz.dissectors.grammar.grammar import Violation
+from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, tags
+from kiebitz.dissectors.protocols.cgml.grammar import ENVELOPE
 from kiebitz.dissectors.protocols.cgml.locations import error_at
-from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
 
 DEPTH_LIMIT = 32
 """Maximum nesting depth; no message of the specification has elements more than four deep."""

@@ -11,10 +11,10 @@ from itertools import islice
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded, Field
 from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, tags
 from kiebitz.dissectors.protocols.cgml.diagnostics import DEPTH_LIMIT
-from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
+from kiebitz.dissectors.protocols.cgml.grammar import ENVELOPE, VERSION, ElementType
 from kiebitz.dissectors.protocols.cgml.locations import attribute_place, attributes
-from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape
 
 _ENVELOPE = Shape((VERSION,))

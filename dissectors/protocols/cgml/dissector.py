@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.xml.framer import XmlFramer
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.codec import CgmlCodec
-from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
-from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.cgml.grammar import FRAMING, GRAMMAR
 from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.queries import QUERIES
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
@@ -112,7 +113,7 @@ CGML = Cgml(
     **assembly_of(__package__),
     grammar=GRAMMAR,
     codec=CgmlCodec(),
-    framer=CgmlFramer,
+    framer=partial(XmlFramer, framing=FRAMING),
     presentation=CgmlPresentation(GRAMMAR),
     identity=Identity(
         GRAMMAR,

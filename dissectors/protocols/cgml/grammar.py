@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.field_type import FieldType, Rename, Replace
 from kiebitz.dissectors.grammar.fields import Number, Text, is_version
 from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.grammar.table_file import FieldEntry, grammar_from
+from kiebitz.dissectors.grammar.xml.framer import Root, XmlFraming
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER, SEATS
 from kiebitz.dissectors.protocols.cgml.identifiers import (
@@ -28,7 +29,6 @@ from kiebitz.dissectors.protocols.cgml.identifiers import (
     STATE_IDENTIFIERS,
     URL,
 )
-from kiebitz.dissectors.protocols.cgml.markup import ENVELOPE
 from kiebitz.dissectors.protocols.cgml.values import (
     MAX_CHILDREN,
     Card,
@@ -40,6 +40,9 @@ from kiebitz.dissectors.protocols.cgml.values import (
     Shape,
     with_each,
 )
+
+ENVELOPE = "cgml"
+"""The outer element, whose name is missing in the transcript of the specification."""
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(20))
 
@@ -203,3 +206,19 @@ GRAMMAR = grammar_from(
         "ISO",
     ),
 )
+
+FRAMING = XmlFraming(
+    roots=tuple(
+        Root(
+            row.name,
+            None if row.mark is None else row.mark[0],
+            frozenset(name for name, _ in row.shape.nested),
+            frozenset(name for name, is_branch in row.shape.nested if is_branch),
+        )
+        for row in GRAMMAR.rows
+        if isinstance(row, ElementType)
+    ),
+    envelope=ENVELOPE,
+    blank_line=True,
+)
+"""Messages, an empty line after each; `licite`, `flek` and `round` are also elements inside others."""

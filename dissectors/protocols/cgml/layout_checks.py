@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from kiebitz.dissectors.grammar.grammar import Violation
-from kiebitz.dissectors.protocols.cgml.grammar import VERSIONS, ElementType
+from kiebitz.dissectors.grammar.xml.markup import BLANK_LINE, BLANKS, tags
+from kiebitz.dissectors.protocols.cgml.grammar import ENVELOPE, VERSIONS, ElementType
 from kiebitz.dissectors.protocols.cgml.locations import error_at, note_at
-from kiebitz.dissectors.protocols.cgml.markup import BLANK_LINE, BLANKS, ENVELOPE, tags
 
 _NO_LATIN2 = re.compile("[\x80-\x9f]")
 _BLANK_LINE = re.compile(BLANK_LINE)

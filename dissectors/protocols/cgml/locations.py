@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kiebitz.dissectors.grammar.grammar import Violation
-from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
+from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, tags
+from kiebitz.dissectors.protocols.cgml.grammar import ENVELOPE
 
 STRUCTURE = "1 Základní struktura datové zprávy"
 """The clause for everything about elements as such."""
 
-_ATTRIBUTE = re.compile(rb"""([^\s<>"'=/]++)(\s*+=\s*+)("[^"<>]*+"|'[^'<>]*+'|[^\s<>"'/]++)""")
+_ATTRIBUTE = re.compile(rb"""([^\s<>"'=/]++)(\s*+=\s*+)("[^"<]*+"|'[^'<]*+'|[^\s<>"'/]++)""")
 
 
 def error_at(

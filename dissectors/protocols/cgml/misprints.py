@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from kiebitz.dissectors.grammar.grammar import Violation
+from kiebitz.dissectors.grammar.xml.markup import tags
 from kiebitz.dissectors.protocols.cgml.locations import note_at
-from kiebitz.dissectors.protocols.cgml.markup import tags
 
 MISPRINT = "misprint-"
 """Prefix of the codes of their notes."""

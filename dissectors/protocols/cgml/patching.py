@@ -10,10 +10,10 @@ from typing import Any
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Text
 from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
+from kiebitz.dissectors.grammar.xml.markup import BLANKS, tags
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
 from kiebitz.dissectors.protocols.cgml.layout_checks import characters
 from kiebitz.dissectors.protocols.cgml.locations import ElementLocation, attribute_place, elements
-from kiebitz.dissectors.protocols.cgml.markup import BLANKS, tags
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape, as_xml
 
 

@@ -14,8 +14,8 @@ from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mis
 from kiebitz.dissectors.grammar.fields import Number, unknown_word
 from kiebitz.dissectors.grammar.grammar import Field, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.grammar.xml.markup import BLANK_TEXT
 from kiebitz.dissectors.protocols.cgml.cards import PACK
-from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT
 from kiebitz.dissectors.suggestions import with_suggestion
 
 MAX_CHILDREN = 32
@@ -175,6 +175,14 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
     def elements(self) -> dict[str, Child]:
         """The nested elements by name."""
         return {child.field.name: child for child in self.children}
+
+    @property
+    def nested(self) -> Iterator[tuple[str, bool]]:
+        """The names of all elements inside, each with True if it may contain elements."""
+        for child in self.children:
+            inner = child.field.type.shape if isinstance(child.field.type, Compound) else Shape()
+            yield child.field.name, bool(inner.children)
+            yield from inner.nested
 
     @property
     def fields(self) -> Iterator[Field]:

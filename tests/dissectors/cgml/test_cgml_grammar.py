@@ -21,7 +21,6 @@ from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
-from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, VERSIONS, ElementType
 from kiebitz.dissectors.protocols.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
 
@@ -33,7 +32,7 @@ def shortly(case: Case) -> str:
 
 
 def frames(pieces: Iterable[bytes], direction: Direction = "s2c") -> list[Frame]:
-    framer = CgmlFramer(direction)
+    framer = CGML.framer(direction)
     found: list[Frame] = []
     offset = 0
     for piece in pieces:
@@ -232,7 +231,7 @@ def test_in_mid_stream_a_message_is_read_from_its_beginning() -> None:
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize("begin", [b"<cancelgame>", b"x", b"<!--", b'<pause type="', b"<![CDATA[", b"</a>"])
 def test_an_endless_message_takes_bounded_memory(begin: bytes) -> None:
-    framer = CgmlFramer("s2c")
+    framer = CGML.framer("s2c")
     piece = b"y" * 50_000
     found = [*framer.feed(0, begin)]
     offset = len(begin)

@@ -12,26 +12,8 @@ from typing import Literal
 
 import msgspec
 
-ENVELOPE = "cgml"
-"""The outer element, whose name is missing in the transcript of the specification."""
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Prefix that some editors write before UTF-8."""
-
-ROOTS = frozenset(
-    (
-        *("connect", "newgroup", "newgame", "dial", "licite", "playcard", "gametype", "flek", "round"),
-        *("result", "abort", "load", "disconnect", "pause", "cancelgame", "renonc"),
-    )
-)
-"""The elements that are messages."""
-
-ALSO_INSIDE = {
-    "licite": frozenset(("gametype", "result")),
-    "flek": frozenset(("gametype", "result")),
-    "round": frozenset(("result",)),
-}
-"""Messages whose elements can also be inside these others."""
 
 BLANKS = b" \t\r\n"
 BLANK_TEXT = BLANKS.decode()
@@ -45,9 +27,14 @@ Each alternative begins with one of two bytes, so that a search skips all others
 alone, the second CR ends it, though it might be the first half of CR LF.
 """
 
-_NAME = re.compile(rb"[^\s<>/]*+")
-_NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
-_TAG = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[^<>]*+>?", re.DOTALL)
+ATTRIBUTES = rb"""[^<>"']*+(?>(?:(?:"[^"<\r\n]*+"|'[^'<\r\n]*+')[^<>"']*+)*)"""
+"""The contents of a tag. A value in quotes may contain ">", but no line end, as its end may be missing."""
+
+_NAME = re.compile(rb"<(/?)([A-Za-z_:\x80-\xff][^\s<>/]*+)")
+_TAG = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<%s>|<[^<>]*+>?" % ATTRIBUTES,
+    re.DOTALL,
+)
 
 Kind = Literal["start", "end", "empty", "comment", "cdata", "declaration", "text"]
 """The kind of a tag; `empty` is a start tag that is its own end, `text` is no tag at all."""
@@ -64,19 +51,15 @@ class Tag(msgspec.Struct, frozen=True):
 
 def kind_of(tag: bytes) -> tuple[Kind, str]:
     """Return the kind and the name of the tag in the bytes from `<` to `>`."""
-    if tag.startswith(b"<!--"):
-        return "comment", ""
-    if tag.startswith(b"<![CDATA["):
-        return "cdata", ""
     if tag.startswith((b"<!", b"<?")):
-        return "declaration", ""
-    closes = tag.startswith(b"</")
-    if not tag.endswith(b">") or not _NAME_START.match(tag, 2 if closes else 1):
+        if tag.startswith(b"<!--"):
+            return "comment", ""
+        return ("cdata" if tag.startswith(b"<![CDATA[") else "declaration"), ""
+    found = _NAME.match(tag)
+    if found is None or not tag.endswith(b">"):
         return "text", ""
-    found = _NAME.match(tag, 2 if closes else 1)
-    assert found is not None
-    name = found[0].decode("latin-1").lower()
-    if closes:
+    name = found[2].decode("latin-1").lower()
+    if found[1]:
         return "end", name
     return ("empty" if tag.endswith(b"/>") else "start"), name
 
@@ -86,13 +69,3 @@ def tags(frame: bytes) -> Iterator[Tag]:
     for found in _TAG.finditer(frame):
         kind, name = kind_of(found[0])
         yield Tag(kind, name, found.start(), found.end())
-
-
-def begins_message(name: str, tag: bytes, root: str) -> bool:
-    """Return True if a start tag inside an unclosed `root` begins the next message."""
-    if name == ENVELOPE:
-        return True
-    if name not in ROOTS:
-        return False
-    # As messages, `licite` and `flek` have a type; inside other elements they have none.
-    return root not in ALSO_INSIDE.get(name, ()) or (name != "round" and b"type" in tag)
