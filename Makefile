@@ -9,7 +9,7 @@ DEMO_DB = .demo/game.db
 # Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest test-newest soak fuzz bench docs docs-serve man clean
+.PHONY: setup demo test lint types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest test-newest soak fuzz bench docs docs-serve site man clean
 
 # The command and all that its tests need, in `.venv`.
 setup: .venv/installed
@@ -115,6 +115,11 @@ docs: .venv/docs-installed
 docs-serve: .venv/docs-installed
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs serve
 
+# Kiebitz as a static site that runs in the browser, in public/, with recorded games as examples.
+site: .venv/core-installed
+	rm -rf public
+	$(KIEBITZ) export --site public
+
 # A manual page for each command, in man/.
 man: .venv/docs-installed
 	.venv/bin/python docs/man_pages.py man
@@ -140,4 +145,4 @@ install = .venv/bin/uv pip install --quiet --python .venv/bin/python --editable 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest .demo site build dist man *.egg-info
+	rm -rf .venv .venv-oldest .venv-newest .demo site public build dist man *.egg-info

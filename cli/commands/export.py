@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
     check_mapping_file,
@@ -16,7 +17,7 @@ from kiebitz.cli.options.anonymizing import (
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.session import open_session, session_argument
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.services.anonymizing import pseudonyms_if
@@ -38,8 +39,14 @@ _FORMS = (*FORMATS, _DATASETTE, _PAGE)
 
 
 @click.command()
-@session_argument
-@click.option("-T", "form", type=click.Choice(_FORMS), required=True, help="Output format.")
+@click.argument("session", metavar="[SESSION]", required=False, type=SessionType(), is_eager=True)
+@click.option("-T", "form", type=click.Choice(_FORMS), help="Output format.")
+@click.option(
+    "--site",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Write a site that reads captures in the browser, with the file SESSION as its example.",
+)
 @click.option(
     "-o",
     "output",
@@ -56,8 +63,9 @@ _FORMS = (*FORMATS, _DATASETTE, _PAGE)
 @anonymize_option
 @mapping_file_option
 def export(
-    session: str,
-    form: str,
+    session: str | None,
+    form: str | None,
+    site: str | None,
     output: str | None,
     wanted: Filter | None,
     number: int | None,
@@ -80,6 +88,10 @@ def export(
 
     With --anonymize, the file contains no personal data, and can still be imported, replayed and compared.
 
+    --site writes the page for any web server that serves files: it runs in the browser, on captures,
+    databases and protocol files that are dropped on it, and sends nothing anywhere. Its foreign parts, 7 MB,
+    are downloaded once. Without SESSION, it has recorded games of the built-in protocols as examples.
+
     \b
     Example:
       kiebitz export game.db -T pcapng -o game.pcapng
@@ -89,7 +101,19 @@ def export(
       kiebitz export game.db -T html -o game.html
       kiebitz export game.db -T datasette -o metadata.json && datasette game.db -m metadata.json
       kiebitz export game.db -T pcapng --game 3 --anonymize --mapping-file who.txt -o round3.pcapng
+      kiebitz export --site public
     """
+    context = click.get_current_context()
+    if site is not None:
+        given = [
+            name for name in context.params if name not in ("session", "site") and _is_given(context, name)
+        ]
+        if given:
+            raise click.UsageError("--site takes no other options")
+        _write_site(site, session)
+        return
+    if session is None or form is None:
+        raise click.UsageError("give a SESSION and -T, or --site")
     check_mapping_file(is_anonymized, mapping_file)
     if output in (None, STANDARD_OUTPUT) and (form in BINARY or form == _PAGE) and is_terminal():
         raise click.UsageError(f"{form} cannot be written to a terminal: give a file with -o, or use a pipe")
@@ -110,6 +134,19 @@ def export(
         stand_ins = pseudonyms_if(is_anonymized)
         with writing_mapping(mapping_file, stand_ins), opened(output, session) as file:
             _write(timeline, session, form, selection, stand_ins, player, file)
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _write_site(folder: str, example: str | None) -> None:
+    # Slow to import.
+    from kiebitz.cli.terminal.screen import loading
+    from kiebitz.cli.web.static_site import write_site
+
+    with loading("download") as on_progress:
+        write_site(folder, [] if example is None else [example], on_progress)
 
 
 def _write(

@@ -168,7 +168,7 @@ class Sight:
         url = request.url
         self.asked.append(url)
         self._open.add(request)
-        if not url.startswith("data:") and _origin(url) != self._home:
+        if not url.startswith("data:") and _origin(url.removeprefix("blob:")) != self._home:
             self._faults.append(f"asked elsewhere: {url}")
 
     def _fail(self, request: Request) -> None:
@@ -211,7 +211,7 @@ class Sight:
         self.until(
             lambda: (
                 self.text("#latest") not in ("", "…")
-                or self.text("#notice") + self.text("#home-counts") != ""
+                or self.text("#notice") + self.text("#home-counts") + self.text("#opener-examples") != ""
             ),
             "it shows something",
         )

@@ -1,0 +1,145 @@
+// The parts of the page: creates them for a data source, and binds keys and buttons.
+
+import { Address, parseHash } from "./address.js";
+import { Announcer } from "./announcer.js";
+import { TimelineBar } from "./timeline_bar.js";
+import { Chart } from "./chart.js";
+import { Header } from "./header.js";
+import { copyReference } from "./clipboard.js";
+import { byId } from "./elements.js";
+import { FilterLine } from "./filter_line.js";
+import { Fragments } from "./fragments.js";
+import { HomePage } from "./home.js";
+import { HeldStrip } from "./held_strip.js";
+import { HeldMessages } from "./held_messages.js";
+import { showHelp } from "./help.js";
+import { keysOf, listenForKeys } from "./keys.js";
+import { Navigation } from "./navigation.js";
+import { EventsPane } from "./pane_events.js";
+import { DiagnosticsPane } from "./pane_diagnostics.js";
+import { HeldPane } from "./pane_held.js";
+import { MessagePane } from "./pane_message.js";
+import { MessagesPane } from "./pane_messages.js";
+import { SequencePane } from "./pane_sequence.js";
+import { StatePane } from "./pane_state.js";
+import { StreamsPane } from "./pane_streams.js";
+import { Panes } from "./panes.js";
+import { Pictures } from "./pictures.js";
+import { Playback } from "./playback.js";
+import { initProjector } from "./projector.js";
+import { TableGrid } from "./table_grid.js";
+import { Stage } from "./stage.js";
+import { initStatusLine } from "./status_line.js";
+import { SessionModel } from "./session_model.js";
+import { ViewState } from "./view_state.js";
+
+/**
+ * Show what a data source has.
+ *
+ * @param {import("./source.js").Source} source
+ */
+export function showPage(source) {
+  const view = new ViewState();
+  const fragments = new Fragments(byId("fragments"));
+  const pictures = new Pictures(source, fragments);
+  const model = new SessionModel(source, view, pictures);
+  const navigation = new Navigation(view, model, source);
+  const announcer = new Announcer(byId("said"));
+  const filterLine = new FilterLine(source, view);
+  const header = new Header(view, model, navigation, source);
+  new Stage(view, model, pictures, fragments, announcer);
+  new TimelineBar(view, model, navigation);
+  new Chart(view, model, navigation);
+  new Playback(view, model, pictures);
+  initStatusLine(view, model, announcer);
+  initProjector(view);
+  new HomePage(source, view, announcer);
+
+  const held = new HeldMessages(source, view, model, announcer);
+  const context = { source, view, model, navigation, pictures, filterLine, held };
+  new TableGrid(context, fragments);
+  const heldPane = new HeldPane(context);
+  const panes = new Panes(view, [
+    new EventsPane(context),
+    new MessagesPane(context),
+    new MessagePane(context),
+    new DiagnosticsPane(context),
+    new StreamsPane(context),
+    new StatePane(context),
+    new SequencePane(context),
+    heldPane,
+  ]);
+  new HeldStrip(view, held, () => showHeld());
+
+  function showHeld() {
+    if (!held.isAvailable) {
+      view.update({ notice: "no relay holds messages here: start one with kiebitz relay --hold" });
+      return;
+    }
+    view.update({ projector: false, several: false });
+    panes.show("held");
+    heldPane.focus();
+  }
+
+  const acts = {
+    play: () => navigation.play(),
+    step: (by) => navigation.step(by),
+    game: (by) => navigation.game(by),
+    begin: () => navigation.begin(),
+    end: () => navigation.end(),
+    speed: (isFaster) => navigation.speed(isFaster),
+    error: (by) => navigation.error(by),
+    filter: () => filterLine.open(),
+    tables: () =>
+      view.update(
+        model.tables.length > 1 ? { several: !view.now.several } : { notice: "there is only one table" },
+      ),
+    home: () =>
+      model.hasHome ? model.open({ ...view.now, home: true }) : view.update({ notice: "there is only one session" }),
+    player: () => header.choosePlayer(),
+    pane: (event) => panes.show(Number(event.key) - 1),
+    turn: (by) => panes.next(by),
+    list: (event) => panes.press(event),
+    held: showHeld,
+    byHand: (deed) => (panes.pane === heldPane ? heldPane.act(deed) : false),
+    copy: () =>
+      copyReference(view, panes.pane.reference, { at: model.timeline === null ? null : model.seq }),
+    projector: () => view.update({ projector: !view.now.projector }),
+    leave: () =>
+      view.now.projector || view.now.several ? view.update({ projector: false, several: false }) : false,
+    help: () => showHelp(keys, source.isFile),
+  };
+  const keys = keysOf(acts);
+  listenForKeys(keys, () => view.now.home);
+
+  const buttons = {
+    first: acts.begin,
+    previous: () => acts.step(-1),
+    play: acts.play,
+    next: () => acts.step(1),
+    last: acts.end,
+    slower: () => acts.speed(false),
+    faster: () => acts.speed(true),
+    "previous-error": () => acts.error(-1),
+    "next-error": () => acts.error(1),
+    live: acts.end,
+    "filter-button": acts.filter,
+    "home-button": acts.home,
+    "tables-button": acts.tables,
+    "copy-button": acts.copy,
+    "projector-button": acts.projector,
+    "help-button": acts.help,
+  };
+  for (const [id, act] of Object.entries(buttons)) byId(id).addEventListener("click", () => act());
+  byId("skip").addEventListener("click", (event) => {
+    // The fragment of the address holds the view state, so the link only moves the focus.
+    event.preventDefault();
+    byId("tabs").querySelector("[aria-selected=true]").focus();
+  });
+
+  new Address(view, (state) => model.open({ ...view.now, ...state, playing: false }));
+  document.addEventListener("visibilitychange", () => view.notifyData());
+  const begun = parseHash(location.hash);
+  model.open({ ...view.now, ...begun, home: location.hash === "" ? null : begun.home });
+  return { view, model };
+}

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Look, Sight
+from command import CAPTURES, kiebitz
+from strength import GAMES
+
+from kiebitz.cli.web.local_sessions import LocalSessions
+
+ALL = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+
+DICE = """
+protocol = "dice"
+port = 4321
+[messages]
+ROLL = "c: faces=integer"
+"""
+
+_BROKEN = DICE.replace("faces=integer", "faces=interger")
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "public"
+    made = kiebitz("export", "--site", str(folder))
+    if "cannot be downloaded" in made.err:
+        pytest.skip(f"the parts for the browser come from npm's and Python's registries: {made.err}")
+    assert made.status == 0, made.err
+    return folder
+
+
+@pytest.fixture
+def address(site: Path) -> Iterator[str]:
+    def handler(*given: Any) -> _Quiet:
+        return _Quiet(*given, directory=str(site))
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def wait_for(sight: Sight, selector: str) -> None:
+    sight.page.wait_for_selector(selector, timeout=60_000)
+
+
+def choose(sight: Sight, *files: Path | dict[str, Any]) -> None:
+    sight.page.set_input_files("#opener-file", [*files])  # type: ignore[arg-type]  # paths or payloads
+
+
+def problem(sight: Sight) -> str:
+    wait_for(sight, "#opener-problem:not([hidden])")
+    return sight.text("#opener-problem")
+
+
+def test_a_class_of_files_without_a_server(address: str, look: Look, tmp_path: Path) -> None:
+    sight = look(address)
+    sight.page.get_by_role("button", name="Okey").click()
+    wait_for(sight, "html:not(.is-opening)")
+    sight.until(lambda: sight.count > 10, "the example is open")
+    assert "example=okey.pcapng.gz" in sight.tell("location.search")
+
+    # From here on nothing is asked, even of the host, and the network may be gone.
+    sight.rest()
+    asked = len(sight.asked)
+    sight.context.set_offline(True)
+    choose(sight, CAPTURES / GAMES["schafkopf"])
+    sight.until(lambda: sight.text("#title") == "Schafkopf", "a chosen file is open")
+    sight.pane("diagnostics")
+    assert "1 error" in sight.text("body") or "2 errors" in sight.text("body")
+    sight.one("#opener-button").click()
+    assert not sight.violations()
+
+    # A file that is none, and one that only says it is one.
+    choose(sight, {"name": "notes.pcap", "mimeType": "", "buffer": b"no capture"})
+    assert "notes.pcap" in problem(sight)
+    choose(sight, {"name": "game.db", "mimeType": "", "buffer": b"SQLite format 3\0" + bytes(2000)})
+    sight.until(lambda: "game.db" in sight.text("#opener-problem"), "the database is refused")
+
+    # A protocol file with a mistake, at its line, and without.
+    sight.one("summary").click()
+    sight.one("#opener-protocol").fill(_BROKEN)
+    sight.one("#opener-use").click()
+    sight.until(lambda: "interger" in sight.text("#opener-problem"), "the mistake is shown")
+    assert sight.text("#opener-problem").splitlines()[0].startswith("protocol.toml:5:")
+    assert "^" in sight.text("#opener-problem")
+    sight.one("#opener-protocol").fill(DICE)
+    sight.one("#opener-use").click()
+    sight.until(lambda: sight.text("#opener-protocols") == "in use: dice", "the protocol is used")
+
+    # What is saved without names has none.
+    names = {"Falsch"}
+    sight.one("#opener-anonymous").check()
+    sight.one("#opener-form").select_option("jsonl")
+    with sight.page.expect_download() as saved:
+        sight.one("#opener-save button").click()
+    saved.value.save_as(tmp_path / "saved.jsonl")
+    records = [json.loads(line) for line in (tmp_path / "saved.jsonl").read_text().splitlines()]
+    assert {record["record"] for record in records} >= {"session", "stream", "message", "event"}
+    assert not [name for name in names if name in (tmp_path / "saved.jsonl").read_text()]
+    assert sight.asked[asked:] == [url for url in sight.asked[asked:] if url.startswith(("blob:", "data:"))]
+
+    # The files and the place are still there after a reload, without a network.
+    sight.page.reload()
+    wait_for(sight, "html:not(.is-opening)")
+    sight.until(lambda: sight.text("#title") == "Schafkopf", "the same session is open again")
+
+
+def test_a_foreign_host_is_never_asked(address: str, look: Look) -> None:
+    sight = look(address)
+    sight.expect("blocked|refused by the policy|Content Security Policy|violates")
+    script = """async () => {
+        const asks = "fetch('http://127.0.0.1:9/').then(() => 'sent', ({ message }) => message)";
+        const script = `${asks}.then((words) => postMessage(words));`;
+        const worker = new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+        return await new Promise((resolve) => { worker.onmessage = ({ data }) => resolve(data); });
+    }"""
+    assert "fetch" in sight.tell(script)
+    assert not [url for url in sight.asked if ":9/" in url]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ALL)
+def test_the_answers_are_those_of_the_server(
+    name: str, site: Path, address: str, look: Look, tmp_path: Path
+) -> None:
+    (site / "examples" / name).write_bytes((CAPTURES / name).read_bytes())
+    (tmp_path / name).write_bytes((CAPTURES / name).read_bytes())
+    here = LocalSessions()
+    here.add(str(tmp_path / name))
+    sight = look(address)
+    sight.tell(
+        """async (name) => {
+            const { WorkerSource } = await import("./source_worker.js");
+            window.there = new WorkerSource(() => {});
+            const data = await (await fetch(`examples/${name}`)).blob();
+            await window.there.add(new File([data], name));
+        }""",
+        name,
+    )
+    for path, query in addresses(here):
+        status, body = here.answer(f"/api/{path}", query)
+        assert status == 200, (path, query, body)
+        params = dict(pair.split("=") for pair in query.split("&") if pair)
+        found = sight.tell("([path, params]) => window.there.ask(path, params)", [path, params])
+        assert found == json.loads(body), (path, query)
+
+
+def addresses(sessions: LocalSessions) -> Iterator[tuple[str, str]]:
+    """Yield paths and queries of requests for all of a session."""
+    tables = json.loads(sessions.answer("/api/tables", "")[1])
+    yield from ((path, "limit=100") for path in ("messages", "diagnostics"))
+    yield from ((path, "") for path in ("tables", "streams"))
+    yield from ((f"messages/{number}", "") for number in (1, 7))
+    for table in tables["tables"][:4]:
+        number, last = table["table"], table["last"]
+        yield f"tables/{number}/timeline", ""
+        yield f"tables/{number}/sequence", "limit=100"
+        yield from ((f"tables/{number}/events", query) for query in ("limit=200", "filter=game"))
+        for at in {1, max(1, last // 2), last} if last else ():
+            yield from ((f"tables/{number}/{what}", f"at={at}") for what in ("state", "picture", "fragments"))
