@@ -22,10 +22,12 @@ from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.syntax import (
     WORDS,
     And,
+    Call,
     Comparison,
     Constant,
     Expression,
     Has,
+    Joined,
     Lookup,
     Name,
     Not,
@@ -95,20 +97,29 @@ _EXPRESSION_GRAMMAR = (
          | sum COMPARE sum                                      -> relation
          | sum _IN sum                                          -> relation_in
          | sum _IN _OPEN_SET sum (_COMMA sum)* _CLOSE_SET       -> relation_set
-?sum: plain (SIGN plain)*
+?sum: product (SIGN product)*
+?product: plain (TIMES plain)*
 ?plain: _OPEN or_terms _CLOSE
       | name
       | constant
+      | call
+!call: NAME _OPEN sum (_COMMA sum)* _CLOSE
 %extend key: NUMBER -> number_key
            | braces
-!braces: _OPEN_SET sum _CLOSE_SET
+!braces: _OPEN_SET sum _CLOSE_SET (BETWEEN _OPEN_SET sum _CLOSE_SET)*
+// Text between the braces of one step: `{x},{y}`.
+BETWEEN.2: /(?<=\})[^\s{}\[\]().'"]+(?=\{)/
 index: _OPEN_INDEX sum CLOSE_INDEX -> computed_index
 constant: STRING | NUMBER | BOOLEAN
         | SIGN NUMBER                -> negative
 SIGN: /[+-]/
+TIMES: "*" | "//" | "%"
 NUMBER: /[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 """
 )
+
+FUNCTIONS = {"min": 100, "max": 100, "abs": 1, "known": 1}
+"""The functions of expressions, and their greatest number of values."""
 
 _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
@@ -155,7 +166,7 @@ def _parse(text: str, lark: Lark, kind: str) -> object:
     try:
         for token in parser.iter_parse():
             nesting += (token.type in _OPENING) - (token.type in _CLOSING)
-            conditions += token.type in ("_AND", "_OR", "SIGN")
+            conditions += token.type in ("_AND", "_OR", "SIGN", "TIMES")
             if nesting > MAX_NESTING:
                 raise FilterError(
                     f"more than {MAX_NESTING} parentheses in one another", text, token.start_pos or 0
@@ -313,8 +324,28 @@ class _TermBuilder(_Builder):
             raise _BadToken("an index is a whole number from 0 up", token)
         return tuple(steps), token.end_pos or 0
 
-    def braces(self, opened: Token, term: Term, closed: Token) -> Any:
-        return (term,), closed.end_pos or 0
+    product = sum
+
+    def call(self, name: Token, *parts: Token | Term) -> Call:
+        arguments = tuple(part for part in parts if not isinstance(part, Token))
+        if name not in FUNCTIONS:
+            raise _BadToken(f"there is no function {name}, only {', '.join(FUNCTIONS)}", name)
+        if len(arguments) > FUNCTIONS[name]:
+            raise _BadToken(f"{name} takes one value", name)
+        start = name.start_pos or 0
+        return Call(str(name), arguments, start, (cast(Token, parts[-1]).end_pos or 0) - start)
+
+    def braces(self, *parts: Token | Term) -> Any:
+        step: Any = parts[1]
+        if len(parts) > 3:
+            step = Joined(
+                tuple(
+                    str(part) if isinstance(part, Token) else part
+                    for part in parts
+                    if not (isinstance(part, Token) and part.type in ("_OPEN_SET", "_CLOSE_SET"))
+                )
+            )
+        return (step,), cast(Token, parts[-1]).end_pos or 0
 
     def key(self, braces: Any) -> Any:
         return braces

@@ -96,10 +96,25 @@ class Lookup(msgspec.Struct, frozen=True):
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """Terms, each but the first with `+` or `-` before it."""
+    """Terms, each but the first with an operator before it, which are of equal rank."""
 
     first: Term
-    others: tuple[tuple[Literal["+", "-"], Term], ...]
+    others: tuple[tuple[Literal["+", "-", "*", "//", "%"], Term], ...]
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """A step of a path with several braces, such as `{x},{y}`: terms, and the texts between them."""
+
+    parts: tuple[str | Term, ...]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A function of some terms, such as `max(a, b)`."""
+
+    function: str
+    arguments: tuple[Term, ...]
+    position: int
+    length: int
 
 
 class Relation(msgspec.Struct, frozen=True):
@@ -111,4 +126,4 @@ class Relation(msgspec.Struct, frozen=True):
     is_set: bool = False
 
 
-Term = Constant | Lookup | Sum | Relation | Not | And | Or
+Term = Constant | Lookup | Sum | Joined | Call | Relation | Not | And | Or

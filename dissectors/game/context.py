@@ -6,10 +6,12 @@ A protocol whose table has several parts derives its own context, which they sha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from kiebitz.dissectors.game.state import State, set_at
 from kiebitz.dissectors.grammar.grammar import MessageType, Rule, blame_of, to_json
+from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import (
     Blame,
     Change,
@@ -37,6 +39,9 @@ DIALECT = "dialect"
 """Code of a deviation from the specification that is noted once per table."""
 
 _MAX_GAMES_ON = 256
+
+_MAX_PENDING = 1000
+"""Maximum number of changes that wait for the next event."""
 
 _MAX_LABEL_LENGTH = 200
 _CUT_LABEL = 60
@@ -109,6 +114,21 @@ class GameContext:
         if self._seq % SNAPSHOT_EVERY == 0:
             self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, to_json(self.state)))
         return event
+
+    def compact(self) -> None:
+        """Replace the pending changes by the whole values that they have led to, if there are many."""
+        if len(self._changes) <= _MAX_PENDING:
+            return
+        # Below `games` and the number of a game are its keys.
+        tops = dict.fromkeys(tuple(path[: 3 if path[0] == "games" else 1]) for path, _ in self._changes)
+        self._changes = [([*top], deepcopy(value_at(self.state, top))) for top in tops]
+
+    def amend(self, event: Event) -> None:
+        """Add the changes of the state since the last event to it, whose message is still being handled."""
+        event.changes.extend(self._changes)
+        self._changes = []
+        if event.seq % SNAPSHOT_EVERY == 0:
+            self._findings.snapshots[-1] = Snapshot(self.info.id, event.seq, event.ts_ns, to_json(self.state))
 
     def emit_of(
         self, message: Message, kind: str, actor: str | None, data: dict[str, Any], game: Game | None = None

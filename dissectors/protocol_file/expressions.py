@@ -14,17 +14,35 @@ import msgspec
 
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.parser import parse_expression
-from kiebitz.dissectors.filters.syntax import And, Constant, Lookup, Not, Or, Relation, Step, Sum, Term
+from kiebitz.dissectors.filters.syntax import (
+    And,
+    Call,
+    Constant,
+    Joined,
+    Lookup,
+    Not,
+    Or,
+    Relation,
+    Step,
+    Sum,
+    Term,
+)
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.values import (
     COUNT,
     ORDERS,
+    absolute,
     contains,
     equal,
+    extreme,
+    joined,
     minus,
     ordered,
     plus,
+    quotient,
+    remainder,
     step_text,
+    times,
     truth,
     value_in,
 )
@@ -47,6 +65,9 @@ class Question(msgspec.Struct, frozen=True):
     is_certain: bool = False
 
 
+Evaluate = Callable[["Scope"], Any]
+
+
 class Doubt(Protocol):
     """Knows which values of the state are in doubt."""
 
@@ -58,13 +79,13 @@ class Scope:
     """The values that an expression can name.
 
     `fields` are those of the message, None for an absent optional one; `who` is its player, `asked` the
-    request that it answers. `states` are searched in order for the first step of any other path. If it is
-    `lenient`, what is not in an unknown list or object is absent, and not unknown. A value of the state that
-    is in `doubt`, and one of a request that is a guess, make `is_doubtful` True; unless the scope is
-    lenient, they are unknown.
+    request that it answers. `locals` are the values that `let` names. `states` are searched in order for the
+    first step of any other path. If it is `lenient`, what is not in an unknown list or object is absent, and
+    not unknown. A value of the state that is in `doubt`, and one of a request that is a guess, make
+    `is_doubtful` True; unless the scope is lenient, they are unknown.
     """
 
-    __slots__ = ("asked", "doubt", "fields", "is_doubtful", "lenient", "states", "who")
+    __slots__ = ("asked", "doubt", "fields", "is_doubtful", "lenient", "locals", "states", "who")
 
     def __init__(
         self,
@@ -82,14 +103,30 @@ class Scope:
         self.who = who
         self.states = states
         self.lenient = lenient
+        self.locals: dict[str, tuple[Any, bool]] = {}
+        """Values by name, and True if they are in doubt."""
 
     @property
     def absent(self) -> bool | None:
         """Value of a test for something in an object without it."""
         return False if self.lenient else None
 
+    def let(self, name: str, value: Evaluate) -> None:
+        """Evaluate an expression now, and use its value for a name from here on."""
+        before, self.is_doubtful = self.is_doubtful, False
+        self.locals[name] = value(self), self.is_doubtful
+        self.is_doubtful = before
+
+    def has(self, name: str) -> bool:
+        """Return True if a path's first step does not lead into the state."""
+        return name == WHO or name in self.fields or name in self.locals
+
     def find(self, name: str) -> Any:
         """Return the value of a path's first step, None if it is unknown."""
+        if name in self.locals:
+            value, is_doubtful = self.locals[name]
+            self.is_doubtful |= is_doubtful
+            return value
         if name == WHO:
             return self.who
         if name in self.fields:
@@ -130,9 +167,6 @@ def _path(first: str, steps: Sequence[Any]) -> list[str]:
             break
         path.append(step_text(step))
     return path
-
-
-Evaluate = Callable[[Scope], Any]
 
 
 class Compiled:
@@ -204,6 +238,10 @@ def _inner(term: Term) -> Iterator[Term]:
     elif isinstance(term, Sum):
         yield term.first
         yield from (other for _, other in term.others)
+    elif isinstance(term, Joined):
+        yield from (part for part in term.parts if not isinstance(part, str))
+    elif isinstance(term, Call):
+        yield from term.arguments
     elif isinstance(term, Relation):
         yield term.left
         yield from term.right
@@ -228,9 +266,7 @@ def _fixed_steps(name: Lookup) -> tuple[str, ...]:
 
 def _is_of_state(term: Term, scope: Scope) -> bool:
     """Return True if a term has a path that leads into the state."""
-    return any(
-        name.steps[0] != WHO and cast(str, name.steps[0]) not in scope.fields for name in _lookups(term)
-    )
+    return any(not scope.has(cast(str, name.steps[0])) for name in _lookups(term))
 
 
 # Compilation.
@@ -244,6 +280,11 @@ def _compile(term: Term, text: str) -> Evaluate:
         return _lookup(term, text)
     if isinstance(term, Sum):
         return _sum(term, text)
+    if isinstance(term, Joined):
+        parts = [part if isinstance(part, str) else _compile(part, text) for part in term.parts]
+        return lambda scope: joined([part if isinstance(part, str) else part(scope) for part in parts])
+    if isinstance(term, Call):
+        return _call(term, text)
     if isinstance(term, Relation):
         return _relation(term, text)
     if isinstance(term, Not):
@@ -278,7 +319,7 @@ def _lookup(term: Lookup, text: str) -> Evaluate:
 
     def value(scope: Scope) -> Any:
         question = scope.question if first == ASKED else None
-        if first == WHO or first in scope.fields or question is not None:
+        if scope.has(first) or question is not None:
             found = scope.find(first) if question is None else question
             for step in steps:
                 if found is None:
@@ -299,17 +340,36 @@ def _lookup(term: Lookup, text: str) -> Evaluate:
     return value
 
 
+_OPERATIONS = {"+": plus, "-": minus, "*": times, "//": quotient, "%": remainder}
+
+
 def _sum(term: Sum, text: str) -> Evaluate:
     first = _compile(term.first, text)
-    others = [(sign == "+", _compile(part, text)) for sign, part in term.others]
+    others = [(_OPERATIONS[sign], _compile(part, text)) for sign, part in term.others]
 
     def total(scope: Scope) -> Any:
         value = first(scope)
-        for adds, part in others:
-            value = (plus if adds else minus)(value, part(scope))
+        for operation, part in others:
+            value = operation(value, part(scope))
         return value
 
     return total
+
+
+def _call(term: Call, text: str) -> Evaluate:
+    parts = [_compile(part, text) for part in term.arguments]
+    first = parts[0]
+    if term.function == "known":
+        return lambda scope: _is_known(first, scope)
+    if term.function == "abs":
+        return lambda scope: absolute(first(scope))
+    choose = min if term.function == "min" else max
+    return lambda scope: extreme(choose, [part(scope) for part in parts])
+
+
+def _is_known(value: Evaluate, scope: Scope) -> bool | None:
+    """Return True if a value is known; where what is absent may be unknown, no value is certainly unknown."""
+    return True if value(scope) is not None else scope.absent
 
 
 # Comparisons.
@@ -380,6 +440,62 @@ def _in_set(left: Evaluate, members: Sequence[Evaluate]) -> Evaluate:
         return result or (None if unknown else False)
 
     return is_member
+
+
+class Composed:
+    """A list or table of the file with expressions in it, ready to be evaluated."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = _composed(value)
+
+    def evaluate(self, scope: Scope) -> Any:
+        """Return the value in a scope; an unknown element of a list is None, of a table absent."""
+        return _evaluated(self._value, scope)
+
+
+Value = Compiled | Composed
+
+
+def expressions_in(
+    value: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the expressions in a value of a file, and their paths; an empty text is a text."""
+    if isinstance(value, str):
+        if value.strip():
+            yield path, value
+    elif isinstance(value, dict | list):
+        for step, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from expressions_in(part, (*path, step))
+
+
+def compile_value(value: Any) -> Value | None:
+    """Return a value of a file with expressions in it, ready to be evaluated; None if there are none.
+
+    Raises:
+        FilterError: A text is no expression.
+    """
+    if not any(expressions_in(value)):
+        return None
+    return Compiled(value) if isinstance(value, str) else Composed(value)
+
+
+def _composed(value: Any) -> Any:
+    if isinstance(value, str):
+        return Compiled(value) if value.strip() else value
+    if isinstance(value, list):
+        return [_composed(part) for part in value]
+    return {key: _composed(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+
+def _evaluated(value: Any, scope: Scope) -> Any:
+    if isinstance(value, Compiled):
+        return value.evaluate(scope)
+    if isinstance(value, list):
+        return [_evaluated(part, scope) for part in value]
+    if isinstance(value, dict):
+        parts = {key: _evaluated(part, scope) for key, part in value.items()}
+        return {key: part for key, part in parts.items() if part is not None}
+    return value
 
 
 def compile_path(text: str) -> tuple[Step | Evaluate, ...]:

@@ -16,7 +16,7 @@ from kiebitz.dissectors.grammar.grammar import (
     MessageType,
     Rule,
 )
-from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
+from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in
 from kiebitz.dissectors.protocol_file.field_types import field_type
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
@@ -97,6 +97,8 @@ def _event_kinds(plan: Plan) -> Iterator[EventKind]:
         return
     specs = {spec.kind: spec for spec in plan.specification.events}
     for event in plan.events:
+        if event.silent:
+            continue
         yield _event_kind(plan, event, specs.get(event.kind))
     if plan.ties_connections:
         own = tuple(
@@ -220,9 +222,9 @@ def _state_kinds(
             for step, below in pairwise(steps):
                 if isinstance(step, str) and (kind := _kind(below, kinds)) is not None:
                     yield step, kind
-            if isinstance(put.value, str) and put.value.strip():
-                kind = _kind(parse_expression(put.value), kinds)
-                keys = [step for step in steps if isinstance(step, str)]
+            for within, text in expressions_in(put.value):
+                kind = _kind(parse_expression(text), kinds)
+                keys = [step for step in (*steps, *within) if isinstance(step, str)]
                 if kind is not None:
                     yield keys[-1], kind
 

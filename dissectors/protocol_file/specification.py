@@ -219,7 +219,8 @@ class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
 class Put(msgspec.Struct, frozen=True):
     """A change of the state: `path` with `{names}` in braces, and the new value.
 
-    A text is an expression; any other value is itself, and None removes the path.
+    A text, also one in a list or an object, is an expression; any other value is itself, and None removes
+    the path.
     """
 
     path: str
@@ -233,6 +234,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
         kind: Name of the event.
         on: Messages that report it.
         direction: The direction of these messages; None for both.
+        let: Expressions for values that the others may name; each may use those before it.
         when: Condition, as an expression.
         say: Sentence with names in braces.
         actor: Expression for the acting player's name; by default `who`.
@@ -246,6 +248,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
         label: Sentence for the label of the game that begins.
         secret: True if only its actor knows of it.
         turn: True if it says whose turn it is.
+        silent: True if it only changes the state, and is not reported.
         data: Names of its values, if the table is in Python.
         identifies: True if its messages identify the connection's player, if the table is in Python.
     """
@@ -253,6 +256,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     on: tuple[str, ...]
     direction: Direction | None = None
+    let: Mapping[str, str] = {}
     when: str | None = None
     say: str = ""
     actor: str = "who"
@@ -266,6 +270,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None = None
     secret: bool = False
     turn: bool = False
+    silent: bool = False
     data: tuple[str, ...] = ()
     identifies: bool = False
 
@@ -273,12 +278,14 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
 class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `[rules]`: it is violated if `when` is true and `unless` is false.
 
-    If a value in them is unknown, nothing is reported.
+    `let` has expressions for values that the others may name. If a value in them is unknown, nothing is
+    reported.
     """
 
     key: str
     on: tuple[str, ...]
     direction: Direction | None = None
+    let: Mapping[str, str] = {}
     when: str | None = None
     unless: str | None = None
     say: str = ""

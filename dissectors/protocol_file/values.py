@@ -6,7 +6,7 @@ None is an unknown value, and the result of a comparison with one.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 COUNT = "#"
@@ -106,6 +106,63 @@ def minus(left: Any, right: Any) -> Any:
             rest.remove(item)
         return rest
     return None
+
+
+def times(left: Any, right: Any) -> Any:
+    """Return the product of numbers."""
+    return _of_numbers(operator.mul, left, right)
+
+
+def quotient(left: Any, right: Any) -> Any:
+    """Return the largest whole number that is not greater than the quotient of numbers."""
+    return _of_numbers(operator.floordiv, left, right)
+
+
+def remainder(left: Any, right: Any) -> Any:
+    """Return the remainder of a division of numbers, which has the sign of the divisor."""
+    return _of_numbers(operator.mod, left, right)
+
+
+def _of_numbers(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    one, other = _as_number(left), _as_number(right)
+    if one is None or other is None or _limited(one) is None or _limited(other) is None:
+        return None
+    try:
+        return _limited(operation(one, other))
+    except ZeroDivisionError:
+        return None
+
+
+def extreme(choose: Callable[[list[Any]], Any], values: Sequence[Any]) -> Any:
+    """Return the least or greatest of numbers, or of the numbers in a single list or object."""
+    if len(values) == 1 and isinstance(values[0], _SEVERAL):
+        values = [*values[0].values()] if isinstance(values[0], dict) else [*values[0]]
+    numbers = [_as_number(value) for value in values]
+    return None if None in numbers or not numbers else choose(numbers)
+
+
+def absolute(value: Any) -> Any:
+    """Return a number without its sign."""
+    number = _as_number(value)
+    return None if number is None else abs(number)
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return a step of a path with these parts; if some are lists of one length, a list of such steps."""
+    if any(part is None or isinstance(part, dict) for part in parts):
+        return None
+    lengths = {len(part) for part in parts if isinstance(part, list | tuple)}
+    if len(lengths) > 1:
+        return None
+    return (
+        [joined(each) for each in zip(*(_repeated(part, *lengths) for part in parts), strict=True)]
+        if lengths
+        else "".join(map(step_text, parts))
+    )
+
+
+def _repeated(part: Any, count: int) -> Sequence[Any]:
+    return part if isinstance(part, list | tuple) else [part] * count
 
 
 def _as_number(value: Any) -> Any:

@@ -15,8 +15,10 @@ from kiebitz.dissectors.protocol_file.expressions import (
     WHO,
     Compiled,
     Evaluate,
+    Value,
     compile_expression,
     compile_path,
+    compile_value,
 )
 from kiebitz.dissectors.protocol_file.game.doubt import Pattern
 from kiebitz.dissectors.protocol_file.game.roles import Convert, Role, conversion_of, roles_of
@@ -53,7 +55,7 @@ class PutPlan(msgspec.Struct, frozen=True):
 
     steps: tuple[Step | Evaluate, ...]
     value: Any
-    expression: Compiled | None
+    expression: Value | None
     keys: tuple[str, ...] | None
 
     @property
@@ -74,7 +76,9 @@ class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
     opens: bool = False
     ends: bool = False
     label: Sentence | None = None
-    result: tuple[tuple[str, Any, Compiled | None], ...] = ()
+    result: tuple[tuple[str, Any, Value | None], ...] = ()
+    let: tuple[tuple[str, Compiled], ...] = ()
+    silent: bool = False
     turn: bool = False
 
     @property
@@ -92,6 +96,7 @@ class RulePlan(msgspec.Struct, frozen=True, kw_only=True):
     unless: Compiled | None
     say: Sentence
     expected: Sentence | None
+    let: tuple[tuple[str, Compiled], ...]
     of_game: bool
     """True if it depends on the state of a game."""
 
@@ -234,7 +239,7 @@ class Plan:
     def _lacks_evidence(self) -> bool:
         """Return True if no event of the file ties a connection to its player."""
         return self.has_events and not any(
-            event.events and self.ties(role, event.broadcast)
+            any(not each.silent for each in event.events) and self.ties(role, event.broadcast)
             for role, event in zip(self.roles, self.rows, strict=True)
         )
 
@@ -270,6 +275,8 @@ def _event_plan(event: EventSpec) -> EventPlan:
         ends=event.ends,
         label=sentence_of(event.label) if event.label is not None else None,
         result=tuple((key, *_value(value)) for key, value in event.result.items()),
+        let=_let(event.let),
+        silent=event.silent,
         turn=event.turn,
     )
 
@@ -281,8 +288,9 @@ def _put_plan(put: Put) -> PutPlan:
 
 
 def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:
-    when, unless = _optional(rule.when), _optional(rule.unless)
-    names = [name for part in (when, unless) if part is not None for name, _, _ in part.names]
+    when, unless, let = _optional(rule.when), _optional(rule.unless), _let(rule.let)
+    parts = (when, unless, *(value for _, value in let))
+    names = [name for part in parts if part is not None for name, _, _ in part.names]
     return RulePlan(
         key=rule.key,
         direction=rule.direction,
@@ -290,7 +298,8 @@ def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:
         unless=unless,
         say=sentence_of(rule.say, RESERVED_IN_RULES),
         expected=sentence_of(rule.expected, RESERVED_IN_RULES) if rule.expected is not None else None,
-        of_game=any(name[0] not in fields | KEPT | {WHO, ASKED} for name in names),
+        let=let,
+        of_game=any(name[0] not in fields | KEPT | {WHO, ASKED, *rule.let} for name in names),
     )
 
 
@@ -313,12 +322,15 @@ def _kept_requests(specification: Specification) -> frozenset[tuple[str, Directi
     return frozenset(kept)
 
 
+def _let(values: Mapping[str, str]) -> tuple[tuple[str, Compiled], ...]:
+    return tuple((name, compile_expression(text)) for name, text in values.items())
+
+
 def _optional(text: str | None) -> Compiled | None:
     return None if text is None else compile_expression(text)
 
 
-def _value(value: Any) -> tuple[Any, Compiled | None]:
-    """Return a value that is itself, or an expression; an empty text removes, as None does."""
-    if isinstance(value, str):
-        return None, compile_expression(value) if value.strip() else None
-    return value, None
+def _value(value: Any) -> tuple[Any, Value | None]:
+    """Return a value that is itself, or its expressions; an empty text removes, as None does."""
+    compiled = compile_value(value)
+    return (None if compiled is not None or isinstance(value, str) else value), compiled

@@ -36,7 +36,7 @@ class FilePresentation(Presentation):
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """The number of events of each kind, by player."""
-        kinds = [event.kind for event in self._plan.events]
+        kinds = [event.kind for event in self._plan.events if not event.silent]
         reads = of_each(*kinds, give=_actions)
         return (Counts(key="events", title="Events", reads=reads, columns=tuple(kinds)),) if kinds else ()
 

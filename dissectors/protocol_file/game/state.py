@@ -10,7 +10,7 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Game
-from kiebitz.dissectors.protocol_file.expressions import Scope
+from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope
 from kiebitz.dissectors.protocol_file.game.doubt import PathDoubt
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, PutPlan
 from kiebitz.dissectors.protocol_file.values import index, step_text
@@ -76,7 +76,7 @@ class GameState:
             if plan.keys is not None:
                 self.set(value, plan.keys, is_doubtful)
                 continue
-            for each, part in _single(steps, value, plan.expression is not None):
+            for each, part in _single(steps, value, isinstance(plan.expression, Compiled)):
                 self.set(part, [label(step_text(step)) for step in each], is_doubtful)
 
     def set(self, value: Any, keys: Sequence[str], is_doubtful: bool = False) -> None:

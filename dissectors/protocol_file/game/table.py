@@ -12,7 +12,7 @@ from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.table import GameTable, LimitError
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
 from kiebitz.dissectors.grammar.sentences import value_at
-from kiebitz.dissectors.model import OPPOSITE, Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.model import OPPOSITE, Direction, Event, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocol_file.expressions import WHO, Doubt, Question, Scope
 from kiebitz.dissectors.protocol_file.game.doubt import UnfinishedMessage
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan, RulePlan
@@ -48,6 +48,8 @@ class FileTable(GameTable):
         self._log: BroadcastLog[_Broadcast] | None = None
         self._events = 0
         """Number of events of the current message."""
+        self._last: Event | None = None
+        """The last reported event of the current message."""
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         connections = self._players.connections
@@ -96,8 +98,10 @@ class FileTable(GameTable):
             self._begin_message()
             scope = Scope({}, who, self._state.states, lenient=True)
             for event in self._plan.leaving:
+                _let(event, scope)
                 if event.when is None or event.when.holds(scope):
                     self._emit(event, scope, who, ts_ns)
+            self._amend()
 
     def _fields(self, message: Message, plan: RowPlan) -> dict[str, Any]:
         """Return the fields with names in place of ids."""
@@ -139,6 +143,7 @@ class FileTable(GameTable):
         scope.doubt = self._state.doubt if self._state.doubt else None
         for event in plan.events:
             scope.is_doubtful = False
+            _let(event, scope)
             happens = event.when is None or event.when.holds(scope)
             is_certain = not scope.is_doubtful
             if happens:
@@ -146,6 +151,7 @@ class FileTable(GameTable):
                 scope.states = self._state.states
             if not is_certain:
                 self._state.doubt.begin(event.changes)
+        self._amend()
         if plan.asks:
             self._ask(message, plan, fields, who)
         if plan.role.leaves:
@@ -215,6 +221,7 @@ class FileTable(GameTable):
 
     def _begin_message(self) -> None:
         self._events = 0
+        self._last = None
         self._state.begin_message()
 
     # Events.
@@ -247,6 +254,8 @@ class FileTable(GameTable):
             state.add_player(actor)
         if plan.turn:
             state.set(actor, ("turn",))
+        if plan.silent:
+            return
         if plan.say is not None:
             for word, expression in plan.say.values.items():
                 if data[word] is None:
@@ -258,9 +267,16 @@ class FileTable(GameTable):
                 for key, value, expression in plan.result
             }
             state.close({**dict.fromkeys(self._plan.result_keys), **result}, ts_ns)
-        event = self.context.emit(plan.kind, ts_ns, actor, data, game)
+        event = self._last = self.context.emit(plan.kind, ts_ns, actor, data, game)
         if message is not None and message.event_id is None:
             message.event_id, message.game_id = event.id, event.game_id
+
+    def _amend(self) -> None:
+        """Add the changes of silent events to the event of their message; else they are the next one's."""
+        if self._last is None:
+            self.context.compact()
+        elif self.context.pending_changes:
+            self.context.amend(self._last)
 
     def _label(self, plan: EventPlan, scope: Scope) -> str:
         if plan.label is not None:
@@ -278,6 +294,7 @@ class FileTable(GameTable):
         if rule.of_game and self._plan.opens_games and self._state.game is None:
             # A game that is on began before the capture.
             return
+        _let(rule, scope)
         if rule.when is not None and rule.when.holds(scope) is not True:
             return
         if rule.unless is not None and rule.unless.holds(scope) is not False:
@@ -285,10 +302,18 @@ class FileTable(GameTable):
         compared = rule.unless or rule.when
         known = compared.known(scope) if compared is not None else None
         inner = Scope({**scope.fields, "known": known}, scope.who, scope.states)
-        inner.asked = scope.asked
+        inner.asked, inner.locals = scope.asked, scope.locals
         values = {**rule.say.evaluate(inner), **(rule.expected.evaluate(inner) if rule.expected else {})}
         words: dict[str, Any] = {word: value_words(value) for word, value in values.items()}
         self.context.report_violation(message, rule.key, **words)
+
+
+def _let(plan: EventPlan | RulePlan, scope: Scope) -> None:
+    """Set the values that the plan names."""
+    if scope.locals:
+        scope.locals = {}
+    for name, expression in plan.let:
+        scope.let(name, expression.evaluate)
 
 
 def _name(value: Any) -> str | None:

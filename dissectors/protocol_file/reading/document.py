@@ -89,6 +89,11 @@ class Selection(Table):
     from_: Annotated[
         Literal["server", "client"] | None, _about("The sender, if both send messages of this name.")
     ] = field(name="from", default=None)
+    let: Annotated[
+        dict[str, str],
+        _about("Names, and expressions for their values, which the others may use."),
+        _kind('a table, such as { box = "boxes[line]" }'),
+    ] = {}
     when: Annotated[Text, _about("Condition, such as 'pips > 3 && who == turn'.")] = ""
 
 
@@ -115,6 +120,7 @@ class EventTable(Selection):
     ] = {}
     secret: Annotated[Flag, _about("True if only the actor knows of it.")] = False
     turn: Annotated[Flag, _about("True if it is the actor's turn from here on.")] = False
+    silent: Annotated[Flag, _about("True if it only changes the state, and is not listed.")] = False
 
 
 class RuleTable(Selection, kw_only=True):

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.expressions import WHO
+from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, expressions_in
 from kiebitz.dissectors.protocol_file.reading.document import (
     BoardTable,
     EventTable,
@@ -101,15 +102,16 @@ class GameSections:
             check_sentence(self._source, (*path, key), getattr(table, key), names)
         if table.actor:
             check_expression(self._source, (*path, "actor"), table.actor, names)
-        for key, result in table.result.items():
-            if isinstance(result, str):
-                check_expression(self._source, (*path, "result", key), result, names)
+        for at, text in expressions_in(table.result, (*path, "result")):
+            check_expression(self._source, at, text, names)
         ends = table.ends or table.cancels
         if table.opens and table.cancels:
             self._source.wrong((*path, "cancels"), "an event that opens a game cannot cancel it")
         for key, needs, is_met in (("label", "opens", table.opens), ("result", "ends", ends)):
             if getattr(table, key) and not is_met:
                 self._source.remark((*path, key), f"{key} means nothing without {needs} = true")
+        if table.silent:
+            self._check_silent(path, table)
         puts = tuple(self._put((*path, "put", key), key, new, names) for key, new in table.put.items())
         if not (table.say or table.put or table.opens or ends or table.turn or table.joins or table.timeout):
             self._source.remark(path, f"event {kind} neither says nor puts anything")
@@ -117,6 +119,7 @@ class GameSections:
             kind=kind,
             on=on,
             direction=direction,
+            let=table.let,
             when=table.when or None,
             say=table.say,
             actor=table.actor or WHO,
@@ -130,7 +133,25 @@ class GameSections:
             label=table.label or None,
             secret=table.secret,
             turn=table.turn,
+            silent=table.silent,
         )
+
+    def _check_silent(self, path: Path, table: EventTable) -> None:
+        """Report keys that mean nothing for an event that is not listed."""
+        for key in (
+            "say",
+            "actor",
+            "label",
+            "result",
+            "opens",
+            "ends",
+            "cancels",
+            "joins",
+            "timeout",
+            "secret",
+        ):
+            if getattr(table, key):
+                self._source.wrong_key((*path, key), f"a silent event only puts values: remove {key}")
 
     def _python_event(self, kind: str, path: Path, value: Any) -> EventSpec | None:
         table = self._source.table(path, value, PythonEventTable)
@@ -156,8 +177,8 @@ class GameSections:
         check_put_path(self._source, path, key, names)
         if value == "":
             return Put(key, None)
-        if isinstance(value, str):
-            check_expression(self._source, path, value, names)
+        for at, text in expressions_in(value, path):
+            check_expression(self._source, at, text, names)
         return Put(key, value)
 
     def _selection(self, path: Path, table: Selection) -> tuple[tuple[str, ...], Direction | None, Names]:
@@ -185,6 +206,14 @@ class GameSections:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
         types = _types_of(chosen) if is_known else None
         names = Names(types, (WHO,), self._state, _types_of(answered) if answered else None)
+        for name, text in table.let.items():
+            at = (*path, "let", name)
+            if not name.isidentifier() or name in WORDS:
+                self._source.wrong_key(at, f"{name} is no name: use letters, digits and _")
+            elif name in (WHO, ASKED, STATE) or (names.fields is not None and name in names.fields):
+                self._source.wrong_key(at, f"{name} has a meaning already: choose another name")
+            check_expression(self._source, at, text, names)
+            names = msgspec.structs.replace(names, others=(*names.others, name))
         if table.when:
             check_expression(self._source, (*path, "when"), table.when, names)
         return on, direction, names
@@ -215,6 +244,7 @@ class GameSections:
             key=key,
             on=on,
             direction=direction,
+            let=table.let,
             when=table.when or None,
             unless=table.unless or None,
             say=table.say,

@@ -12,7 +12,7 @@ from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.protocol_file.expressions import Scope, compile_expression, compile_path
 from kiebitz.dissectors.protocol_file.templates import sentence_of, value_words
 
-GAME = {"turn": "alice", "squares": ["", "x", ""], "hand": ["A", "B", "A"], "phase": 2}
+GAME = {"turn": "alice", "squares": ["", "x", ""], "hand": ["A", "B", "A"], "phase": 2, "grid": {"5,7": "o"}}
 TABLE = {"players": {"bob": {"points": 3}, "alice": {}}, "x": "shadowed", "phase": 1}
 FIELDS = {"pips": 5, "name": "bob", "filled": False, "square": "3", "card": "A", "x": 7, "absent": None}
 SCOPE = Scope(FIELDS, "bob", (GAME, TABLE))
@@ -35,6 +35,25 @@ SCOPE = Scope(FIELDS, "bob", (GAME, TABLE))
         ("pips - 1 + 2", 6),
         ("pips-1", 4),
         ("square - 1", 2),
+        ("pips * 2 + x", 17),
+        ("x + pips * 2", 17),
+        ("(x - pips) * 2 % 3", 1),
+        ("x // 2", 3),
+        ("-7 // 2", -4),
+        ("square * 2", 6),
+        ("x // 0", None),
+        ("x % phase.y", None),
+        ("turn * 2", None),
+        ("min(x, pips, 9)", 5),
+        ("max(players.bob)", 3),
+        ("max(hand)", None),
+        ("max(x, nobody)", None),
+        ("abs(pips - x)", 2),
+        ("known(pips) and known(absent)", None),
+        ("players.{name}.points * x", 21),
+        ("grid.{pips},{x}", "o"),
+        ("grid.{pips}-{x}", None),
+        ("x in {min(x, 9), 1}", True),
         ("players.{who}.points + pips", 8),
         ("players.bob.points", 3),
         ('players."bob".points', 3),

@@ -67,13 +67,14 @@ OUTSIDE = "table must be in the package: kiebitz_nim.MODULE:CLASS"
 REFUSED = "only the file of an installed package may name Python: nothing in this file is executed"
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 def test_another_file_must_not_name_python(tmp_path: Path) -> None:
     text = NIM_FILE.replace('"nim"', '"nim2"').replace("kiebitz_nim.table:NimTable", "os:abort")
     with pytest.raises(ProtocolFileError) as raised:
         read(text, "nim2.toml")
     first = raised.value.all[0]
     assert first.text("nim2.toml") == f"nim2.toml:5:2: {REFUSED}"
-    assert first.excerpt() == ["[python]", " ^^^^^^"]
+    assert [line.strip() for line in first.excerpt()] == ["[python]", "^^^^^^"]
     path = tmp_path / "nim2.toml"
     path.write_text(text)
     done = kiebitz("protocols", "-P", str(path))
@@ -81,6 +82,7 @@ def test_another_file_must_not_name_python(tmp_path: Path) -> None:
     assert f"nim2.toml:5:2: {REFUSED}" in done.err
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 def test_a_copy_in_a_database_must_not_name_python(tmp_path: Path) -> None:
     """A database may come from anyone."""
     text = 'protocol = "nim2"\n[messages]\nJOIN = "c: name=player"\n'

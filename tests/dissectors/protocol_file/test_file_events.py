@@ -1,0 +1,197 @@
+"""Events of protocol files: local values, arithmetic, paths with several braces, lists, and silent events."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+from file_conversations import Conversation, dissector_of, sentences, state_of, texts
+from strength import times
+
+from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.reader import read
+from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
+
+DOTS = """protocol = "dots"
+port = 4711
+[messages]
+START = "s*: size=integer"
+LINE = "s*: name=player line=integer"
+SHIFT = "s*: x=[integer,] y=[integer,]"
+POS = "s*: name=player x=integer y=integer"
+OVER = "s*: name=player"
+[events]
+[events.started]
+on = "START"
+opens = true
+say = "a game"
+put = { size = "size", last = ["size", [1, "'x'"], ""] }
+
+[events.column]
+on = "LINE"
+silent = true
+let = { x = "line % size", y = "line // size" }
+put = { "cells.{x},{y}" = "name", "owners.{name}" = { at = "{x}-{y}", line = "line * 2", none = "nothing" } }
+
+[events.drawn]
+on = "LINE"
+let = { x = "line % size", free = "not known(cells.{x},{0})" }
+when = "line < max(size * size, 4)"
+say = "{name} draws {line} in column {x}: {free}"
+put = { last = ["line", "last.0"] }
+
+[events.counted]
+on = "LINE"
+silent = true
+put = { lines = "lines + 1", "count.{name}" = "min(count.{name}, 9) + 1" }
+
+[events.reset]
+on = "START"
+silent = true
+put = { lines = 0 }
+
+[events.shift]
+on = "SHIFT"
+say = "marks"
+put = { "marks.{x},{y}" = true }
+
+[events.pos]
+on = "POS"
+silent = true
+put = { "at.{name}.{x},{y}" = true, "pawns.{name}" = { x = "x", y = "y" } }
+
+[events.over]
+on = "OVER"
+ends = true
+say = "{name} wins"
+result = { lines = "lines", cells = { first = "cells.{0},{0}" } }
+
+[rules.far]
+on = "LINE"
+let = { row = "line // size" }
+unless = "row < size"
+say = "row {row}, and the board has {known}"
+"""
+DOTS = DOTS.replace('at = "{x}-{y}"', "at = \"x + '-' + y\"").replace('none = "nothing"', 'none = "lines"')
+BEGIN = ("*< START 3", "*< LINE ann 4")
+
+
+def talk(*lines: str) -> tuple[list[str], State, list[str]]:
+    dissector = dissector_of(DOTS)
+    conversation = Conversation(dissector)
+    conversation.stream("a")
+    conversation.stream("b")
+    found = conversation.send(*lines).found()
+    return sentences(dissector, found), state_of(found), texts(found)
+
+
+def test_local_values_arithmetic_and_several_braces() -> None:
+    told, state, _ = talk(*BEGIN, "*< LINE bob 7", "*< SHIFT 1,2 3,4")
+    assert told == ["a game", "ann draws 4 in column 1: true", "bob draws 7 in column 1: true", "marks"]
+    assert state["games"]["1"] == {
+        "size": 3,
+        "last": [7, 4],
+        "cells": {"1,1": "ann", "1,2": "bob"},
+        "owners": {"ann": {"at": "1-1", "line": 8, "none": 0}, "bob": {"at": "1-2", "line": 14, "none": 1}},
+        "lines": 2,
+        "marks": {"1,3": True, "2,4": True},
+    }
+
+
+def test_lists_and_tables_are_evaluated() -> None:
+    """An unknown part is absent from a table; an empty text is a text."""
+    assert talk("*< START 3")[1]["games"]["1"]["last"] == [3, [1, "x"], ""]
+    result = talk(*BEGIN, "*< LINE bob 0", "*< OVER ann")[0]
+    assert result[-1] == "ann wins"
+    dissector = dissector_of(DOTS)
+    found = Conversation(dissector).send("a< START 3", "a< LINE bob 0", "a< OVER ann").found()
+    assert found.games[-1].result == {"lines": 1, "cells": {"first": "bob"}}
+
+
+def test_local_values_of_rules() -> None:
+    assert talk(*BEGIN, "*< LINE bob 11")[2] == ["row 3, and the board has 3"]
+
+
+def test_silent_events_belong_to_the_event_of_their_message() -> None:
+    """Those before and after it; without one, they are shown with the next event."""
+    dissector = dissector_of(DOTS)
+    found = (
+        Conversation(dissector).send("a< START 3", "a< LINE ann 4", "a< POS ann 1 2", "a< SHIFT 1 1").found()
+    )
+    assert [event.kind for event in found.events] == ["started", "drawn", "shift"]
+    paths = [[".".join(path[2:]) for path, _ in event.changes] for event in found.events]
+    assert paths[0][-1] == "lines"
+    assert paths[1] == ["cells.1,1", "owners.ann", "last", "lines"]
+    assert paths[2] == ["at.ann.1,2", "pawns.ann", "marks.1,1"]
+    assert "column" not in dissector.grammar.events
+    assert [message.event_id for message in found.messages] == [1, 2, None, 3]
+
+
+def test_snapshots_have_the_changes_of_silent_events() -> None:
+    lines = ["a< START 3", *("a< LINE ann 4" for _ in range(SNAPSHOT_EVERY))]
+    found = Conversation(dissector_of(DOTS)).send(*lines).found()
+    (snapshot,) = found.snapshots
+    state: State = {}
+    for event in found.events[:SNAPSHOT_EVERY]:
+        apply(state, event.changes)
+    assert msgspec.json.decode(snapshot.state_json) == state
+    assert state["games"]["1"]["lines"] == SNAPSHOT_EVERY - 1
+
+
+@pytest.mark.parametrize("has_game", [True, False])
+def test_many_changes_without_an_event_are_bounded(has_game: bool) -> None:
+    lines = [f"a< POS p{number % 7} {number} 1" for number in range(1500)]
+    dissector = dissector_of(DOTS)
+    found = Conversation(dissector).send(*["a< START 3"][:has_game], *lines, "a< SHIFT 1 1").found()
+    changes = found.events[-1].changes
+    assert len(changes) < 1010
+    state = state_of(found)
+    part = state["games"]["1"] if has_game else state
+    assert part["pawns"]["p2"] == {"x": 1498 - (1498 - 2) % 7, "y": 1}
+    assert sum(map(len, part["at"].values())) == 1500
+
+
+SILENT = "a silent event only puts values: remove"
+MEANS = "has a meaning already: choose another name"
+LIN = "lin is neither a field nor put by an event: did you mean line?"
+MISTAKES = [
+    ("silent = true\nlet", "silent = true\nsay = 'x'\nlet", f"{SILENT} say"),
+    ("silent = true\nlet", "silent = true\nends = true\nlet", f"{SILENT} ends"),
+    (
+        "silent = true\nput",
+        "silent = true\nsecret = true\nput",
+        "a silent event only puts values: remove secret",
+    ),
+    ('let = { x = "line % size"', 'let = { line = "1"', f"line {MEANS}"),
+    ('let = { x = "line % size"', 'let = { who = "1"', f"who {MEANS}"),
+    ('let = { x = "line % size"', 'let = { "a b" = "1"', "a b is no name: use letters, digits and _"),
+    ('let = { x = "line % size", y', 'let = { x = "y", y', "y is neither a field nor put by an event"),
+    ('"line // size" }\nunless', '"lin // size" }\nunless', LIN),
+    ('"line", "last.0"]', '"lin", "last.0"]', LIN),
+    ("line * 2", "lin * 2", LIN),
+    ("max(size", "most(size", "there is no function most, only min, max, abs, known"),
+    (
+        "known(cells.{x},{0})",
+        "known(cels)",
+        "cels is neither a field nor put by an event: did you mean cells?",
+    ),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "problem"), MISTAKES)
+def test_mistakes_have_a_place(right: str, wrong: str, problem: str) -> None:
+    with pytest.raises(ProtocolFileError) as raised:
+        read(DOTS.replace(right, wrong))
+    (found, *_) = (mistake for mistake in raised.value.all if mistake.message == problem)
+    marked = found.place.line[found.place.position :][: found.place.length]
+    assert any(word in problem for word in re.findall(r"\w+", marked))
+
+
+@pytest.mark.full(but=2)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_properties_of_all_protocols(check: Check) -> None:
+    lines = ["START 3", "LINE ann 4", "LINE bob 11", "SHIFT 1 2", "POS ann 1 2", "OVER ann"]
+    check(dissector_of(DOTS), [f"{line}\n".encode() for line in lines], times(EXAMPLES // 2, quick=2))
