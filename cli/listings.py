@@ -12,7 +12,7 @@ from kiebitz.cli.terminal.table import Column, address, milliseconds, moment, nu
 from kiebitz.dissectors.escaping import field_words, json_text
 from kiebitz.dissectors.model import Blame
 from kiebitz.services.evidence.excerpt import printable_bytes
-from kiebitz.services.wording import gravest_of
+from kiebitz.services.wording import gravest_of, in_series
 from kiebitz.storage.read.times import seconds_between, utc
 from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Diagnostic, Event, Message
@@ -76,6 +76,18 @@ def result_words(value: Any) -> str:
     known = [(key, part) for key, part in value.items() if part not in (None, {}, [])]
     known.sort(key=lambda one: isinstance(one[1], dict))
     return "; ".join(f"{key} {_plain(part)}" for key, part in known)
+
+
+def result_sentence(value: dict[str, Any]) -> str:
+    """Return a game's result as a sentence: `bob wins; points bob 9, carl 7`."""
+    for key, one, several in (("winner", "wins", "win"), ("losers", "loses", "lose")):
+        names = value.get(key)
+        names = [names] if isinstance(names, str) else names
+        if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+            points = value.get("points")
+            more = f"; {result_words({'points': points})}" if isinstance(points, dict) and points else ""
+            return f"{in_series(names)} {one if len(names) == 1 else several}{more}"
+    return result_words(value)
 
 
 def _plain(value: Any) -> str:

@@ -124,7 +124,7 @@ class SpectatorView:
         self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
     ) -> RenderableType:
         """Return a table without heading."""
-        return draw(self._protocol(table_id), self._scene(table_id, state, events, game))
+        return draw(self._protocol(table_id), self.scene(table_id, state, events, game))
 
     def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
         """Return the heading as text, not escaped."""
@@ -141,7 +141,7 @@ class SpectatorView:
         """Draw a table as SVG in each of these shapes."""
         from kiebitz.cli.render.svg import draw_shapes
 
-        scene = self._scene(table_id, state, events, game)
+        scene = self.scene(table_id, state, events, game)
         return draw_shapes(self._protocol(table_id), scene, shapes)
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
@@ -163,7 +163,8 @@ class SpectatorView:
             facts += [f"{self.seconds(events[-1]):.3f}s", f"#{number}"]
         return facts
 
-    def _scene(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> Scene:
+    def scene(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> Scene:
+        """Return a table with its latest `events`, from which its view is made."""
         numbers = self._timeline.numbers
         shown = [
             msgspec.structs.replace(seen, game_id=numbers.number_if_any("games", seen.game_id))

@@ -18,6 +18,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.relay.endpoints import allow_open_files
 
 LIVE_PATH = "/api/live"
+LIVE_HOME_PATH = "/api/home/live"
 
 MAX_STREAMS = 500
 """Maximum number of open event streams."""
@@ -177,7 +178,7 @@ class Admission:
             return
         client = scope.get("client")
         holder = Holder(scope["grant"].player, address_group(client[0]) if client else "")
-        quota = self._streams if scope["path"] == LIVE_PATH else self._requests
+        quota = self._streams if scope["path"] in (LIVE_PATH, LIVE_HOME_PATH) else self._requests
         is_refused = False
 
         async def refuse(error: BusyError) -> None:

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -55,7 +56,7 @@ _COPY_DELAY_NS = 500_000_000
 _HEARTBEAT_S = 15.0
 """Keep-alive interval in seconds."""
 
-_HEARTBEAT = b"event: ping\ndata: {}\n\n"
+HEARTBEAT = b"event: ping\ndata: {}\n\n"
 """An event, not a comment: scripts do not see comments, and would assume a dead connection."""
 
 Audience = tuple[Grant | str | None, int | None]
@@ -101,6 +102,8 @@ class EventStream:
         """True if events are withheld until a player's copy arrives."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
+        self.watchers = 0
+        """Number of others that wait for `change`."""
         self._problem: str | None = None
         """Why the session cannot be dissected again."""
         self.held_control = ControlClient(self._place)
@@ -117,6 +120,11 @@ class EventStream:
         await self._looked.wait()
         if self.status.live:
             self._following = asyncio.create_task(self.held_control.run())
+
+    @property
+    def change(self) -> asyncio.Event:
+        """An event that is set as soon as the session has changed."""
+        return self._changed
 
     def stop(self) -> None:
         """Stop polling, and end all streams."""
@@ -157,20 +165,20 @@ class EventStream:
                 if status is not self.status:
                     status = self.status
                     is_player = isinstance(audience[0], Grant)
-                    yield _frame(_without_path(status) if is_player else status, "status")
+                    yield frame(_without_path(status) if is_player else status, "status")
                 latest = self._dissection(audience)
                 if latest is not None and latest != dissection:
                     dissection = latest
-                    yield _frame(dissection, "dissection")
+                    yield frame(dissection, "dissection")
                 if audience[0] is None and changes != self.held_control.changes:
                     changes = self.held_control.changes
                     held = self.held_control.held
-                    yield _frame(records.Waiting(None if held is None else len(held)), "held")
+                    yield frame(records.Waiting(None if held is None else len(held)), "held")
                 now = self._loop.time()
                 grown = self._growth_for(audience)
                 if growth != grown and now - grown_s >= _GROWTH_EVERY_S:
                     growth, grown_s = grown, now
-                    yield _frame(growth, "growth")
+                    yield frame(growth, "growth")
                 news = channel.news
                 if reached < channel.upto and not any(piece.after == reached for piece in news):
                     text, reached = await self._executor.ask(
@@ -196,7 +204,7 @@ class EventStream:
                     try:
                         await asyncio.wait_for(changed.wait(), wait_s)
                     except TimeoutError:
-                        yield _HEARTBEAT
+                        yield HEARTBEAT
         finally:
             self._leave(audience, channel)
 
@@ -257,7 +265,9 @@ class EventStream:
             dissector_of(table.protocol)
         self._note_status(followed)
         self._note_looked()
-        while followed.is_live and not self._stopped.wait(_POLL_S if self._channels else _IDLE_POLL_S):
+        while followed.is_live and not self._stopped.wait(
+            _POLL_S if self._channels or self.watchers else _IDLE_POLL_S
+        ):
             try:
                 if followed.look() or self._is_held:
                     self._follow(followed, reader)
@@ -373,7 +383,7 @@ def _encode_events(
         picture = _picture(reader, number, player, drawn) if is_all else None
         pushes.append(records.Push(number, event_records(reader, events, player), picture))
     # The id is what a reconnecting browser sends, so it comes last; it is valid without data.
-    return b"".join(map(_frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
+    return b"".join(map(frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
 
 
 def _audience_player(reader: Reader, audience: Audience) -> str | None:
@@ -396,6 +406,7 @@ def _without_path(status: records.Status) -> records.Status:
     return status if status.trouble is None else msgspec.structs.replace(status, trouble=UNREADABLE)
 
 
-def _frame(said: records.Answer, kind: str | None = None) -> bytes:
+def frame(said: Any, kind: str | None = None) -> bytes:
+    """Return a server-sent event of a kind with a record as JSON."""
     name = f"event: {kind}\n" if kind is not None else ""
     return f"{name}data: ".encode() + msgspec.json.encode(said) + b"\n\n"

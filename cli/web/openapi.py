@@ -33,6 +33,7 @@ def openapi() -> dict[str, Any]:
         records.Status,
         records.Waiting,
         records.Dissection,
+        records.HomeNews,
     ]
 
     def enter(path: str, about: str, answer: Any, parameters: tuple[Parameter, ...]) -> None:
@@ -52,6 +53,12 @@ def openapi() -> dict[str, Any]:
 
     enter("/api/sessions", "the sessions that are served", records.Sessions, SESSIONS)
     enter("/api/home", "all sessions with their tables, results, problems and alerts", records.Home, SESSIONS)
+    enter(
+        "/api/home/live",
+        "server-sent events: home (Home), then sessions (HomeNews), and a ping as keep-alive",
+        "text/event-stream",
+        SESSIONS,
+    )
     for address in ENDPOINTS:
         enter(address.path, address.about, address.answer, tuple(address.known.values()))
     enter("/api/live", _LIVE, "text/event-stream", LIVE)

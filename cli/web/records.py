@@ -14,9 +14,6 @@ from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity
 from kiebitz.storage.session.session import Message as MessageRecord
 from kiebitz.storage.session.session import Stream
 
-HOME_EVERY_S = 2
-"""Interval in seconds at which a browser with the home page asks for the summary."""
-
 
 class Answer(msgspec.Struct, frozen=True):
     """Base class of all responses."""
@@ -75,19 +72,26 @@ class Tables(Answer, frozen=True):
 
 
 class HomeTable(Answer, frozen=True):
-    """A table on the home page: the event to draw it after, its latest event, and alerts if it is live."""
+    """A table on the home page: the event to draw it after, and its latest event as a sentence.
+
+    A live table has `alerts`, and says for whom its game waits. `result` is that of its last game, as a
+    sentence, if no game has begun since.
+    """
 
     table: TableInfo
     at: int
     latest: str
     alerts: list[str]
+    waiting: str | None
+    result: str | None
 
 
 class HomeSession(Answer, frozen=True):
     """A session on the home page; the first of its players and tables, and how many there are in all.
 
-    `started_s` is the start in Unix time, `seconds` the length. `result` is that of the last game with one.
-    `trouble` says why the session cannot be read; the other fields are empty then.
+    `alerts` are about servers without a table. `started_s` is the start in Unix time, `seconds` the length.
+    `result` is that of the last game with one. `trouble` says why the session cannot be read; the other
+    fields are empty then.
     """
 
     session: SessionInfo
@@ -99,13 +103,14 @@ class HomeSession(Answer, frozen=True):
     result: str | None = None
     errors: int = 0
     warnings: int = 0
+    alerts: list[str] = []
     tables: list[HomeTable] = []
     tables_in_all: int = 0
     trouble: str | None = None
 
 
 class Home(Answer, frozen=True):
-    """All served sessions: live ones first, then the newest. With `watching`, new ones may appear.
+    """All served sessions: live ones first, by name, then the newest. With `watching`, new ones may appear.
 
     A browser should load a table's board at most once in `board_every_s` seconds: longer, the more browsers
     and live tables there are.
@@ -113,7 +118,14 @@ class Home(Answer, frozen=True):
 
     version: str
     watching: bool
-    board_every_s: int
+    board_every_s: float
+    sessions: list[HomeSession]
+
+
+class HomeNews(Answer, frozen=True):
+    """Sessions that are new or have changed; `board_every_s` is that of `Home`."""
+
+    board_every_s: float
     sessions: list[HomeSession]
 
 

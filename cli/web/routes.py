@@ -159,6 +159,8 @@ def _svg(reader: Reader, request: ApiRequest) -> bytes:
     table = _table(reader, request)
     drawn = cached_table(reader, table, _at(reader, request, table), request.player)
     drawing = drawn.drawings[cast(Shape, request.text("shape") or "wide")]
+    if request.number("bare"):
+        return document(drawing)
     return document(drawing, drawn.picture.title, drawn.picture.latest)
 
 
@@ -264,7 +266,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "that picture as an SVG document",
         "image/svg+xml",
         _svg,
-        (_AT, Parameter("shape", "shape", "wide or tall"), _AS),
+        (
+            _AT,
+            Parameter("shape", "shape", "wide or tall"),
+            Parameter("bare", "number", "1 omits the title and the latest event"),
+            _AS,
+        ),
     ),
     Endpoint(
         "/api/tables/{table}/sequence",

@@ -24,7 +24,14 @@ from starlette.types import ASGIApp
 from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys
-from kiebitz.cli.web.admission import LIVE_PATH, Admission, Holder, Limits, address_group
+from kiebitz.cli.web.admission import (
+    LIVE_HOME_PATH,
+    LIVE_PATH,
+    Admission,
+    Holder,
+    Limits,
+    address_group,
+)
 from kiebitz.cli.web.delayed_copy import DelayedCopy
 from kiebitz.cli.web.event_stream import EventStream
 from kiebitz.cli.web.grants import Grant
@@ -79,6 +86,7 @@ _FOUND_START_S = 1.0
 
 _MAX_SHOWN = 60
 _EVENT_STREAM = "text/event-stream"
+_STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 Found = TypeVar("Found")
 
@@ -114,15 +122,17 @@ class Server:
         self._homes = {
             grant.is_late: HomePage(
                 partial(self._visible_sessions, grant),
-                partial(self._is_live, grant),
-                lambda served, question: self._ask(served, question, "slow"),
+                partial(self._event_stream, grant),
+                self._ask,
                 is_watching=folders is not None,
+                delay_s=(delay_s or 0.0) if grant.is_late else 0.0,
             )
             for grant in (Grant(), Grant(is_late=True))
         }
         routes = [
             Route("/api/sessions", self._list_sessions),
             Route("/api/home", self._summarize_all),
+            Route(LIVE_HOME_PATH, self._stream_home),
             Route(LIVE_PATH, self._stream_events),
             Route("/api/held", self._list_held, methods=["GET"]),
             Route("/api/held", self._act, methods=["POST"]),
@@ -158,6 +168,8 @@ class Server:
         """End all event streams."""
         for feed in (*self.event_streams.values(), *self._late_streams.values()):
             feed.stop()
+        for home in self._homes.values():
+            home.end()
 
     async def player_grants(self) -> list[Grant]:
         """Return the permissions of the links of all players with a connection, sorted by name."""
@@ -235,12 +247,9 @@ class Server:
             if grant.player is None or grant.session == number
         ]
 
-    def _is_live(self, grant: Grant, served: ServedSession) -> bool:
-        return self._event_stream(served.number, grant).status.live
-
-    def _event_stream(self, number: int, grant: Grant) -> EventStream:
-        late = self._late_streams.get(number) if grant.is_late else None
-        return late or self.event_streams[number]
+    def _event_stream(self, grant: Grant, served: ServedSession) -> EventStream:
+        late = self._late_streams.get(served.number) if grant.is_late else None
+        return late or self.event_streams[served.number]
 
     async def _watch(self, folders: SessionFolders) -> None:
         """Serve the sessions that appear in the folders."""
@@ -309,18 +318,28 @@ class Server:
             records.Sessions(kiebitz_version(), params.grant.player, infos, has_home, delay_s)
         )
 
+    def _home(self, request: Request) -> HomePage:
+        """Return the home page for a key. Raises ForbiddenError for a player's."""
+        grant = _parse_request(request, _by_name(SESSIONS), {}).grant
+        if grant.player is not None:
+            raise ForbiddenError(f"this link shows only the view of {grant.player}")
+        return self._homes[grant.is_late]
+
+    async def _stream_home(self, request: Request) -> Response:
+        home = self._home(request)
+        if request.method == "HEAD":
+            return Response(media_type=_EVENT_STREAM)
+        return StreamingResponse(home.subscribe(), media_type=_EVENT_STREAM, headers=_STREAM_HEADERS)
+
     async def _summarize_all(self, request: Request) -> Response:
-        params = _parse_request(request, _by_name(SESSIONS), {})
-        if params.grant.player is not None:
-            raise ForbiddenError(f"this link shows only the view of {params.grant.player}")
-        text, digest = await self._homes[params.grant.is_late].summary()
+        text, digest = await self._home(request).summary()
         headers = {"etag": f'"{digest}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
         return Response(text, media_type="application/json", headers=headers)
 
     def _info(self, served: ServedSession, grant: Grant) -> Callable[[Reader], records.SessionInfo]:
-        live = self._is_live(grant, served)
+        live = self._event_stream(grant, served).status.live
         return lambda reader: session_info(served, reader, live, reader.label(grant))
 
     async def _stream_events(self, request: Request) -> Response:
@@ -339,16 +358,16 @@ class Server:
         return StreamingResponse(
             self._relay(
                 served,
-                self._event_stream(served.number, params.grant).subscribe(audience, upto, above or 0),
+                self._event_stream(params.grant, served).subscribe(audience, upto, above or 0),
             ),
             media_type=_EVENT_STREAM,
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+            headers=_STREAM_HEADERS,
         )
 
     async def _list_held(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(HELD), {})
         served = self._served(params)
-        held = self._event_stream(served.number, params.grant).held_control.held
+        held = self._event_stream(params.grant, served).held_control.held
         shown = held if params.grant.player is None else None
         with using_copies(served.copies):
             return JsonResponse(await asyncio.to_thread(held_record, shown, not self._is_read_only))

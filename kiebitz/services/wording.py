@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from kiebitz.dissectors.model import Severity
 
@@ -25,3 +25,9 @@ def in_words(count: Mapping[str, int]) -> str:
 def counted(count: int, what: str, several: str | None = None) -> str:
     """Return a count with its noun, as in `1 case` and `2,000 cases`; `several` is an irregular plural."""
     return f"{count:,} {what if count == 1 else several or f'{what}s'}"
+
+
+def in_series(names: Sequence[str]) -> str:
+    """Return names as in `alice, bob and carl`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -136,6 +136,23 @@ class Timeline:
         )
         return [_game(row) for row in check_ascending(rows)]
 
+    def last_game(self, table_id: int | None = None, *, with_result: bool = False) -> Game | None:
+        """Return the latest game of the session, or of one of its tables; None if there is none."""
+        condition = "session_id = ?" + " AND table_id = ?" * (table_id is not None)
+        parameters = [self.session.id, *([table_id] if table_id is not None else [])]
+        row = self.connection.execute(
+            f"SELECT {_GAME_COLUMNS} FROM games WHERE {condition}"
+            f"{' AND result IS NOT NULL' if with_result else ''} ORDER BY id DESC LIMIT 1",
+            parameters,
+        ).fetchone()
+        return _game(row) if row is not None else None
+
+    def count_games(self) -> int:
+        """Return the number of the session's games."""
+        query = "SELECT count(*) FROM games WHERE session_id = ?"
+        (count,) = self.connection.execute(query, (self.session.id,)).fetchone()
+        return int(count)
+
     def game(self, number: int) -> Game | None:
         """Return one game of the session, None if it has no such game."""
         row = self.connection.execute(

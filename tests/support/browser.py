@@ -270,7 +270,7 @@ class Sight:
 
     def is_alone(self) -> bool:
         """Return whether the table is all that is seen, as on a projector."""
-        return not self.is_seen(".head")
+        return not self.is_seen(".head-buttons")
 
     def until(self, true: Callable[[], bool], what: str) -> None:
         """Wait for something that takes its time."""
@@ -294,7 +294,7 @@ class Sight:
 
     def rest(self) -> None:
         """Wait until all that was asked is answered, but for what is listened to."""
-        self.until(lambda: all("/api/live" in one.url for one in self._open), "all is answered")
+        self.until(lambda: all("/live" in one.url for one in self._open), "all is answered")
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other."""

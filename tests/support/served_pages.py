@@ -144,9 +144,11 @@ class Serving:
             response.begin()
             return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
 
-    def live(self, headers: Mapping[str, str] | None = None, **query: Query) -> Live:
+    def live(
+        self, headers: Mapping[str, str] | None = None, *, path: str = "api/live", **query: Query
+    ) -> Live:
         """Listen to what is new."""
-        return Live(self, target("api/live", query), headers or {})
+        return Live(self, target(path, query), headers or {})
 
     def end(self, how: signal.Signals = signal.SIGINT, patience_s: float = QUICK_S) -> int:
         """Stop the server and return the exit status."""

@@ -18,16 +18,18 @@ _BAND = 64
 _SVG = "http://www.w3.org/2000/svg"
 
 
-def document(drawing: Drawing, title: str, caption: str) -> bytes:
-    """Return a drawing between a title and a caption, both not escaped yet, as UTF-8."""
-    width, height = drawing.width, drawing.height + 2 * _BAND
+def document(drawing: Drawing, title: str = "", caption: str = "") -> bytes:
+    """Return a drawing as UTF-8, between a title and a caption if there are any; both are not escaped yet."""
+    band = _BAND if title or caption else 0
+    width, height = drawing.width, drawing.height + 2 * band
     root = svg(width, height)
     shape(root, "rect", width=width, height=height, class_="k-paper")
     room = width - 2 * _EDGE
-    label(root, (_EDGE, 44), title, 30, room, font_weight="bold", class_="k-ink")
-    label(root, (_EDGE, height - 22), caption, 30, room, class_="k-ink")
+    if band:
+        label(root, (_EDGE, 44), title, 30, room, font_weight="bold", class_="k-ink")
+        label(root, (_EDGE, height - 22), caption, 30, room, class_="k-ink")
     for piece in drawing.pieces:
-        placed = shape(root, "g", transform=f"translate({piece.x:g} {piece.y + _BAND:g})")
+        placed = shape(root, "g", transform=f"translate({piece.x:g} {piece.y + band:g})")
         placed.append(ElementTree.fromstring(drawing.fragments[piece.name]))
     document: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
     return document

@@ -3,6 +3,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 /** Control characters, direction marks, and more combining marks on one letter than any language has. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?<=\p{M}{8})\p{M}/gu;
+/** Words written from right to left, with the blanks between them. */
+const RIGHT_TO_LEFT = /([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:[ '-]+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*)/;
 /** Attributes shown or read to the user. */
 const READ = new Set(["title", "aria-label"]);
 
@@ -40,7 +42,20 @@ export function byId(id) {
 /** Set the text of an element. An unchanged text causes no new layout. */
 export function write(target, text) {
   const shown = printable(text);
-  if (target.textContent !== shown) target.textContent = shown;
+  if (target.textContent !== shown) target.replaceChildren(...isolated(shown));
+}
+
+/**
+ * Return a text as nodes, with words written from right to left on their own: otherwise, numbers and punctuation beside
+ * a name would appear at its other side.
+ */
+function isolated(text) {
+  return text.split(RIGHT_TO_LEFT).map((part, place) => {
+    if (place % 2 === 0) return document.createTextNode(part);
+    const word = document.createElement("bdi");
+    word.textContent = part;
+    return word;
+  });
 }
 
 const NAMED = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
@@ -60,8 +75,12 @@ function build(made, attributes, children) {
     else if (value !== false && value !== null && value !== undefined)
       made.setAttribute(name, value === true ? "" : READ.has(name) ? printable(value) : value);
   }
+  // Neither a drawing nor a choice can contain other elements.
+  const isText = made.namespaceURI === SVG || made.localName === "option";
   for (const child of children) {
-    if (child !== null) made.append(typeof child === "string" ? printable(child) : child);
+    if (child === null) continue;
+    if (typeof child !== "string") made.append(child);
+    else made.append(...(isText ? [printable(child)] : isolated(printable(child))));
   }
   return made;
 }

@@ -9,8 +9,8 @@ const SILENCE_MS = 60_000;
 /**
  * Receives the events of a table after an event, each once.
  *
- * The handler `events` receives new events, `growth`, `status`, `held` and `dissection` the server's messages about the
- * session, and `lost` a sentence when the connection is lost or refused, and null when it is open.
+ * The handler `events` receives new events, `lost` a sentence when the connection is lost or refused, and null when it
+ * is open. The other handlers receive the server's messages of their names.
  */
 export class EventStream {
   #address;
@@ -26,7 +26,7 @@ export class EventStream {
   /**
    * @param {(after: number|null) => string} address returns the URL of the stream after an event
    * @param {{table: number|null, after: number|null}} from
-   * @param {{events: Function, growth: Function, status: Function, held: Function, dissection: Function, lost: Function}} handlers
+   * @param {Record<string, Function>} handlers
    */
   constructor(address, { table, after }, handlers) {
     this.#address = address;
@@ -63,10 +63,11 @@ export class EventStream {
       this.#handlers.lost(null);
     };
     stream.onmessage = (event) => this.#take(JSON.parse(event.data));
-    for (const name of ["growth", "status", "held", "dissection"]) {
+    for (const [name, handle] of Object.entries(this.#handlers)) {
+      if (name === "events" || name === "lost") continue;
       stream.addEventListener(name, (event) => {
         this.#resetSilence();
-        this.#handlers[name](JSON.parse(event.data));
+        handle(JSON.parse(event.data));
       });
     }
     stream.addEventListener("ping", () => this.#resetSilence());

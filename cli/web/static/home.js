@@ -1,96 +1,112 @@
 // The home page: live tables as a wall with alerts, and recorded sessions, each with a small board.
 
-import { byId, element, write } from "./elements.js";
+import { byId, element, printable, write } from "./elements.js";
+import { EventStream } from "./event_stream.js";
 import { formatClock, formatCount } from "./format.js";
+import { PacedText } from "./paced_text.js";
 import { differs } from "./view_state.js";
-
-/** Interval between two requests while sessions are recorded, and while only new ones may appear. */
-const LIVE_EVERY_MS = 2000;
-const WATCH_EVERY_MS = 5000;
+import { Wall } from "./wall.js";
 
 /** Shows the home page while the view state asks for it. */
 export class HomePage {
   #source;
   #view;
+  #model;
   #announcer;
   #section = byId("home");
   /** The shown cards by key, each with the elements that change. */
   #cards = new Map();
   #alerts = new Set();
-  #timer = 0;
-  #isAsking = false;
+  /** The sessions by number. */
+  #sessions = new Map();
+  #isWatching = false;
+  #boardEvery = 0;
+  #stream = null;
+  #wall = new Wall(byId("home-live"), () => this.#draw());
 
   /**
    * @param {import("./source.js").Source} source
    * @param {import("./view_state.js").ViewState} view
+   * @param {import("./session_model.js").SessionModel} model
    * @param {import("./announcer.js").Announcer} announcer
    */
-  constructor(source, view, announcer) {
+  constructor(source, view, model, announcer) {
     this.#source = source;
     this.#view = view;
+    this.#model = model;
     this.#announcer = announcer;
     view.listen((now, before) => {
       if (differs(now, before, "home")) this.#show();
+      else if (differs(now, before, "projector")) this.#draw();
     });
-    document.addEventListener("visibilitychange", () => this.#refresh());
   }
 
   #show() {
     const { home } = this.#view.now;
     document.documentElement.classList.toggle("is-home", home);
     this.#section.hidden = !home;
-    if (home) document.title = "Kiebitz";
-    this.#refresh();
+    this.#stream?.close();
+    this.#stream = null;
+    if (!home) return;
+    document.title = "Kiebitz";
+    const handlers = {
+      home: (found) => this.#take(found, new Map()),
+      sessions: (found) => this.#take(found, this.#sessions),
+      lost: (trouble) => this.#view.update({ trouble: trouble ?? "" }),
+    };
+    this.#stream = new EventStream(() => this.#source.homeAddress(), { table: null, after: null }, handlers);
   }
 
-  async #refresh() {
-    clearTimeout(this.#timer);
-    if (!this.#view.now.home || document.hidden || this.#isAsking) return;
-    this.#isAsking = true;
-    let every = LIVE_EVERY_MS;
-    try {
-      const { watching, sessions, board_every_s: boardEvery } = await this.#source.home();
-      this.#draw(sessions, watching, boardEvery * 1000);
-      this.#view.update({ trouble: "" });
-      if (!sessions.some(({ session }) => session.live)) every = watching ? WATCH_EVERY_MS : 0;
-    } catch (error) {
-      this.#view.update({ trouble: error.message });
-    } finally {
-      this.#isAsking = false;
-    }
-    if (every && this.#view.now.home) this.#timer = setTimeout(() => this.#refresh(), every);
+  /** Show sessions, which replace those of the same numbers. */
+  #take({ watching = this.#isWatching, sessions, board_every_s: boardEvery }, known) {
+    this.#isWatching = watching;
+    this.#boardEvery = boardEvery * 1000;
+    this.#sessions = known;
+    for (const one of sessions) known.set(one.session.number, one);
+    this.#draw();
   }
 
-  #draw(sessions, watching, boardEvery) {
-    const live = sessions.filter(({ session }) => session.live);
-    const recorded = sessions.filter(({ session }) => !session.live);
+  #draw() {
+    if (!this.#view.now.home) return;
+    const sessions = [...this.#sessions.values()];
+    const live = sessions.filter(({ session }) => session.live).sort((one, other) => compareLive(one, other));
+    const recorded = sessions
+      .filter(({ session }) => !session.live)
+      .sort((one, other) => other.started_s - one.started_s);
     const walls = live.flatMap((one) => (one.tables.length ? one.tables : [null]).map((table) => [one, table]));
-    this.#arrange("home-live", walls, boardEvery);
+    byId("home-live").parentElement.hidden = live.length === 0;
+    byId("home-recorded").parentElement.hidden = recorded.length === 0;
+    this.#arrange("home-live", walls);
     this.#arrange(
       "home-recorded",
       recorded.map((one) => [one, busiest(one.tables)]),
-      boardEvery,
     );
-    byId("home-live").parentElement.hidden = live.length === 0;
-    byId("home-recorded").parentElement.hidden = recorded.length === 0;
-    const empty = watching ? "no session yet: one appears here as soon as it is recorded" : "no session is served here";
+    this.#wall.fit();
+    const empty = this.#isWatching
+      ? "no session yet: one appears here as soon as it is recorded"
+      : "no session is served here";
     write(byId("home-empty"), sessions.length ? "" : empty);
     const counts = [formatCount(sessions.length, "session")];
     if (live.length) counts.push(formatCount(walls.length, "live table"));
+    if (live.length && this.#model.delay !== null) counts.push(`${this.#model.delay} s late`);
     write(byId("home-counts"), counts.join(" · "));
     this.#announce(walls);
   }
 
   /** Show cards in a list in this order; existing ones are kept, so that the focus stays. */
-  #arrange(id, shown, boardEvery) {
+  #arrange(id, shown) {
     const list = byId(id);
+    const isWall = id === "home-live";
+    const { projector } = this.#view.now;
     const items = shown.map(([one, table]) => {
       const key = `${id} ${one.session.number} ${table?.table.table ?? 0}`;
       if (!this.#cards.has(key)) this.#cards.set(key, new Card());
       const card = this.#cards.get(key);
-      card.show(one, table);
-      if (table !== null && one.trouble === null)
-        card.draw(this.#source.boardAddress(one.session.number, table.table.table, table.at), boardEvery);
+      card.show(one, table, projector);
+      if (table !== null && one.trouble === null) {
+        const shape = isWall ? this.#wall.shape : "wide";
+        card.draw(this.#source.boardAddress(one.session.number, table.table.table, table.at, shape), this.#boardEvery);
+      }
       return card.item;
     });
     // Moving an element would take its focus.
@@ -104,7 +120,7 @@ export class HomePage {
   /** Announce new alerts. */
   #announce(walls) {
     const alerts = new Set(
-      walls.flatMap(([one, table]) => (table?.alerts ?? []).map((alert) => `${titleOf(one, table)}: ${alert}`)),
+      walls.flatMap(([one, table]) => alertsOf(one, table).map((alert) => `${titleOf(one, table)}: ${alert}`)),
     );
     const added = [...alerts].filter((alert) => !this.#alerts.has(alert));
     this.#alerts = alerts;
@@ -112,20 +128,20 @@ export class HomePage {
   }
 }
 
-/** A card: a link to a session's table with a board and the facts. */
+/** A card: a link to a session's table with a board and the facts; on the wall, a tile. */
 class Card {
-  #board = element("img", { alt: "", loading: "lazy", width: 400, height: 250 });
+  #board = element("img", { alt: "" });
   #name = element("span", { class: "home-name" });
-  #badge = element("span", { class: "badge" });
-  #title = element("span", { class: "home-title" });
-  #latest = element("span", { class: "home-latest" });
-  #alerts = element("span", { class: "home-alerts" });
+  #title = element("span", { class: "tile-title", dir: "auto" });
+  #latest = element("span", { class: "tile-latest" });
+  #text = new PacedText(this.#latest);
+  #alerts = element("span", { class: "tile-alerts" });
   #facts = element("span", { class: "home-facts" });
   #link = element(
     "a",
-    { class: "home-card" },
-    element("span", { class: "home-board" }, this.#board),
-    element("span", { class: "home-head" }, this.#title, this.#badge),
+    { class: "tile" },
+    this.#title,
+    element("span", { class: "tile-board" }, this.#board),
     this.#alerts,
     this.#latest,
     this.#facts,
@@ -133,34 +149,57 @@ class Card {
   );
   #shown = "";
   #drawnAt = 0;
+  #timer = 0;
   item = element("li", {}, this.#link);
 
-  show(one, table) {
-    const shown = JSON.stringify([one, table]);
+  show(one, table, isProjected) {
+    const shown = JSON.stringify([one, table, isProjected]);
     if (shown === this.#shown) return;
     this.#shown = shown;
     const { session } = one;
-    const alerts = one.trouble ? [one.trouble] : (table?.alerts ?? []);
+    const alerts = alertsOf(one, table);
     const place = table === null ? "" : `&table=${table.table.table}`;
-    this.#link.setAttribute("href", `#session=${session.number}${place}`);
+    this.#link.setAttribute("href", `#session=${session.number}${place}${isProjected ? "&projector=1" : ""}`);
     this.#link.classList.toggle("has-alerts", alerts.length > 0);
-    write(this.#badge, session.live ? "live" : "");
-    this.#badge.classList.toggle("is-live", session.live);
     write(this.#title, titleOf(one, table));
+    this.#title.title = printable([titleOf(one, table), table?.table.title, session.name].filter(Boolean).join(" · "));
     this.#alerts.replaceChildren(...alerts.map((alert) => element("span", {}, `! ${alert}`)));
-    const isFinished = !session.live && one.result !== null;
-    write(this.#latest, isFinished ? one.result : (table?.latest ?? ""));
-    write(this.#facts, factsOf(one).join(" · "));
+    const isFinished = Boolean(table?.result);
+    this.#link.classList.toggle("is-finished", isFinished);
+    this.#link.classList.toggle("is-waiting", !isFinished && Boolean(table?.waiting));
+    const last = session.live ? table?.result : one.result;
+    this.#text.show(last ?? table?.waiting ?? table?.latest ?? (session.live ? "no client yet" : ""));
+    this.#facts.replaceChildren(...joined(factsOf(one)));
     write(this.#name, [session.name, startOf(session)].filter(Boolean).join(" · "));
     this.#board.hidden = table === null || one.trouble !== null;
   }
 
-  /** Load a board, unless another one was loaded less than `every` milliseconds ago. */
+  /** Load a board; if another one was loaded less than `every` milliseconds ago, load it then. */
   draw(address, every) {
-    if (this.#board.getAttribute("src") === address || Date.now() - this.#drawnAt < every) return;
+    clearTimeout(this.#timer);
+    if (this.#board.getAttribute("src") === address) return;
+    const rest = this.#drawnAt + every - Date.now();
+    if (rest > 0) {
+      this.#timer = setTimeout(() => this.draw(address, 0), rest);
+      return;
+    }
     this.#drawnAt = Date.now();
     this.#board.setAttribute("src", address);
   }
+}
+
+function alertsOf({ trouble, alerts }, table) {
+  return trouble ? [trouble] : [...(table?.alerts ?? []), ...alerts];
+}
+
+/** Compare live sessions by the numbers in their names. */
+function compareLive({ session: one }, { session: other }) {
+  return one.name.localeCompare(other.name, "en", { numeric: true }) || one.number - other.number;
+}
+
+/** Return texts and lists of names, joined: each name on its own, as some are written from right to left. */
+function joined(parts) {
+  return parts.flatMap((part, place) => [...(place ? [" · "] : []), ...[part].flat()]);
 }
 
 function busiest(tables) {
@@ -181,9 +220,10 @@ function startOf({ started }) {
 }
 
 function factsOf({ players, players_in_all: all, games, seconds, errors, warnings, tables_in_all: tables }) {
-  const more = all > players.length ? ` and ${all - players.length} more` : "";
+  const more = all > players.length ? [` and ${all - players.length} more`] : [];
+  const names = players.flatMap((name, place) => [...(place ? [", "] : []), element("bdi", {}, name)]);
   return [
-    players.length ? players.join(", ") + more : "",
+    names.length ? [...names, ...more] : "",
     games ? formatCount(games, "game") : "",
     tables > 1 ? formatCount(tables, "table") : "",
     seconds !== null ? formatClock(seconds) : "",

@@ -57,8 +57,8 @@ export function keysOf(acts) {
     key("r R", "", "", () => acts.byHand("answer")),
     key("g G", "", "", () => acts.byHand("let-all-go")),
     key("y Y", "y", "copy a reference such as #31, and its link", acts.copy),
-    key("p P", "p", "projector: only the table and the latest sentence", acts.projector),
-    key("Escape", "Esc", "leave this mode", acts.leave),
+    { ...key("p P", "p", "projector: only the tables and the latest sentences", acts.projector), isForHome: true },
+    { ...key("Escape", "Esc", "leave this mode", acts.leave), isForHome: true },
     { ...key("?", "?", "all keys", acts.help), isForHome: true },
   ];
 }

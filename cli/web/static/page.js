@@ -53,7 +53,7 @@ export function showPage(source) {
   new Playback(view, model, pictures);
   initStatusLine(view, model, announcer);
   initProjector(view);
-  new HomePage(source, view, announcer);
+  new HomePage(source, view, model, announcer);
 
   const held = new HeldMessages(source, view, model, announcer);
   const context = { source, view, model, navigation, pictures, filterLine, held };

@@ -11,25 +11,16 @@ const ACTION_HEADERS = { "content-type": "application/json", "kiebitz-hands": "1
 export class ServerSource extends ApiSource {
   /** The key in the page's own address, sent with every request. */
   #key = new URLSearchParams(location.search).get("key");
-  /** The last summary of all sessions, and its entity tag. */
-  #home = null;
-  #homeTag = null;
 
-  /** Return the summary of all sessions, the last one if it is unchanged. */
-  async home() {
-    const headers = this.#homeTag === null ? {} : { "if-none-match": this.#homeTag };
-    const kept = this.#home;
-    const keep = (response) => {
-      this.#homeTag = response.headers.get("etag");
-      return response.status === 304 ? kept : null;
-    };
-    this.#home = await this.ask("home", { session: null }, { headers }, keep);
-    return this.#home;
+  /** Return the URL of the event stream of the home page. */
+  homeAddress() {
+    return this.address("home/live", { session: null });
   }
 
   /** Return the URL of a board as an SVG document. */
-  boardAddress(session, table, at) {
-    return this.address(`tables/${table}/picture.svg`, { session: session === 1 ? null : session, at });
+  boardAddress(session, table, at, shape) {
+    const params = { session: session === 1 ? null : session, at, shape, bare: 1 };
+    return this.address(`tables/${table}/picture.svg`, params);
   }
 
   /** Return the held messages of the relay that records the session. */
@@ -51,7 +42,7 @@ export class ServerSource extends ApiSource {
     return super.address(path, { ...params, key: this.#key });
   }
 
-  async ask(path, params, options = {}, keep = () => null) {
+  async ask(path, params, options = {}) {
     let response, body;
     try {
       response = await fetch(this.address(path, params), {
@@ -59,12 +50,12 @@ export class ServerSource extends ApiSource {
         cache: "no-store",
         ...options,
       });
-      body = keep(response) ?? (await response.json());
+      body = await response.json();
     } catch {
       if (response !== undefined && !response.ok)
         throw new Refused(`the server answers ${response.status}`, response);
       throw new Refused(UNREACHABLE);
     }
-    return accepted(body, response.ok || response.status === 304, response.status);
+    return accepted(body, response.ok, response.status);
   }
 }

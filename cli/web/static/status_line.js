@@ -21,6 +21,8 @@ export function initStatusLine(view, model, announcer) {
           : "paused";
     write(byId("how"), how);
     write(byId("speed"), formatSpeed(now.speed));
+    write(byId("trouble"), now.trouble);
+    document.documentElement.classList.toggle("is-cut", now.trouble !== "");
     write(byId("notice"), [now.trouble, now.notice].filter(Boolean).join(" · "));
     byId("notice").classList.toggle("is-trouble", now.trouble !== "");
     byId("notice").classList.toggle("is-excerpt", now.trouble.includes("\n"));

@@ -1,9 +1,11 @@
 // All tables side by side as small drawings with their latest events; selecting one enlarges it.
 
 import { Drawing } from "./drawing.js";
-import { byId, element, svgElement, write } from "./elements.js";
+import { byId, element, svgElement } from "./elements.js";
+import { PacedText } from "./paced_text.js";
 import { TimelineData } from "./timeline_data.js";
 import { differs } from "./view_state.js";
+import { Wall } from "./wall.js";
 
 /** Interval between two looks at tables whose events are not pushed. */
 const LOOK_EVERY_MS = 1000;
@@ -17,6 +19,7 @@ export class TableGrid {
   #pictures;
   #fragments;
   #grid = byId("several");
+  #wall = new Wall(this.#grid, () => this.#show());
   #small = new Map();
   #timelines = new Map();
   #timer = 0;
@@ -39,6 +42,7 @@ export class TableGrid {
   #show() {
     const { several, live, at } = this.#view.now;
     this.#grid.hidden = !several;
+    if (several) this.#wall.fit();
     byId("stage").hidden = several;
     clearTimeout(this.#timer);
     if (!several || document.hidden) return;
@@ -81,19 +85,19 @@ export class TableGrid {
     this.#small.clear();
     const buttons = tables.map(({ table, title, server }) => {
       const svg = svgElement("svg", { "aria-hidden": "true", preserveAspectRatio: "xMidYMid meet" });
-      const sentence = element("span", { class: "small-sentence" });
-      const name = element("span", { class: "small-name" }, `${title} ${server}`);
+      const sentence = element("span", { class: "tile-latest" });
       const button = element(
         "button",
-        { type: "button", class: "small", onclick: () => this.#navigation.switchTable(table) },
-        svg,
-        name,
+        { type: "button", class: "tile", onclick: () => this.#navigation.switchTable(table) },
+        element("span", { class: "tile-title" }, `${title} ${server}`),
+        element("span", { class: "tile-board" }, svg),
         sentence,
       );
-      this.#small.set(table, { drawing: new Drawing(svg, this.#fragments), sentence, shown: null });
+      this.#small.set(table, { drawing: new Drawing(svg, this.#fragments), text: new PacedText(sentence), shown: null });
       return button;
     });
-    this.#grid.replaceChildren(...buttons);
+    this.#grid.replaceChildren(...buttons.map((button) => element("div", {}, button)));
+    this.#wall.fit();
     buttons[Math.max(numbers.indexOf(this.#view.now.table), 0)]?.focus();
   }
 
@@ -101,12 +105,12 @@ export class TableGrid {
     const { as } = this.#view.now;
     const at = Math.max(first, Math.min(await this.#seqOf(table, last), last));
     const small = this.#small.get(table);
-    const shown = JSON.stringify([as, at]);
+    const shown = JSON.stringify([as, at, this.#wall.shape]);
     if (small === undefined || small.shown === shown) return;
     const picture = await this.#pictures.at({ table, as, at });
     small.shown = shown;
-    small.drawing.show(picture, "wide");
-    write(small.sentence, picture.latest);
+    small.drawing.show(picture, this.#wall.shape);
+    small.text.show(picture.latest);
   }
 
   /** Return the last event of a table at the current time. */

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 from browser import Look, served
 from command import CAPTURES, kiebitz
+from inspected_captures import items_of
 from live_session import Live
 from processes_and_rows import until
 from recording_relays import Echo, relaying
@@ -21,7 +24,8 @@ from served_pages import QUICK_S, serving
 from strength import a_few
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.home import SILENCE_S
+from kiebitz.dissectors.model import End, Fault, Item, Stream
+from kiebitz.storage.recording.recorder import Recorder
 
 GAMES = {
     "catan": "catan-yaks-lobby.pcap.gz",
@@ -124,7 +128,7 @@ def test_sessions_that_appear_in_a_folder_are_served(tmp_path: Path, recorded: P
         assert server.well("api/home") == {
             "version": server.well("api/home")["version"],
             "watching": True,
-            "board_every_s": 2,
+            "board_every_s": 0.25,
             "sessions": [],
         }
         assert server.well("api/sessions")["home"]
@@ -182,18 +186,136 @@ def test_a_player_s_link_shows_no_other_sessions(folder: Path) -> None:
         assert not server.well("api/sessions", key=server.links()["alice"])["home"]
 
 
-@pytest.mark.full
-def test_alerts_of_live_tables(folder: Path, live: Live) -> None:
+def test_an_error_is_an_alarm_for_a_minute(folder: Path, live: Live) -> None:
     def alerts() -> list[str]:
         (one,) = (one for one in server.well("api/home")["sessions"] if one["session"]["live"])
         return [alert for table in one["tables"] for alert in table["alerts"]]
 
     with serving(str(folder)) as server:
-        assert alerts() == ["nothing for 4 min"]
-        live.says(b"HELLO", SILENCE_S + 30)
-        until(lambda: alerts() == ["nothing for 90 s"], "an old error is no alert", QUICK_S)
+        assert alerts() == [], "no game, so nobody waits"
+        live.says(b"HELLO", 90).hears(b"ROUND STARTING;b8a6", 90)
+        until(lambda: server.well("api/home")["sessions"][0]["errors"] == 1, "it is read", QUICK_S)
+        assert alerts() == [], "an old error is no alarm"
         live.says(f"{HOSTILE};x".encode(), 1)
         until(lambda: len(alerts()) == 1 and alerts()[0].startswith("alice: "), "a new one is", QUICK_S)
+
+
+GAME = "catan-yaks-g1-3p.pcap.gz"
+SECOND_NS = 1_000_000_000
+MIDDLE_S = 5.0
+"""Time in the capture at which its game is on."""
+
+CLOCK = r"\d\d:\d\d"
+WAITS = r"waiting for .+, [34]0 s"
+NO_SERVER = rf"server 127\.0\.0\.1:8085: no program listens on that port, since {CLOCK}: start the server"
+GONE = rf"\S.*'s client is gone, since {CLOCK}: start it again"
+
+
+def refused(stream: Stream, ts_ns: int) -> list[Item]:
+    """Return a connection for which the server is not there."""
+    other = Stream(99, "tcp", "127.0.0.1:50099", stream.server, ts_ns)
+    return [
+        Fault(other, "c2s", ts_ns, 0, "refused", "no program listens on that port"),
+        End(other, ts_ns, "refused"),
+    ]
+
+
+class Moment(NamedTuple):
+    """A game until a time, and what follows it; the expected alarm, grey line and result."""
+
+    upto_s: float = MIDDLE_S
+    follows: Callable[[Sequence[Item]], Sequence[Item]] = lambda items: ()
+    ago_s: float = 40
+    alarm: str | None = None
+    waiting: str | None = None
+    result: str | None = None
+
+
+def ends(items: Sequence[Item], count: int) -> list[Item]:
+    """Return the ends of this many connections."""
+    streams = {item.stream.id: item.stream for item in items}
+    return [End(stream, items[-1].ts_ns, "closed") for stream in [*streams.values()][:count]]
+
+
+MOMENTS = {
+    "lobby": Moment(2.0),
+    "plays": Moment(ago_s=1),
+    "thinks": Moment(waiting=WAITS),
+    "one is gone": Moment(follows=lambda items: ends(items, 1), ago_s=1, alarm=GONE),
+    "all are gone": Moment(
+        follows=lambda items: ends(items, 3), alarm=rf"all connections have ended, since {CLOCK}: .+"
+    ),
+    "no server": Moment(follows=lambda items: refused(items[0].stream, items[-1].ts_ns + 1), alarm=NO_SERVER),
+    "over": Moment(60, result="King .+ wins; points .+"),
+    "over, and all have left": Moment(60, lambda items: ends(items, 3), result="King .+ wins; points .+"),
+    "over, and the server has ended": Moment(
+        60, lambda items: refused(items[0].stream, items[-1].ts_ns + 1), 90, result="King .+ wins; .+"
+    ),
+}
+
+
+@contextmanager
+def recording(folder: Path, *names: str) -> Iterator[None]:
+    """Record these moments, each as a live session of its own."""
+    items = items_of(GAME)
+    begin_ns = items[0].ts_ns
+    with ExitStack() as recorders:
+        for name in names:
+            moment = MOMENTS[name]
+            until_ns = begin_ns + int(moment.upto_s * SECOND_NS)
+            first = [item for item in items if item.ts_ns <= until_ns and not isinstance(item, End)]
+            later_ns = time.time_ns() - int(moment.ago_s * SECOND_NS) - first[-1].ts_ns
+            path = str(folder / f"{name}.db")
+            recorder = Recorder(path, "relay", "made up", name=name, started_ns=begin_ns + later_ns)
+            recorders.callback(recorder.close)
+            recorder.record(later([*first, *moment.follows(first)], later_ns))
+            recorder.commit()
+        yield
+
+
+def test_alarms_are_true_at_each_moment_of_a_game(tmp_path: Path) -> None:
+    with recording(tmp_path, *MOMENTS), serving(str(tmp_path)) as server:
+        found = {one["session"]["label"]: one for one in server.well("api/home")["sessions"]}
+        for name, moment in MOMENTS.items():
+            (table,) = found[name]["tables"]
+            for key, pattern in {"waiting": moment.waiting, "result": moment.result}.items():
+                assert re.fullmatch(pattern or "None", str(table[key])), (name, table)
+            alarm = " ".join(table["alerts"])
+            assert re.fullmatch(moment.alarm or "", alarm), (name, table)
+
+
+def later(items: Sequence[Item], by_ns: int) -> list[Item]:
+    """Return the same at a later time."""
+    streams = {
+        stream: msgspec.structs.replace(stream, opened_ns=stream.opened_ns + by_ns)
+        for stream in {item.stream for item in items}
+    }
+    return [
+        msgspec.structs.replace(item, stream=streams[item.stream], ts_ns=item.ts_ns + by_ns) for item in items
+    ]
+
+
+def test_a_server_that_is_not_there_is_an_alarm_before_the_first_game(tmp_path: Path) -> None:
+    with relaying(tmp_path / "lost.db") as relay, serving(str(tmp_path)) as server:
+        relay.server.close()
+        relay.client.sendto(b"REGISTER;ida", ("127.0.0.1", relay.port))
+
+        def alarms() -> str:
+            (one,) = server.well("api/home")["sessions"]
+            return str([*one["alerts"], *(alert for table in one["tables"] for alert in table["alerts"])])
+
+        until(lambda: "no program listens on that port, since" in alarms(), "it is an alarm", QUICK_S)
+        assert relay.stop() == 0
+
+
+def test_the_home_page_s_event_stream_has_news_at_once(tmp_path: Path) -> None:
+    with relaying(tmp_path / "game.db") as relay, serving(str(tmp_path)) as server:
+        with server.live(path="api/home/live") as stream:
+            assert stream.of_kind("home")["sessions"][0]["tables"] == []
+            relay.round_trip(b"REGISTER;ida")
+            (changed,) = stream.of_kind("sessions")["sessions"]
+            assert changed["session"]["name"] == "game.db:1"
+        assert relay.stop() == 0
 
 
 @pytest.mark.parametrize("arguments", [["--reload", "-P"]])
@@ -216,9 +338,9 @@ def test_the_page_begins_with_all_sessions(
     live.says(f"{HOSTILE};x".encode(), 1)
     with served(str(folder)) as server:
         sight = look(server.address, width=width, height=height)
-        sight.until(lambda: len(sight.texts(".home-card")) == 4, "there are four cards")
+        sight.until(lambda: len(sight.texts(".tile")) == 4, "there are four cards")
         assert sight.text("#home-counts") == "4 sessions · 1 live table"
-        (wall,) = sight.texts("#home-live .home-card")
+        (wall,) = sight.texts("#home-live .tile")
         assert "alice: " in wall
         assert "\x1b" not in wall
         assert "\u202e" not in wall
@@ -226,6 +348,42 @@ def test_the_page_begins_with_all_sessions(
         assert sight.overflow() == 0
         assert not sight.is_seen("#stage")
         sight.leave()
+
+
+SHARE = """(selector) => [...document.querySelectorAll(selector)].reduce((area, one) => {
+    const { width, height } = one.getBoundingClientRect();
+    return area + width * height;
+}, 0) / (innerWidth * innerHeight)"""
+
+
+@pytest.mark.parametrize(("width", "height"), a_few(SIZES, [(1920, 1080)]))
+def test_six_tables_fill_the_projector(width: int, height: int, tmp_path: Path, look: Look) -> None:
+    names = ["all are gone", "no server", "one is gone", "over", "plays", "thinks"]
+    with recording(tmp_path, *names), served(str(tmp_path)) as server:
+        sight = look(server.address, width=width, height=height)
+        sight.expect("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|status of 503")
+        sight.until(lambda: sight.texts(".tile-title") == names, "all have their places")
+        sight.press("p")
+        sight.until(sight.is_alone, "there is nothing else")
+        assert sight.overflow() == 0
+        size = float(
+            sight.tell("parseFloat(getComputedStyle(document.querySelector('.tile-title')).fontSize)")
+        )
+        if width > 1000:
+            assert sight.tell(SHARE, ".tile") > 0.9
+            assert sight.tell(SHARE, ".tile-board") > 0.6
+            assert size > width / 60
+        assert size >= 16
+        alarmed = [text.splitlines()[0] for text in sight.tell(TEXTS, ".has-alerts")]
+        assert alarmed == names[:3]
+        assert "wins" in sight.tell(TEXTS, ".is-finished")[0]
+        assert "waiting for" in sight.tell(TEXTS, ".is-waiting")[0]
+        server.end()
+        sight.until(lambda: sight.is_seen("#trouble"), "the loss of the server is seen")
+        sight.leave()
+
+
+TEXTS = "(selector) => [...document.querySelectorAll(selector)].map((one) => one.innerText)"
 
 
 def register(relay: Echo, player: str) -> Any:
@@ -254,15 +412,15 @@ def test_forty_databases_and_a_wall_of_tables_behind_relays(
         sight.until(
             lambda: sight.text("#home-counts") == "40 sessions · 2 live tables", "both tables are live"
         )
-        assert len(sight.texts("#home-recorded .home-card")) == 38
+        assert len(sight.texts("#home-recorded .tile")) == 38
         # The diagnostic is recorded once the table plays on.
         for said in (b"NONSENSE\xff", b"ANNOUNCED;bob;3,1"):
             wrong.server.sendto(said, address)
         sight.until(
-            lambda: "server: the bytes ff" in "".join(sight.texts(".home-alerts")), "there is an alert"
+            lambda: "server: the bytes ff" in "".join(sight.texts(".tile-alerts")), "there is an alert"
         )
-        (alarmed,) = [card for card in sight.texts("#home-live .home-card") if "server: " in card]
-        assert "wrong.db:1" in alarmed
+        (alarmed,) = [card for card in sight.texts("#home-live .tile") if "server: " in card]
+        assert "Mäxchen" in alarmed
         assert (quiet.stop(), wrong.stop()) == (0, 0)
         sight.until(lambda: sight.text("#home-counts") == "40 sessions", "both have ended")
         sight.leave()
@@ -272,7 +430,7 @@ def test_forty_databases_and_a_wall_of_tables_behind_relays(
 def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> None:
     with served(str(folder)) as server:
         sight = look(server.address)
-        sight.until(lambda: len(sight.texts(".home-card")) == 3, "there are three cards")
+        sight.until(lambda: len(sight.texts(".tile")) == 3, "there are three cards")
         card = sight.one("#home-recorded li:nth-child(2) a")
         card.focus()
         sight.press("ArrowRight", "Space", "Enter")
@@ -284,9 +442,7 @@ def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> No
         sight.page.go_back()
         sight.until(lambda: sight.is_seen("#board"), "the session is back")
         sight.one("#home-button").click()
-        sight.until(
-            lambda: sight.is_seen("#home") and len(sight.texts(".home-card")) == 3, "it is back again"
-        )
+        sight.until(lambda: sight.is_seen("#home") and len(sight.texts(".tile")) == 3, "it is back again")
         sight.leave()
 
 
@@ -307,9 +463,9 @@ def test_a_new_session_and_a_new_alert_appear(tmp_path: Path, look: Look) -> Non
         sight = look(server.address)
         sight.until(lambda: "no session yet" in sight.text("#home-empty"), "it says that it waits")
         live = Live(tmp_path / "game.db")
-        sight.until(lambda: "nothing for 4 min" in "".join(sight.texts(".home-card")), "the table is there")
+        sight.until(lambda: sight.is_seen("#home-live"), "the table is there")
         live.says(b"NONSENSE", 0)
-        sight.until(lambda: "alice: " in sight.text(".home-alerts"), "the error is shown")
+        sight.until(lambda: "alice: " in sight.text(".tile-alerts"), "the error is shown")
         sight.until(lambda: "alice: " in sight.text("#said"), "and announced")
         live.close()
         sight.until(lambda: sight.is_seen("#home-recorded"), "it has ended")

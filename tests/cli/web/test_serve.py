@@ -656,6 +656,7 @@ def test_the_document_matches_the_code(server: Serving) -> None:
     # Each is requested with the documented parameters; omitted ones are absent.
     assert set(found["paths"]) == {f"/{path}" for path in KINDS} | {
         "/api/live",
+        "/api/home/live",
         "/api/tables/{table}/picture.svg",
         "/api/openapi.json",
     }

@@ -1,0 +1,46 @@
+// A wall of tiles that fills its space; the text of a tile has a size in proportion to the tile (style.css).
+
+import { shapeFor } from "./drawing.js";
+
+/** Width of a tile in pixels below which its text cannot be read. */
+const NARROWEST = 270;
+/** Width of a board in proportion to its height, with the text of its tile. */
+const PROPORTION = 1.45;
+
+/** Arranges the children of a list in columns. */
+export class Wall {
+  #list;
+  #changed;
+  /** The shape of drawings that fills the tiles. */
+  shape = "wide";
+
+  /**
+   * @param {HTMLElement} list
+   * @param {() => void} changed is called after the shape has changed
+   */
+  constructor(list, changed) {
+    this.#list = list;
+    this.#changed = changed;
+    new ResizeObserver(() => this.fit()).observe(document.body);
+    addEventListener("resize", () => this.fit());
+  }
+
+  /** Choose the number of columns with the largest boards. */
+  fit() {
+    const { clientWidth: width, children } = this.#list;
+    const { length: count } = children;
+    if (!count || !width) return;
+    const height = Math.max(innerHeight - this.#list.getBoundingClientRect().top - scrollY, innerHeight / 2);
+    let best = { columns: 1, size: 0 };
+    for (let columns = 1; columns <= Math.min(count, Math.max(Math.floor(width / NARROWEST), 1)); columns += 1) {
+      const size = Math.min(width / columns, (height / Math.ceil(count / columns)) * PROPORTION);
+      if (size > best.size) best = { columns, size };
+    }
+    this.#list.style.setProperty("--columns", best.columns);
+    const board = this.#list.querySelector(".tile-board");
+    const shape = board === null ? "wide" : shapeFor(board.clientWidth, board.clientHeight * 1.15);
+    if (shape === this.shape) return;
+    this.shape = shape;
+    this.#changed();
+  }
+}
