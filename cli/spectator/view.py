@@ -15,7 +15,7 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.read.seek import seen_state
+from kiebitz.storage.read.seek import seen_state, seen_state_with_last_game, state_with_last_game
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 
@@ -175,7 +175,17 @@ class SpectatorView:
         if names is None:
             names = self._names[table_id] = self._everybody(table_id)
         seq = events[-1].seq if events else self._timeline.first_seq(table_id)
-        return Scene(self.state(table_id, seq, state, game), shown, names)
+        return Scene(self._drawn_state(table_id, seq, state, game), shown, names)
+
+    def _drawn_state(self, table_id: int, seq: int, state: State, game: int | None) -> State:
+        """Return the visible part of a state; a game that has ended stays until the next one begins."""
+        if game is not None:
+            return self.state(table_id, seq, state, game)
+        if self._player is not None:
+            state = seen_state_with_last_game(self._visibility, self._player, table_id, seq)
+        else:
+            state = state_with_last_game(self._timeline, table_id, seq, state)
+        return self._timeline.numbers.state(state)
 
     def _seen(self, event: Event) -> Event | None:
         if self._player is None:

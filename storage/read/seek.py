@@ -8,7 +8,7 @@ last event.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Event, Game, TableInfo
+from kiebitz.dissectors.model import Change, Event, Game, TableInfo
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 
@@ -109,7 +109,7 @@ def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
     table = timeline.table(game.table_id)
     span = timeline.span(game.id)
     before = timeline.first_seq(table.id)
-    if _part(timeline.state_at(table.id, before), game) is not None:
+    if _part(timeline.state_at(table.id, before), game.id) is not None:
         # It was already running when the database was created.
         first_seq, last_seq = before, span[1].seq if span is not None else before
     elif span is not None:
@@ -125,10 +125,44 @@ def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
             f"{_elapsed(timeline, last)}"
         )
     found = _table_position(timeline, table, seq)
-    part = _part(found.state, game)
+    part = _part(found.state, game.id)
     if part is None and (left := timeline.seq_of_removal(game.id, table.id, first_seq, seq)) is not None:
-        part = _part(timeline.state_at(table.id, left - 1), game)
-    return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
+        part = _last_part(timeline, table.id, game.id, left)
+    return msgspec.structs.replace(found, state=_with_game(found.state, game.id, part))
+
+
+def state_with_last_game(timeline: Timeline, table_id: int, seq: int, state: State) -> State:
+    """Return a table's state after event `seq`; if no game is on, with the last one as it ended."""
+    game = _ended_game(timeline, table_id, seq, state)
+    if game is None:
+        return state
+    return _with_game(state, game[0], _last_part(timeline, table_id, *game))
+
+
+def _ended_game(timeline: Timeline, table_id: int, seq: int, state: State) -> tuple[int, int] | None:
+    """Return the row id of the last game if no game is on, and the number of the event that removed it."""
+    last = None if state.get("games") else timeline.last_game_event(table_id, seq)
+    if last is None:
+        return None
+    game, last_seq = last
+    left = timeline.seq_of_removal(game, table_id, last_seq, seq)
+    return None if left is None else (game, left)
+
+
+def _last_part(timeline: Timeline, table_id: int, game: int, left: int) -> Any:
+    """Return a game's part of the state as it was when the event number `left` removed it."""
+    (event,) = timeline.events_between(table_id, left - 1, left)
+    return _apply_to_game(timeline.state_at(table_id, left - 1), event.changes, game)
+
+
+def _apply_to_game(state: State, changes: Iterable[Change], game: int) -> Any:
+    """Apply changes; return the part of a game after them, or as it was when they removed it."""
+    part = None
+    for path, value in changes:
+        if value is None and path == ["games", str(game)]:
+            part = _part(state, game)
+        apply(state, [(path, value)])
+    return _part(state, game) or part
 
 
 def seen_state(
@@ -141,13 +175,28 @@ def seen_state(
     state = visibility.state(player, table_id, seq)
     if game is None:
         return state
-    part = state.get("games", {}).get(str(game))
+    part = _part(state, game)
     if part is None:
         timeline = visibility.timeline
         left = timeline.seq_of_removal(game, table_id, timeline.first_seq(table_id), seq)
         if left is not None:
-            part = visibility.state(player, table_id, left - 1).get("games", {}).get(str(game))
-    return {**state, "games": {str(game): part} if part is not None else {}}
+            part = _last_part_seen(visibility, player, table_id, game, left)
+    return _with_game(state, game, part)
+
+
+def seen_state_with_last_game(visibility: Visibility, player: str, table_id: int, seq: int) -> State:
+    """Return the same as `state_with_last_game` as a player sees it."""
+    state = visibility.state(player, table_id, seq)
+    game = _ended_game(visibility.timeline, table_id, seq, state)
+    if game is None:
+        return state
+    return _with_game(state, game[0], _last_part_seen(visibility, player, table_id, *game))
+
+
+def _last_part_seen(visibility: Visibility, player: str, table_id: int, game: int, left: int) -> Any:
+    (event,) = visibility.timeline.events_between(table_id, left - 1, left)
+    changes = visibility.changes(event, player) if visibility.seen(event, player) is not None else ()
+    return _apply_to_game(visibility.state(player, table_id, left - 1), changes, game)
 
 
 class Step(msgspec.Struct, eq=False):
@@ -199,11 +248,11 @@ class Steps:
         if state is None:
             state = self._timeline.state_at(event.table_id, event.seq - 1)
             self._states[event.table_id] = state
-        apply(state, event.changes)
         if self._game is None:
+            apply(state, event.changes)
             return state
-        self._part = _part(state, self._game) or self._part
-        return _with_game(state, self._game, self._part)
+        self._part = _apply_to_game(state, event.changes, self._game.id) or self._part
+        return _with_game(state, self._game.id, self._part)
 
 
 def find_game(timeline: Timeline, number: int) -> Game:
@@ -235,13 +284,13 @@ def _table_position(timeline: Timeline, table: TableInfo, seq: int) -> TablePosi
     return TablePosition(table, seq, event, timeline.state_at(table.id, seq))
 
 
-def _part(state: State, game: Game) -> Any:
-    return state.get("games", {}).get(str(game.id))
+def _part(state: State, game: int) -> Any:
+    return state.get("games", {}).get(str(game))
 
 
-def _with_game(state: State, game: Game, part: Any) -> State:
+def _with_game(state: State, game: int, part: Any) -> State:
     """Return a table's state with only one game, present or restored."""
-    return {**state, "games": {str(game.id): part} if part is not None else {}}
+    return {**state, "games": {str(game): part} if part is not None else {}}
 
 
 def _elapsed(timeline: Timeline, event: Event) -> str:

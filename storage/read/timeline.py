@@ -349,6 +349,15 @@ class Timeline:
         number: int | None = row[0]
         return number
 
+    def last_game_event(self, table_id: int, seq: int) -> tuple[int, int] | None:
+        """Return the game of a table's last event in a game up to number `seq`, and that event's number."""
+        row: tuple[int, int] | None = self.connection.execute(
+            "SELECT game_id, seq FROM events WHERE table_id = ? AND seq <= ? AND game_id IS NOT NULL"
+            " ORDER BY seq DESC LIMIT 1",
+            (table_id, seq),
+        ).fetchone()
+        return row
+
 
 def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
     """Return all sessions of a database, oldest first."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from altered_sessions import recorded
 from command import ROOT
+from file_conversations import Conversation, dissector_of
 
 from kiebitz.cli.main import run
 from kiebitz.storage.recording.recorder import Recorder
@@ -48,6 +49,74 @@ def test_as_a_player_hides_what_others_rolled(capsys: Capture) -> None:
 def test_as_an_unknown_player_suggests_the_nearest_names(capsys: Capture) -> None:
     assert run(["state", TINY, "--as", "alise"]) == 1
     assert "did you mean alice?" in capsys.readouterr().err
+
+
+def test_the_last_picture_stays_until_the_next_game_begins(capsys: Capture) -> None:
+    okey = str(CAPTURES / "okey-seed-game-win.pcap.gz")
+    for more in ([], ["--as", "istref"]):
+        assert run(["state", okey, *more]) == 0
+        drawn = capsys.readouterr().out
+        assert "lobby 1" in drawn
+        assert "istref" in drawn
+    # It is no part of the state: no game is on.
+    (row,) = states(capsys, okey)
+    assert row["state"]["games"] == {}
+
+
+NOUGHTS = """protocol = "noughts"
+port = 4711
+[messages]
+JOIN = "c: name=player"
+JOINED = "s: name=player < JOIN"
+START = "s*:"
+PUT = "s*: name=player x=0..2 y=0..2"
+HAND = "s: card=text"
+WON = "s*: name=player x=0..2 y=0..2"
+[identity]
+login = "JOIN"
+[events]
+joined = { on = "JOINED", say = "{name} joins" }
+started = { on = "START", opens = true, say = "a game begins", put = { cells = {} } }
+put = { on = "PUT", say = "{name} puts", put = { "cells.{x},{y}" = "name" } }
+hand = { on = "HAND", say = "a card", put = { "cells.{2},{2}" = "card" } }
+won = { on = "WON", say = "{name} wins", ends = true, put = { "cells.{x},{y}" = "name" } }
+[board.grid]
+cells = "cells"
+width = 3
+height = 3
+symbols = { ann = "X", bob = "O", secret = "S" }
+"""
+GAME = (
+    *("a> JOIN ann", "a< JOINED ann", "b> JOIN bob", "b< JOINED bob", "*< START", "*< PUT ann 0 0"),
+    *("a< HAND secret", "*< PUT bob 1 0", "*< WON ann 0 2", "a> JOIN ann", "a< JOINED ann"),
+)
+
+
+@pytest.mark.usefixtures("protocol_files_forgotten")
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ([], ["X O .", ". . .", "X . S"]),
+        (["--game", "1"], ["X O .", ". . .", "X . S"]),
+        # What another player alone knew is not shown.
+        (["--as", "bob"], ["X O .", ". . .", "X . ."]),
+        (["--as", "bob", "--game", "1"], ["X O .", ". . .", "X . ."]),
+        (["--at", "#6"], ["X O .", ". . .", ". . S"]),
+    ],
+)
+def test_the_last_picture_has_the_last_move(
+    tmp_path: Path, capsys: Capture, options: list[str], rows: list[str]
+) -> None:
+    file, path = tmp_path / "noughts.toml", tmp_path / "noughts.db"
+    file.write_text(NOUGHTS)
+    talk = Conversation(dissector_of(NOUGHTS)).send(*GAME)
+    recorder = Recorder(str(path), "relay", "made up", started_ns=0)
+    recorder.record(talk.items)
+    recorder.close()
+    assert run(["state", str(path), "-P", str(file), *options]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line[:1] == "│"]
+    cells = [[cell.strip() or "." for cell in line.split("│")[1:4]] for line in lines]
+    assert [" ".join(row) for row in cells] == rows
 
 
 def test_game_that_is_over_is_drawn_as_it_ended(capsys: Capture) -> None:
