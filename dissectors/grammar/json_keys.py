@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 _LEAST = 2
 """Number of colons below which a text has at most one member."""
 
-_ESCAPED_COLON = rb"\u003"
+ESCAPED_COLON = rb"\u003"
 """The beginning of an escape that may be a colon."""
 
 _TOKEN = re.compile(JSON_STRING + rb"|[{}\[\],]", re.DOTALL)
@@ -45,7 +45,7 @@ def duplicate_key(text: bytes, value: Any) -> Violation | None:
     # Each member has a colon, so a duplicate member that is missing from the value lowers its count. Colons
     # in
     # strings count in both texts, unless escaped. Equal counts are thus sufficient, and the cheapest check.
-    if colons < _LEAST or (_ESCAPED_COLON not in text and _colons(value) == colons):
+    if colons < _LEAST or (ESCAPED_COLON not in text and _colons(value) == colons):
         return None
     found = _first_duplicate(text)
     if found is None:

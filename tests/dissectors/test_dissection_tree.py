@@ -11,10 +11,12 @@ import noughts_cases
 import pytest
 from all_cases import CASES
 from cases import Case
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from inspected_captures import CAPTURES, messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
-from strength import few_captures
+from strength import few_captures, times
 from tables import rows_of
 
 from kiebitz.dissectors.dissector import Dissector
@@ -63,6 +65,26 @@ def check_frame(dissector: Dissector, frame: bytes, direction: Direction) -> Non
 def test_the_pieces_of_every_case_are_all_of_it(dissector: Dissector) -> None:
     for case in ALL_CASES[dissector]:
         check_frame(dissector, case.data, case.direction)
+
+
+@each_protocol
+@given(data=st.data(), inserted=st.sampled_from([b"\\", b'"', b"<", b"[", b"\xff", b"\\ud800"]))
+@settings(max_examples=times(300, 40), deadline=None)
+def test_the_pieces_of_a_broken_message_are_all_of_it(
+    dissector: Dissector, data: st.DataObject, inserted: bytes
+) -> None:
+    case = data.draw(st.sampled_from(ALL_CASES[dissector]))
+    at = data.draw(st.integers(0, len(case.data)))
+    check_anatomy(dissector, case.data[:at] + inserted + case.data[at:], case.direction)
+
+
+def test_a_backslash_outside_a_text_leaves_the_pieces_before_it() -> None:
+    frame = b'{"Ertrag":{"Spieler":2,\\"Rohstoffe":{"Holz":1}}}\n'
+    pieces = CATAN.codec.anatomy(frame, "s2c")
+    assert [(piece.path, piece.value) for piece in pieces if piece.kind == "field"] == [
+        (("Spieler",), msgspec.UNSET)
+    ]
+    assert sum(piece.length for piece in pieces if piece.depth == 0) == len(frame)
 
 
 @pytest.mark.parametrize("name", few_captures(RECORDED))

@@ -15,7 +15,8 @@ from catan_island import COSTS, HARBOURS, LAND, SEA, YIELDS, Counts, Place, Spot
 from catan_wire import Moment, Step, found
 
 from kiebitz.dissectors.model import Direction, Findings
-from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE, in_ascii
+from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
+from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 
@@ -62,7 +63,7 @@ class Server:
         """A message as it is sent; bytes stay as they are."""
         if not isinstance(message, bytes):
             text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-            message = (in_ascii(text) if self.dialect.ascii else text).encode() + b"\n"
+            message = (OTHER_SPELLINGS.plain(text) if self.dialect.ascii else text).encode() + b"\n"
         self.steps.append(Step(client, direction, message, self._pause_ms))
         self._pause_ms = 1.0
 

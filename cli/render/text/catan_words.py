@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kiebitz.cli.render.text.canvas import ASCII
 from kiebitz.cli.render.text.pen import Pen
-from kiebitz.dissectors.protocols.catan.words import in_ascii
+from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 
 
 def spell(pen: Pen, word: str, width: int = 200) -> str:
     """Return a word, without umlauts if the terminal has none."""
-    return pen.words(in_ascii(word) if pen.glyphs is ASCII else word, width).plain
+    return pen.words(OTHER_SPELLINGS.plain(word) if pen.glyphs is ASCII else word, width).plain
 
 
 def short(resource: str, width: int) -> str:

@@ -21,8 +21,8 @@ from kiebitz.dissectors.conformance.expectations import (
     TargetRole,
 )
 from kiebitz.dissectors.protocols.catan.bot import CatanBot
+from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
-from kiebitz.dissectors.protocols.catan.words import in_ascii
 
 _GROUNDS, _HINTS = "2 Grundlagen", "4 Hinweise zu JSON"
 _ANSWERS = "8.1 Bestätigungen und Fehler"
@@ -190,7 +190,7 @@ def _ascii(frame: bytes) -> bytes:
 
     Texts of players are changed, too, so their content differs then.
     """
-    return in_ascii(frame.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return OTHER_SPELLINGS.plain(frame.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
 SPELLINGS = (

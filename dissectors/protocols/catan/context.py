@@ -8,12 +8,12 @@ from typing import Any
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.grammar.json.diagnostics import format_path
+from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import Event, Findings, Ids, Stream, TableInfo
 from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection
-from kiebitz.dissectors.protocols.catan.codec import field_place
-from kiebitz.dissectors.protocols.catan.diagnostics import format_path
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
-from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
+from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR
 from kiebitz.dissectors.protocols.catan.hand import Hand
 from kiebitz.dissectors.protocols.catan.scoring import POINTS_TO_WIN, shown_points
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
@@ -245,7 +245,7 @@ class CatanContext(GameContext):
         A violation that is not `certain` counts as one of these, and is not reported.
         """
         row, rule = observation.row, self.rules[key]
-        assert isinstance(row, Nachricht)
+        assert isinstance(row, JsonRow)
         if observation.message.direction == "s2c":
             told = self._told.get(rule.code, 0)
             if told >= (_MAX_REPORTS if rule.severity == "error" else 1):
@@ -254,5 +254,5 @@ class CatanContext(GameContext):
         if not certain:
             return
         part = format_path((row.name, *path)) if path else None
-        at = field_place(observation.frame, row, *path) if observation.frame else None
+        at = CODEC.field_place(observation.frame, row, *path) if observation.frame else None
         self.report_violation(observation.message, key, at=at, part=part, clause=row.clause, **values)

@@ -15,9 +15,7 @@ from kiebitz.dissectors.grammar.sentences import each
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
-from kiebitz.dissectors.protocols.catan.codec import CatanCodec
-from kiebitz.dissectors.protocols.catan.framer import CatanFramer
-from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR, framer
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.protocols.catan.queries import QUERIES
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
@@ -148,8 +146,8 @@ class CatanIdentity(Identity):
 CATAN = Catan(
     **assembly_of(__package__),
     grammar=GRAMMAR,
-    codec=CatanCodec(),
-    framer=CatanFramer,
+    codec=CODEC,
+    framer=framer,
     presentation=CatanPresentation(GRAMMAR),
     identity=CatanIdentity(
         GRAMMAR,

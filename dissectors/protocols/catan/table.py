@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from kiebitz.dissectors.game.observation_merge import Observation, ObservationMerger
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.catan.board import Board, at, spot
 from kiebitz.dissectors.protocols.catan.broadcast_copies import MAX_COPY_DELAY_NS, PartialViews, RefusalKey
@@ -19,7 +20,6 @@ from kiebitz.dissectors.protocols.catan.cards import Cards
 from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import TURNS_IN_DOUBT, Building, place_text
-from kiebitz.dissectors.protocols.catan.grammar import Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand, plain
 from kiebitz.dissectors.protocols.catan.ledger import Claim
 from kiebitz.dissectors.protocols.catan.lobby import Lobby
@@ -82,7 +82,7 @@ class CatanTable(GameTable):
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        assert isinstance(row, Nachricht)
+        assert isinstance(row, JsonRow)
         stream = message.stream
         conversation = self._play.conversation(stream)
         self._play.note_dialect(message, row)
@@ -97,7 +97,7 @@ class CatanTable(GameTable):
         conversation.told_ns = message.ts_ns
         self._merger.add(message, row, frame, self._version(message, row, conversation))
 
-    def _version(self, message: Message, row: Nachricht, conversation: ClientConnection) -> Hashable:
+    def _version(self, message: Message, row: JsonRow, conversation: ClientConnection) -> Hashable:
         """Return the key by which copies of a message are recognised; None for a message to one client."""
         name = message.name
         if name == "Willkommen":

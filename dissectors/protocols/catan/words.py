@@ -1,12 +1,6 @@
-"""The words of the protocol, and their spellings in real programs.
-
-The specification uses umlauts; some programs write ASCII instead (`Wuerfelwurf`), or a word of their own.
-The codec returns everything in the specification's spelling.
-"""
+"""The words of the protocol, in the specification's spelling, in which the codec returns everything."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 ROHSTOFFE = ("Holz", "Lehm", "Wolle", "Getreide", "Erz")
 KARTEN = ("Ritter", "Straßenbau", "Monopol", "Erfindung", "Siegpunkt")
@@ -63,24 +57,3 @@ STATUS = (
 
 LÄNGSTE_HANDELSSTRASSE = "Längste Handelsstraße"
 GRÖSSTE_RITTERMACHT = "Größte Rittermacht"
-
-_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
-
-_OTHERWISE = {
-    "Ok": "OK",
-    "Größte Handelsstraße": LÄNGSTE_HANDELSSTRASSE,
-    "Karte wegen Räuber abgeben": KARTEN_ABGEBEN,
-}
-"""Words used by real programs, to the specification's."""
-
-
-def in_ascii(word: str) -> str:
-    """Return a word without umlauts, as some programs spell it."""
-    return word.translate(_ASCII)
-
-
-def spellings(words: Iterable[str]) -> dict[str, str]:
-    """Return the specification's word for every known spelling of these words."""
-    known = {word: word for word in words}
-    known |= {other: word for other, word in _OTHERWISE.items() if word in known}
-    return {in_ascii(spelt): word for spelt, word in known.items()} | known

@@ -15,24 +15,25 @@ from strength import every, times
 
 from kiebitz.dissectors.grammar import framing
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.protocols.catan import framer as framer_module
-from kiebitz.dissectors.protocols.catan.framer import CatanFramer
-from kiebitz.dissectors.protocols.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
-from kiebitz.dissectors.protocols.catan.scanner import (
+from kiebitz.dissectors.grammar.json import framer as json_framer
+from kiebitz.dissectors.grammar.json.codec import attribute_names, message_names
+from kiebitz.dissectors.grammar.json.framer import MessageStarts
+from kiebitz.dissectors.grammar.json.scanner import (
     DEPTH_LIMIT,
     Scanner,
     SyntaxProblem,
     first_error,
-    key_place_of,
-    place_of,
+    parse_places,
 )
+from kiebitz.dissectors.protocols.catan.grammar import CODEC
+from kiebitz.dissectors.protocols.catan.grammar import framer as catan_framer
 
 Step = str | int
 Path = tuple[Step, ...]
 
 
 def cut(pieces: Iterable[bytes | None], start: int = 0) -> list[Frame]:
-    framer = CatanFramer("c2s")
+    framer = catan_framer("c2s")
     frames: list[Frame] = []
     for piece in pieces:
         if piece is None:
@@ -194,6 +195,7 @@ def test_an_unknown_name_after_a_gap_begins_no_message() -> None:
     assert cut([HALLO, None]) == [Frame(0, b"", len(HALLO), "gap")]
 
 
+MESSAGE_NAMES, ATTRIBUTE_NAMES = message_names(CODEC.layout), attribute_names(CODEC.layout)
 NAMES = st.sampled_from(sorted(MESSAGE_NAMES))
 CLEAR_NAMES = st.sampled_from(sorted(MESSAGE_NAMES - ATTRIBUTE_NAMES))
 VALUES = st.recursive(
@@ -255,7 +257,7 @@ def test_any_cut_of_any_bytes_gives_the_same_frames(data: bytes, places: list[in
     assert all(frame.cut is None for frame in frames[:-1])
     with pytest.MonkeyPatch.context() as patch:
         # What is taken as a whole line is what the scanner would have come to.
-        patch.setattr(framer_module, "_is_frame", lambda line: False)
+        patch.setattr(MessageStarts, "is_frame", lambda self, line: False)
         assert cut([data] if data else []) == frames
 
 
@@ -316,7 +318,7 @@ def test_valid_messages_come_out_whole_whatever_line_precedes(
 @settings(max_examples=times(500), deadline=None)
 def test_any_cut_gives_the_same_frames_over_the_limit(data: bytes, places: list[int], limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (framer_module, framing):
+        for module in (json_framer, framing):
             patch.setattr(module, "FRAME_LIMIT", limit)
         frames = cut([data] if data else [])
         assert cut(split(data, places)) == frames
@@ -357,7 +359,7 @@ def test_an_overlong_message_ends_at_a_line_feed_or_a_message_start(
 @pytest.mark.parametrize("gap", [False, True])
 @pytest.mark.parametrize("part", every(3, [b"x", b"{", b'{"a":', b'{"Hallo"' + b" " * 99, b' {"Hall', b" "]))
 def test_endless_messages_are_not_held(part: bytes, gap: bool) -> None:
-    framer = CatanFramer("s2c")
+    framer = catan_framer("s2c")
     framer.feed(0, b"x")
     if gap:
         framer.gap(1, 1)
@@ -546,22 +548,22 @@ def test_places_are_those_of_the_values(tree: Tree, blanks: list[bytes], missing
     write(tree, (), cycle(blanks), out, places)
     data = bytes(out + blanks[-1])
     for path, (name, value) in places.items():
-        assert place_of(data, path) == value
-        assert key_place_of(data, path) == (name or value)
+        assert parse_places(data).place_of(path=path) == value
+        assert parse_places(data).place_of(of_key=True, path=path) == (name or value)
         elsewhere = (*path, *missing)
         while elsewhere not in places:
             elsewhere = elsewhere[:-1]
         expected = places[elsewhere][1]
-        assert place_of(data, (*path, *missing)) == expected
+        assert parse_places(data).place_of(path=(*path, *missing)) == expected
         if elsewhere != (*path, *missing):
-            assert key_place_of(data, (*path, *missing)) == expected
+            assert parse_places(data).place_of(of_key=True, path=(*path, *missing)) == expected
 
 
 @pytest.mark.full
 def test_places_in_what_is_nested_deeply_or_long() -> None:
     depth = 5000
     data = b'{"a":' * depth + b"1" + b"}" * depth
-    assert place_of(data, ["a"]) == (5, len(data) - 6)
-    assert key_place_of(data, ["a", "b"]) == (5, len(data) - 6)
+    assert parse_places(data).place_of(path=("a",)) == (5, len(data) - 6)
+    assert parse_places(data).place_of(of_key=True, path=("a", "b")) == (5, len(data) - 6)
     data = b'{"a":"' + b"\\n" * 500_000 + b'","b":[' + b"1," * 300_000 + b"2]}"
-    assert place_of(data, ["b", 300_000]) == (len(data) - 3, 1)
+    assert parse_places(data).place_of(path=("b", 300_000)) == (len(data) - 3, 1)

@@ -15,28 +15,21 @@ from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.grammar import Decoded, Field
+from kiebitz.dissectors.grammar.json.codec import attribute_names, message_names
+from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonList, JsonObject
+from kiebitz.dissectors.grammar.json.layouts import JsonRow
+from kiebitz.dissectors.grammar.json.types import (
+    JsonBoolean,
+    JsonChoice,
+    JsonEither,
+    JsonNumber,
+    JsonText,
+    JsonType,
+)
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Findings, Ids, Stream
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
-from kiebitz.dissectors.protocols.catan.grammar import (
-    ATTRIBUTE_NAMES,
-    GRAMMAR,
-    MESSAGE_NAMES,
-    Nachricht,
-)
-from kiebitz.dissectors.protocols.catan.objects import BoughtCard, Building, Version
-from kiebitz.dissectors.protocols.catan.values import (
-    AdjacentFields,
-    Boolean,
-    Coordinates,
-    Counts,
-    Integer,
-    ListOf,
-    Object,
-    OneOf,
-    Text,
-    Value,
-)
+from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR, OTHER_SPELLINGS
 from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
     FELDER,
@@ -46,7 +39,6 @@ from kiebitz.dissectors.protocols.catan.words import (
     ROHSTOFFE,
     STATUS,
     STRASSE,
-    in_ascii,
 )
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
@@ -74,37 +66,31 @@ def name_of(decoded: Decoded) -> str | None:
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
-def values(kind: Value) -> st.SearchStrategy[Any]:
+def values(kind: JsonType) -> st.SearchStrategy[Any]:
     """Values that a field can have, from the grammar's own types."""
     match kind:
-        case Version():
-            return st.sampled_from(["1.0", "1.1", ""])
-        case BoughtCard():
-            return st.sampled_from([1, "Ritter", "Straßenbau", "Monopol", "Erfindung", "Siegpunkt"])
-        case Building():
-            return objects(*kind.fields).filter(stands_right)
-        case Object():
+        case JsonObject(sizes=None):
             return objects(*kind.fields)
-        case Text():
-            return TEXTS
-        case Boolean():
+        case JsonObject():
+            return objects(*kind.fields).filter(stands_right)
+        case JsonText(matches=None):
+            return st.just("1.0") if kind.usual else TEXTS
+        case JsonText():
+            return st.sampled_from(["a", "Zz"])
+        case JsonBoolean():
             return st.booleans()
-        case Integer():
-            return st.integers(kind.least, kind.most)
-        case OneOf():
-            return st.sampled_from(kind.words)
-        case Coordinates():
-            places = st.fixed_dictionaries({"x": st.integers(-1000, 1000), "y": st.integers(-9, 9)})
-            return st.one_of(places, st.sampled_from(["a", "Zz"])) if kind.may_be_letter else places
-        case AdjacentFields():
-            return st.sampled_from(kind.counts).flatmap(
-                lambda count: st.lists(values(Coordinates()), min_size=count, max_size=count)
-            )
-        case ListOf():
-            return st.lists(values(kind.part), min_size=kind.least, max_size=min(kind.most, 4))
-        case Counts():
-            counts = st.dictionaries(st.sampled_from(kind.kinds), st.integers(0, 19))
-            return counts if kind.is_open else st.one_of(counts, st.integers(0, 95))
+        case JsonNumber():
+            return st.integers(int(kind.least or 0), int(kind.most or 0))
+        case JsonChoice():
+            return st.sampled_from(list(kind.values))
+        case JsonEither():
+            return st.one_of(*map(values, kind.options))
+        case JsonList():
+            sizes = st.sampled_from(kind.sizes or list(range(kind.least, min(kind.most or 4, 4) + 1)))
+            return sizes.flatmap(lambda size: st.lists(values(kind.item), min_size=size, max_size=size))
+        case JsonBag():
+            counts = st.dictionaries(st.sampled_from(kind.names), st.integers(0, 19))
+            return counts if kind.hidden is None else st.one_of(counts, st.integers(0, 95))
         case _:
             raise AssertionError(f"no values are known for {kind.title}: add them here")
 
@@ -113,7 +99,7 @@ def objects(*fields: Field) -> st.SearchStrategy[dict[str, Any]]:
     """Attributes with their values, in any number of those that may be left out."""
     parts: dict[bool, dict[str, st.SearchStrategy[Any]]] = {False: {}, True: {}}
     for field in fields:
-        assert isinstance(field.type, Value)
+        assert isinstance(field.type, JsonType)
         parts[field.optional][field.name] = values(field.type)
     return st.fixed_dictionaries(parts[False], optional=parts[True])
 
@@ -122,12 +108,12 @@ def stands_right(building: dict[str, Any]) -> bool:
     return len(building["Ort"]) == (2 if building["Typ"] == STRASSE else 3)
 
 
-def fields_of(row: Nachricht) -> st.SearchStrategy[dict[str, Any]]:
+def fields_of(row: JsonRow) -> st.SearchStrategy[dict[str, Any]]:
     found = objects(*row.fields)
     if row.form == "list":
         # Of a list nothing can be left out but the end of it.
         return found
-    return found.filter(stands_right) if isinstance(row.body, Building) else found
+    return found.filter(stands_right) if row.sizes is not None else found
 
 
 each_row = pytest.mark.parametrize(
@@ -139,7 +125,7 @@ each_row = pytest.mark.parametrize(
 @each_row
 @given(data=st.data())
 @settings(max_examples=times(60, 2), deadline=None)
-def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data: st.DataObject) -> None:
+def test_decode_after_encode_is_the_identity_for_every_row(row: JsonRow, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row))
     message = CATAN.codec.encode(row.name, row.direction, fields)
     decoded = CATAN.codec.decode(message, row.direction)
@@ -149,7 +135,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data:
     assert [told[:2] for told in messages(inspect(CATAN, row.direction, message))] == [(row.name, fields)]
 
 
-FREE_TEXTS = {field.name for row in GRAMMAR.rows for field in row.fields if isinstance(field.type, Text)}
+FREE_TEXTS = {field.name for row in GRAMMAR.rows for field in row.fields if isinstance(field.type, JsonText)}
 WORDS = {*FELDER, *HÄFEN, *GEBÄUDE, *FARBEN, *STATUS, *KARTEN, *ROHSTOFFE}
 
 
@@ -158,13 +144,13 @@ def spelt_in_ascii(value: Any) -> Any:
     match value:
         case dict():
             return {
-                in_ascii(key): part if key in FREE_TEXTS else spelt_in_ascii(part)
+                OTHER_SPELLINGS.plain(key): part if key in FREE_TEXTS else spelt_in_ascii(part)
                 for key, part in value.items()
             }
         case list():
             return [spelt_in_ascii(part) for part in value]
         case str() if value in WORDS:
-            return in_ascii(value)
+            return OTHER_SPELLINGS.plain(value)
     return value
 
 
@@ -213,7 +199,7 @@ LAYOUTS: list[tuple[str, str, dict[str, Any]]] = [
 )
 @settings(max_examples=times(60), deadline=None)
 def test_every_dialect_decodes_to_the_same(
-    row: Nachricht,
+    row: JsonRow,
     data: st.DataObject,
     layout: tuple[str, str, dict[str, Any]],
     escapes: bool,
@@ -234,7 +220,13 @@ def test_every_dialect_decodes_to_the_same(
 # Whatever comes.
 
 KEYS = st.one_of(
-    st.sampled_from(sorted(MESSAGE_NAMES | ATTRIBUTE_NAMES | {"", "Unbekannt", "Wurf ", "\n", "\ud800"})),
+    st.sampled_from(
+        sorted(
+            message_names(CODEC.layout)
+            | attribute_names(CODEC.layout)
+            | {"", "Unbekannt", "Wurf ", "\n", "\ud800"}
+        )
+    ),
     st.text(max_size=5),
 )
 JSON_VALUES = st.recursive(

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from strength import times
 
 from kiebitz.dissectors.game.observation_merge import Observation
+from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import Message, Stream
 from kiebitz.dissectors.protocols.catan.game import COSTS
-from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
+from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import Claim, Entry, Ledger, same
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
@@ -156,7 +157,7 @@ STREAM = Stream(1, "tcp", "127.0.0.1:1", "127.0.0.1:2", 0)
 def observation(direction: Any = "s2c") -> Observation:
     message = Message(1, STREAM, direction, 0, "Ertrag", {}, "{}", 0, 0)
     (row, *_) = GRAMMAR.rows_named("s2c", "Ertrag")
-    assert isinstance(row, Nachricht)
+    assert isinstance(row, JsonRow)
     return Observation(row, message, b"", 0, [message])
 
 

@@ -19,7 +19,7 @@ from inspected_captures import inspected
 from kiebitz.dissectors.game.state import State, apply, seen_by
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Findings, Ids, Stream
-from kiebitz.dissectors.protocols.catan.words import in_ascii
+from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 from kiebitz.dissectors.registry import BUILT_IN
 
 ALL = ("Anna", "Bert", "Cleo")
@@ -135,7 +135,9 @@ def findings_of_the_eventful(ascii: bool) -> Findings:
     server = eventful()
     if ascii:
         server.steps = [
-            step if isinstance(step, Moment) else step._replace(data=in_ascii(step.data.decode()).encode())
+            step
+            if isinstance(step, Moment)
+            else step._replace(data=OTHER_SPELLINGS.plain(step.data.decode()).encode())
             for step in server.steps
         ]
     return found(server.steps)

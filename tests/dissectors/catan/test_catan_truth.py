@@ -23,7 +23,8 @@ from strength import a_few, times
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Chunk, Findings, Item
 from kiebitz.dissectors.protocols.catan.board import at, spot
-from kiebitz.dissectors.protocols.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE, spellings
+from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
+from kiebitz.dissectors.protocols.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE
 
 GAMES = [
     "catan-eisfrei-game2-3p",
@@ -34,7 +35,7 @@ GAMES = [
 ]
 QUICK = ["catan-lurche-py-3p", "catan-yaks-g1-3p"]
 """Captures of two servers, each with its own clients, that `make test` analyses."""
-_SPELT = spellings((*FARBEN, *GEBÄUDE))
+_SPELT = OTHER_SPELLINGS.of((*FARBEN, *GEBÄUDE))
 
 
 class Log:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -244,84 +244,76 @@ def first_error(data: bytes) -> SyntaxProblem | None:
     return SyntaxProblem(at, length, found, expected)
 
 
-def place_of(data: bytes, path: Sequence[str | int]) -> Place:
-    """Return the location of the value at a path in a valid object: member names, and list indices from 0.
+class Node(msgspec.Struct):
+    """A value of a JSON text, from `start` to `end`, with its members; scalars have none.
 
-    Of members with the same name the last counts. If there is none, it is the nearest value that encloses it.
+    If the text is broken within it, it has the members before the error.
     """
-    return _nearest(data, path)[1]
+
+    start: int
+    end: int
+    members: list[Member] = []
+
+    @property
+    def place(self) -> Place:
+        """Offset and length in bytes."""
+        return self.start, self.end - self.start
+
+    def place_of(self, path: Path, of_key: bool = False) -> Place:
+        """Return the place of the value at a path, or of its name; if there is none, of the nearest value.
+
+        Of members with the same name the last counts.
+        """
+        node, key = self, None
+        for step in path:
+            found = next((member for member in reversed(node.members) if member.step == step), None)
+            if found is None:
+                return node.place
+            node, key = found.value, found.key
+        return key if of_key and key is not None else node.place
 
 
-def key_place_of(data: bytes, path: Sequence[str | int]) -> Place:
-    """Return the location of a member's name, including its quotes.
+class Member(NamedTuple):
+    """A member of an object or an item of a list; an item has no `key`, the place of the name."""
 
-    Without such a member or a name, it is the location that `place_of` returns.
-    """
-    name, value = _nearest(data, path)
-    return name or value
-
-
-def places_of(data: bytes, paths: Iterable[Path]) -> dict[Path, Place]:
-    """Return the locations of the values at these paths, and of those around them, as far as they exist.
-
-    The data is read once per step of the longest path, however many paths there are.
-    """
-    return {path: value for path, (_, value) in _find(data, [*paths]).items()}
+    step: str | int
+    value: Node
+    key: Place | None
 
 
-def _nearest(data: bytes, path: Sequence[str | int]) -> tuple[Place | None, Place]:
-    """Return the locations of name and value at a path; of an enclosing value, without the name."""
-    whole = tuple(path)
-    found = _find(data, [whole])
-    longest = max(found, key=len)
-    name, value = found[longest]
-    return name if longest == whole else None, value
-
-
-def _find(data: bytes, paths: Sequence[Path]) -> dict[Path, tuple[Place | None, Place]]:
+def parse_places(data: bytes) -> Node:
+    """Return the values of a JSON text with their places, as far as it is valid."""
     start = _end(_BLANKS, data, 0, len(data))
-    found: dict[Path, tuple[Place | None, Place]] = {
-        (): (None, (start, len(data.rstrip(b" \t\r\n")) - start))
-    }
-    for steps in range(1, max(map(len, paths), default=0) + 1):
-        wanted = {path[:steps] for path in paths if len(path) >= steps}
-        for around in {path[:-1] for path in wanted} & found.keys():
-            begin = found[around][1][0]
-            is_object = data.startswith(b"{", begin)
-            if not is_object and not data.startswith(b"[", begin):
-                continue
-            for number, member in enumerate(_members(data, begin)):
-                path = (*around, name_at(data, member[0]) if is_object else number)
-                if path in wanted:
-                    found[path] = (member[0] if is_object else None, member[-1])
-    return found
-
-
-def _members(data: bytes, start: int) -> Iterator[Sequence[Place]]:
-    """Yield the locations of each member's name and value, or of each item, from `start` on."""
-    depth = begun = 0
-    places: list[Place] = []
-    for token in _TOKEN.finditer(data, start):
-        at, end = token.span()
+    root = Node(start, len(data.rstrip(b" \t\r\n")))
+    around: list[Node] = []
+    key: Place | None = None
+    for at, length in tokens(data, len(data)):
         byte = data[at]
-        if byte in b"{[":
-            if depth == 1:
-                begun = at
-            depth += 1
-        elif byte in b"}]":
-            depth -= 1
-            if depth == 0:
+        if byte == ord(","):
+            continue
+        if byte in _CLOSING.values():
+            if around:
+                around.pop().end = at + 1
+            if not around:
                 break
-            if depth == 1:
-                places.append((begun, end - begun))
-        elif depth == 1:
-            if byte == ord(","):
-                yield places
-                places = []
-            else:
-                places.append((at, end - at))
-    if places:
-        yield places
+            continue
+        node = Node(at, at + length)
+        if not around:
+            root = node
+        elif data[around[-1].start] == ord("["):
+            around[-1].members.append(Member(len(around[-1].members), node, None))
+        elif key is None:
+            key = at, length
+            continue
+        else:
+            around[-1].members.append(Member(name_at(data, key), node, key))
+            key = None
+        if byte in _CLOSING:
+            node.end = len(data)
+            around.append(node)
+        elif not around:
+            break
+    return root
 
 
 def tokens(data: bytes, upto: int) -> Iterator[Place]:
@@ -338,7 +330,13 @@ def tokens(data: bytes, upto: int) -> Iterator[Place]:
 def name_at(data: bytes, place: Place) -> str:
     """Return the text of the string at a location."""
     text = data[place[0] : place[0] + place[1]].decode("utf-8", "replace")
-    return str(json.loads(text)) if "\\" in text else text[1:-1]
+    if "\\" in text:
+        try:
+            return str(json.loads(text))
+        except ValueError:
+            # The text is broken elsewhere, too, or this is no string.
+            pass
+    return text[1:-1]
 
 
 def _describe_token(data: bytes, at: int) -> tuple[str, int]:

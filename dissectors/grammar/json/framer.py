@@ -1,10 +1,10 @@
-"""The framer for Catan: finds where a message, one JSON object, begins and ends.
+"""The framer for messages in JSON: finds where a message, one JSON object, begins and ends.
 
 A message is an object with its line feed. Peers send objects without a line feed between them, or with
 several inside. Therefore the object's structure determines its end, not the line. A broken object extends to
 the next line feed or the next message start, whichever comes first. A message start is a brace and a known
-message name; within a message, hardly any object begins with such a name. So an error covers only its own
-bytes, and the next message is complete.
+name; within a message, hardly any object begins with such a name. So an error covers only its own bytes, and
+the next message is complete.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import msgspec
@@ -25,37 +25,14 @@ from kiebitz.dissectors.grammar.framing import (
     Frame,
     StructuredFramer,
 )
+from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, Scanner
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
-from kiebitz.dissectors.protocols.catan.scanner import DEPTH_LIMIT, Scanner
-
-
-def _written(names: Iterable[str]) -> frozenset[bytes]:
-    """Return names as they are sent: in UTF-8, and with the escapes that most programs write."""
-    return frozenset(
-        json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for name in names for escaped in (False, True)
-    )
-
-
-_MESSAGES = _written(MESSAGE_NAMES)
-_ATTRIBUTES = _written(ATTRIBUTE_NAMES)
-_ONLY_MESSAGES = _MESSAGES - _ATTRIBUTES
-_MAX_NAME_LENGTH = max(map(len, _MESSAGES))
 
 _MAX_BLANKS = 32
 """Maximum number of consecutive blanks in a message start, which bounds its length."""
-_MAX_START_LENGTH = 2 * _MAX_BLANKS + _MAX_NAME_LENGTH + 4
+_SOME_BLANKS = rb"[ \t\r\n]{0,%d}" % _MAX_BLANKS
 _STRETCH = 256
 """Number of bytes to search for a message start at a time: more than the longest has, few for an object."""
-
-_SOME_BLANKS = rb"[ \t\r\n]{0,%d}" % _MAX_BLANKS
-_A_NAME = rb'"(%s)"' % b"|".join(re.escape(name) for name in sorted(_MESSAGES))
-_START = re.compile(rb"\{%s%s%s:" % (_SOME_BLANKS, _A_NAME, _SOME_BLANKS))
-_START_OR_LINE_END = re.compile(rb"\n|%s" % _START.pattern)
-_START_BEGUN = re.compile(
-    rb'\{%s(?:"[^"{\n]{0,%d}|%s%s)?\Z' % (_SOME_BLANKS, _MAX_NAME_LENGTH, _A_NAME, _SOME_BLANKS)
-)
-"""The beginning of a possible message start at the end of the data."""
 
 _OBJECT = msgspec.json.Decoder(msgspec.Raw)
 _FIRST_NAMES = re.compile(rb'\{[ \t\r\n]*+"([^"{]*+)"[ \t\r\n]*+:')
@@ -67,11 +44,85 @@ oversized message, or after a gap, before the first possible beginning of a mess
 """
 
 
-class CatanFramer(StructuredFramer):
+class MessageStarts:
+    """The beginnings of messages: a brace and one of the names.
+
+    Args:
+        names: First names of messages.
+        attributes: Names that also occur first in objects within a message.
+    """
+
+    def __init__(self, names: Iterable[str], attributes: Iterable[str]) -> None:
+        self.names = _as_sent(names)
+        self.attributes = _as_sent(attributes)
+        self._own = self.names - self.attributes
+        self._length = max(map(len, self.names))
+        self.max_length = 2 * _MAX_BLANKS + self._length + 4
+        self.short_line_ends = lru_cache(CACHE_SIZE)(self.line_ends)
+
+    # Patterns of many names take long to compile, and lines that are whole objects do not need them.
+
+    @cached_property
+    def _name(self) -> bytes:
+        return rb'"(%s)"' % b"|".join(re.escape(name) for name in sorted(self.names))
+
+    @cached_property
+    def start(self) -> re.Pattern[bytes]:
+        """The beginning of a message, with its name."""
+        return re.compile(rb"\{%s%s%s:" % (_SOME_BLANKS, self._name, _SOME_BLANKS))
+
+    @cached_property
+    def start_or_line_end(self) -> re.Pattern[bytes]:
+        """The beginning of a message, or a line feed."""
+        return re.compile(rb"\n|%s" % self.start.pattern)
+
+    @cached_property
+    def begun(self) -> re.Pattern[bytes]:
+        """A part of a possible message start at the end of the data."""
+        name = rb'"[^"{\n]{0,%d}|%s%s' % (self._length, self._name, _SOME_BLANKS)
+        return re.compile(rb"\{%s(?:%s)?\Z" % (_SOME_BLANKS, name))
+
+    def line_ends(self, data: bytes) -> tuple[int, ...]:
+        """Return the ends of the leading lines that are whole frames, which is the usual case."""
+        ends = []
+        at = 0
+        while end := data.find(b"\n", at, at + FRAME_LIMIT) + 1:
+            if not self.is_frame(data[at:end]):
+                break
+            ends.append(end)
+            at = end
+        return tuple(ends)
+
+    def is_frame(self, line: bytes) -> bool:
+        """Return True if a line is a valid object with no message start in it.
+
+        The scanner would find the same end; it rejects only deep nesting, which is checked here, too.
+        """
+        if not line.startswith(b"{"):
+            return False
+        try:
+            _OBJECT.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        names = _FIRST_NAMES.findall(line, 1)
+        if not self._own.isdisjoint(names):
+            return False
+        return line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT or self.names.isdisjoint(names)
+
+
+def _as_sent(names: Iterable[str]) -> frozenset[bytes]:
+    """Return names as they are sent: in UTF-8, and with the escapes that most programs write."""
+    return frozenset(
+        json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for name in names for escaped in (False, True)
+    )
+
+
+class JsonFramer(StructuredFramer):
     """The framer for one direction; both directions are framed alike."""
 
-    def __init__(self, direction: Direction) -> None:
+    def __init__(self, direction: Direction, starts: MessageStarts) -> None:
         super().__init__(direction)
+        self._starts = starts
         self._state: _State = "between"
         self._at = 0
         """Offset in `_held` of the next byte to examine; the scanner has its own."""
@@ -86,7 +137,8 @@ class CatanFramer(StructuredFramer):
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._state != "between":
             return ()
-        return _short_ends(data) if len(data) <= MAX_CACHED_LENGTH <= FRAME_LIMIT else _ends(data)
+        is_short = len(data) <= MAX_CACHED_LENGTH <= FRAME_LIMIT
+        return self._starts.short_line_ends(data) if is_short else self._starts.line_ends(data)
 
     def _overflow(self) -> None:
         self._state = "skipping"
@@ -132,14 +184,14 @@ class CatanFramer(StructuredFramer):
         """Return the end of the first line if it is a frame, which is the usual case and cheap to detect."""
         end = self._held.find(b"\n", self._line_from, limit) + 1
         self._line_from = None if end else limit
-        return end if end and _is_frame(bytes(self._held[:end])) else INCOMPLETE
+        return end if end and self._starts.is_frame(bytes(self._held[:end])) else INCOMPLETE
 
     def _in_object(self, limit: int) -> int:
         held, scanner = self._held, self._scanner
         while self._at < limit:
             stretch = min(self._at + _STRETCH, limit)
             certain = self._certain(stretch)
-            start = _START.search(held, self._at, certain)
+            start = self._starts.start.search(held, self._at, certain)
             upto = start.start() if start is not None else certain
             scanner.scan(held, upto)
             if scanner.is_complete:
@@ -154,7 +206,7 @@ class CatanFramer(StructuredFramer):
                 self._at = upto
                 if stretch == limit:
                     break
-            elif start[1] in _ATTRIBUTES and scanner.expects_value(upto):
+            elif start[1] in self._starts.attributes and scanner.expects_value(upto):
                 self._at = upto + 1
             else:
                 return upto
@@ -163,7 +215,7 @@ class CatanFramer(StructuredFramer):
     def _next_mark(self, limit: int) -> int:
         """Return the end of a broken or oversized message."""
         certain = self._certain(limit)
-        mark = _START_OR_LINE_END.search(self._held, self._at, certain)
+        mark = self._starts.start_or_line_end.search(self._held, self._at, certain)
         if mark is None:
             self._at = certain
             return INCOMPLETE
@@ -173,18 +225,18 @@ class CatanFramer(StructuredFramer):
         held = self._held
         certain = self._certain(len(held))
         line = held.find(b"\n{", self._at) + 1
-        for start in _START.finditer(held, self._at, line or certain):
+        for start in self._starts.start.finditer(held, self._at, line or certain):
             at = start.start()
             # A name that is also an attribute's may belong to the rest of a message, unless the gap ended
             # between messages.
-            if start[1] not in _ATTRIBUTES or self._dropped + at == 0:
+            if start[1] not in self._starts.attributes or self._dropped + at == 0:
                 return at
         self._at = certain - held.endswith(b"\n", 0, certain)
         return line or INCOMPLETE
 
     def _certain(self, limit: int) -> int:
         """Return the offset up to which message starts are certain, given the bytes before `limit`."""
-        begun = _START_BEGUN.search(self._held, max(self._at, limit - _MAX_START_LENGTH), limit)
+        begun = self._starts.begun.search(self._held, max(self._at, limit - self._starts.max_length), limit)
         return begun.start() if begun is not None else limit
 
     def _blanks_end(self, limit: int) -> int:
@@ -203,35 +255,3 @@ class CatanFramer(StructuredFramer):
         del self._held[: self._at]
         self._dropped += self._at
         self._at = 0
-
-
-def _ends(data: bytes) -> tuple[int, ...]:
-    """Return the ends of the leading lines that are whole frames, which is the usual case."""
-    ends = []
-    at = 0
-    while end := data.find(b"\n", at, at + FRAME_LIMIT) + 1:
-        if not _is_frame(data[at:end]):
-            break
-        ends.append(end)
-        at = end
-    return tuple(ends)
-
-
-_short_ends = lru_cache(CACHE_SIZE)(_ends)
-
-
-def _is_frame(line: bytes) -> bool:
-    """Return True if a line is a valid object with no message start in it.
-
-    The scanner would find the same end; it rejects only deep nesting, which is checked here, too.
-    """
-    if not line.startswith(b"{"):
-        return False
-    try:
-        _OBJECT.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    names = _FIRST_NAMES.findall(line, 1)
-    if not _ONLY_MESSAGES.isdisjoint(names):
-        return False
-    return line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT or _MESSAGES.isdisjoint(names)

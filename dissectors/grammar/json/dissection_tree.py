@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.grammar.json.containers import JsonAlone
+from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout
+from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, name_at, tokens
+from kiebitz.dissectors.grammar.json.types import JsonType, Part
 from kiebitz.dissectors.grammar.patching import Path
-from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
-from kiebitz.dissectors.protocols.catan.scanner import DEPTH_LIMIT, name_at, tokens
-from kiebitz.dissectors.protocols.catan.values import Coordinates, Member, SingleValue, Value
 
 _BRACKETS = {ord("{"): "object", ord("["): "list"}
 _CLOSING = b"]}"
@@ -20,12 +20,15 @@ _UNKNOWN = "not specified here: readers ignore it"
 _BLANKS = b" \t\r\n"
 
 
-def build_tree(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) -> tuple[Piece, ...]:
+def build_tree(
+    frame: bytes, decoded: Decoded, layout: Layout, row: JsonRow | None, upto: int
+) -> tuple[Piece, ...]:
     """Return the pieces of a frame that is JSON up to an offset.
 
     Args:
         frame: The bytes.
         decoded: The decoded message.
+        layout: Where messages have their names and fields.
         row: The row that the frame fits, or was probably intended to fit.
         upto: Offset up to which the frame is JSON.
     """
@@ -34,26 +37,19 @@ def build_tree(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int)
         body = len(frame.rstrip(_BLANKS)) or len(frame)
         pieces.take_any(body, *not_understood(decoded))
     else:
-        _TreeBuilder(frame, decoded, row, upto, pieces).take()
+        _TreeBuilder(frame, decoded, layout, row, upto, pieces).take()
     if not frame[pieces.at :].strip(_BLANKS):
-        pieces.take_any(len(frame), "markup", "line feed")
+        pieces.take_any(len(frame), "markup", "line feed" if frame.endswith(b"\n") else "blanks")
     return pieces.finish(decoded)
-
-
-def begun_message(frame: bytes, direction: Direction, upto: int) -> str | None:
-    """Return the name of the message that begins a frame, which is JSON up to an offset."""
-    walk = tokens(frame, upto)
-    opening, key = next(walk, None), next(walk, None)
-    if opening is None or key is None or frame[opening[0]] != ord("{") or frame[key[0]] != ord('"'):
-        return None
-    return NAMES[direction].get(name_at(frame, key))
 
 
 class _TreeBuilder:
     """Builder of the pieces from the tokens of an object."""
 
-    def __init__(self, frame: bytes, decoded: Decoded, row: Nachricht, upto: int, pieces: Pieces) -> None:
-        self._frame, self._row, self._pieces = frame, row, pieces
+    def __init__(
+        self, frame: bytes, decoded: Decoded, layout: Layout, row: JsonRow, upto: int, pieces: Pieces
+    ) -> None:
+        self._frame, self._layout, self._row, self._pieces = frame, layout, row, pieces
         self._is_valid = decoded.valid
         self._tokens = tokens(frame, upto)
         self._next = next(self._tokens, None)
@@ -65,26 +61,45 @@ class _TreeBuilder:
             self._violation = decoded.violations[0].place(frame)[0]
 
     def take(self) -> None:
+        self._pieces.take_any(self._begin, "ignored", "blanks")
+        self._object_around(self._layout.around(self._row), ())
+
+    def _object_around(self, kind: JsonType, path: Path) -> None:
+        """Add an object that contains the name or the fields, or both, at a path."""
         pieces, row = self._pieces, self._row
-        pieces.take_any(self._begin, "ignored", "blanks")
+        is_body = self._layout.role(row, path) == "fields"
         self._pass()
         pieces.take(self._begin, "markup", "object")
         while self._goes_on:
-            key = self._pass()
-            member = row.around.member(name_at(self._frame, key))
-            if member is None or member.step != row.name:
-                self._part(member, (), key[0], 1)
+            begin = self._pass()[0]
+            part = kind.part(name_at(self._frame, (begin, self._end - begin)))
+            inner = () if part is None else (*path, part.step)
+            role = "other" if part is None else self._layout.role(row, inner)
+            if part is not None and role == "fields" and self._layout.name_is_key:
+                self._body(part.type, begin)
+            elif part is not None and role in ("around", "fields") and self._byte == ord("{"):
+                pieces.take(self._begin, "markup", str(part.step))
+                self._object_around(part.type, inner)
+            elif role == "name" and self._violation != self._begin:
+                if self._pass_value():
+                    pieces.take(self._after_comma(), "name", row.name)
             else:
-                self._body(row.body, key[0])
+                is_field = part is not None and any(part.step == field.name for field in row.fields)
+                self._part(part if is_field or is_body else None, (), begin, 1)
         self._close("object")
 
-    def _body(self, kind: Value, key: int) -> None:
+    def _body(self, kind: JsonType, key: int) -> None:
+        """Add the fields of a message, whose name is the key before them."""
         is_wrong = self._violation in (key, self._begin)
         brackets = _BRACKETS.get(self._byte)
-        if brackets is None or is_wrong or isinstance(kind, SingleValue):
+        if brackets is None or is_wrong or isinstance(kind, JsonAlone):
             self._pieces.take(self._begin, "name", self._row.name)
-            member = kind.whole if isinstance(kind, SingleValue) else Member(self._row.name, kind)
-            self._part(member, (), key, 1)
+            part = (
+                Part(kind.field.name, kind.type)
+                if isinstance(kind, JsonAlone)
+                else Part(self._row.name, kind)
+            )
+            self._part(part, (), key, 1)
             return
         self._pass()
         self._pieces.take(self._begin, "name", f"{self._row.name}: {kind.title}")
@@ -94,7 +109,7 @@ class _TreeBuilder:
             if self._byte not in _CLOSING:
                 self._pieces.take(self._after_comma(), "markup", f"end of the {brackets}")
 
-    def _members(self, kind: Value, path: Path, brackets: str, depth: int) -> None:
+    def _members(self, kind: JsonType, path: Path, brackets: str, depth: int) -> None:
         """Add the members of an object, or the items of a list, whose opening bracket is consumed."""
         number = 0
         while self._goes_on:
@@ -102,24 +117,24 @@ class _TreeBuilder:
             step: str | int = number
             if brackets == "object":
                 step = name_at(self._frame, self._pass())
-            self._part(kind.member(step), path, begin, depth)
+            self._part(kind.part(step), path, begin, depth)
             number += 1
 
-    def _part(self, member: Member | None, path: Path, begin: int, depth: int) -> None:
+    def _part(self, part: Part | None, path: Path, begin: int, depth: int) -> None:
         """Add a member or item that begins at `begin` and whose value comes next; None if it is unknown."""
-        kind: Kind = "field" if member is not None else "ignored"
+        kind: Kind = "field" if part is not None else "ignored"
         if self._violation in (begin, self._begin):
             kind = "unread"
-        path = (*path, member.step) if member is not None else ()
-        production = member.kind.title if member is not None else _UNKNOWN
+        path = (*path, part.step) if part is not None else ()
+        production = part.type.title if part is not None else _UNKNOWN
         brackets = _BRACKETS.get(self._byte)
-        # Coordinates are short enough for one piece, unless they contain an error.
-        is_whole = member is None or (self._is_valid and type(member.kind) is Coordinates)
-        if member is not None and brackets and kind == "field" and not is_whole and depth < DEPTH_LIMIT:
+        # A compact value is short enough for one piece, unless it contains an error.
+        is_whole = part is None or (self._is_valid and part.type.is_compact)
+        if part is not None and brackets and kind == "field" and not is_whole and depth < DEPTH_LIMIT:
             with self._pieces.inside(kind, production, path):
                 self._pass()
                 self._pieces.take(self._begin, "markup", brackets)
-                self._members(member.kind, path, brackets, depth + 1)
+                self._members(part.type, path, brackets, depth + 1)
                 self._close(brackets)
         elif self._pass_value():
             self._pieces.take(self._after_comma(), kind, production, path)

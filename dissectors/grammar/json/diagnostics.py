@@ -1,0 +1,262 @@
+"""Diagnostics of messages in JSON: place by JSON path, expectation, suggestion.
+
+The place in bytes is found only when a diagnostic is reported, as most notes are reported only once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import Decoded, Violation, nearest_word, sender_of, unreadable
+from kiebitz.dissectors.grammar.json.layouts import JsonRow
+from kiebitz.dissectors.grammar.json.scanner import first_error, parse_places
+from kiebitz.dissectors.grammar.json.types import MAX_QUOTED, Misfit, Remark, quoted
+from kiebitz.dissectors.grammar.patching import Path, Place
+from kiebitz.dissectors.grammar.quoted_text import JSON_STRING
+from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
+from kiebitz.dissectors.suggestions import with_suggestion
+
+_ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
+"""Every escape; the group is a surrogate without its other half."""
+_NUMBERS = re.compile(JSON_STRING + rb"|(-?[0-9][-+.0-9eE]*+)")
+
+
+class Conventions(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of a protocol for its messages as a whole.
+
+    Attributes:
+        message: Description of a message.
+        has_lines: True if each message is a line; other line ends and blanks are noted.
+        allows_extensions: True if unknown messages are allowed unless their names look misspelt.
+        json_clause: Clause of the specification about JSON.
+        message_clause: Clause about what a message is.
+        names_clause: Clause about the names of messages.
+    """
+
+    message: str = "a JSON object"
+    has_lines: bool = False
+    allows_extensions: bool = False
+    json_clause: str | None = "RFC 8259"
+    message_clause: str | None = None
+    names_clause: str | None = None
+
+
+def format_path(path: Path) -> str:
+    """Return a path as it is written in a sentence: `$.Bauen.Ort[1].x`."""
+    return "$" + "".join(map(_step, path))
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() and len(step) <= MAX_QUOTED else f"[{quoted(step)}]"
+
+
+def _located(
+    severity: Severity,
+    code: str,
+    text: str,
+    expected: str | None,
+    clause: str | None,
+    path: Path,
+    of_key: bool,
+    habit: bool = False,
+) -> Violation:
+    """Return a diagnostic whose place in the bytes follows from a path."""
+    return Violation(
+        severity,
+        "malformed",
+        code,
+        text,
+        0,
+        0,
+        expected,
+        clause,
+        habit,
+        lambda frame: parse_places(frame).place_of(path, of_key),
+    )
+
+
+def _malformed(code: str, text: str, place: Place, expected: str, clause: str | None) -> Violation:
+    return Violation("error", "malformed", code, text, *place, expected, clause)
+
+
+def misfit(row: JsonRow, error: Misfit, fields: dict[str, Any], fields_json: str) -> Decoded:
+    """Return a message with a value that its row does not allow, and with its valid fields."""
+    text = f"{format_path(error.path)}: {error.problem}"
+    violation = _located("error", error.code, text, error.expected, row.clause, error.path, error.of_key)
+    return Decoded(row, fields, fields_json, False, (violation,))
+
+
+def remarks_on(row: JsonRow, remarks: Iterable[Remark]) -> tuple[Violation, ...]:
+    """Return notes on unusual parts of a valid message, one of each kind."""
+    notes: dict[str, Violation] = {}
+    for remark in remarks:
+        if remark.code not in notes:
+            text = f"{format_path(remark.path)}: {remark.text}"
+            notes[remark.code] = _located(
+                "note", remark.code, text, None, row.clause, remark.path, remark.of_key, habit=True
+            )
+    return tuple(notes.values())
+
+
+class Diagnostics:
+    """The diagnostics of bytes that are no known message, with the names of the messages."""
+
+    def __init__(self, conventions: Conventions, names: Mapping[Direction, Mapping[Any, str]]) -> None:
+        self._conventions, self._names = conventions, names
+
+    def undecodable(self, frame: bytes, ended: bool = False) -> Decoded:
+        """Return the diagnostic for bytes that are not JSON, or not complete."""
+        conventions = self._conventions
+        if not frame.strip():
+            text = "an empty line between two messages is ignored, but some peers close the connection"
+            place = 0, len(frame)
+            return unreadable(
+                Violation("note", "malformed", "empty-line", text, *place, None, conventions.message_clause)
+            )
+        # Characters missing at the end are missing before the line feed.
+        body = frame.rstrip(b"\r\n")
+        start = len(frame) - len(frame.lstrip())
+        violation = (
+            self._charset_error(frame, body)
+            or (self._no_object(frame, None) if not frame.startswith(b"{", start) else None)
+            or self.syntax_error(body, ended)
+            or self._limit_error(body)
+        )
+        return unreadable(violation)
+
+    def _charset_error(self, frame: bytes, body: bytes) -> Violation | None:
+        clause = self._conventions.message_clause
+        if body.startswith(b"\xef\xbb\xbf"):
+            text = "a byte order mark precedes the message"
+            return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", clause)
+        if body.startswith((b"\xff\xfe", b"\xfe\xff")) or 1 < body.count(b"\0") >= len(body) / 3:
+            return _malformed("utf-16", "this looks like UTF-16", (0, len(frame)), "UTF-8", clause)
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            if error.reason == "unexpected end of data":
+                # The message ends within a character.
+                return None
+            wrong = body[error.start : error.end]
+            place = error.start, len(wrong)
+            return _malformed("charset", f"{wrong.hex(' ')} is not UTF-8", place, "UTF-8", clause)
+        return None
+
+    def syntax_error(self, body: bytes, ended: bool = False) -> Violation | None:
+        """Return the first error of a text that is not JSON, None if there is none."""
+        error = first_error(body)
+        if error is None:
+            return None
+        code, text = "broken-json", f"{error.found} is unexpected here"
+        if error.offset == len(body):
+            text = "the message ends too early"
+            if ended:
+                code, text = "truncated", "the stream ends in the middle of a message"
+        place = error.offset, error.length
+        return _malformed(code, text, place, error.expected, self._conventions.json_clause)
+
+    def _limit_error(self, body: bytes) -> Violation:
+        """Return the diagnostic for well-formed JSON that the decoder rejects."""
+        found = next((half for half in _ESCAPES.finditer(body) if half[1]), None)
+        if found is not None:
+            text, expected = f"{found[1].decode()} is half of a surrogate pair", "the escapes of both halves"
+        else:
+            text, expected = "a number is too large", "a smaller number"
+            found = next((number for number in _NUMBERS.finditer(body) if _is_too_large(number[1])), None)
+        place = (found.start(1), len(found[1])) if found is not None else (0, len(body))
+        return _malformed("broken-json", text, place, expected, self._conventions.json_clause)
+
+    def not_an_object(self, frame: bytes, value: Any) -> Decoded:
+        """Return the diagnostic for a JSON value that is not an object."""
+        return unreadable(self._no_object(frame, quoted(value)))
+
+    def _no_object(self, frame: bytes, value: str | None) -> Violation:
+        conventions = self._conventions
+        start = len(frame) - len(frame.lstrip())
+        found = value or f'"{frame.strip()[:MAX_QUOTED].decode(errors="replace")}"'
+        text = f"{found} is not the beginning of a message"
+        place = start, len(frame.strip())
+        return _malformed("no-object", text, place, conventions.message, conventions.message_clause)
+
+    def not_one_message(self, value: Mapping[str, Any], direction: Direction) -> Decoded:
+        """Return the diagnostic for an object with no message or with several."""
+        if value:
+            # Report the first key that is no message; if all are, the second.
+            wrong = next((key for key in value if key not in self._names[direction]), [*value][1])
+            beside = next(key for key in value if key != wrong)
+            path: Path = (wrong,)
+            text = f'"{wrong[:MAX_QUOTED]}" is in the same object as "{beside[:MAX_QUOTED]}"'
+        else:
+            path, text = (), "this object contains no message"
+        expected, clause = "one message in an object", self._conventions.message_clause
+        return unreadable(
+            _located("error", "not-one-message", text, expected, clause, path, of_key=bool(path))
+        )
+
+    def no_name(self, path: Path) -> Decoded:
+        """Return the diagnostic for an object without a name at its path."""
+        text = f"there is no message name at {'.'.join(map(str, path))}"
+        clause = self._conventions.names_clause
+        return unreadable(_located("error", "unknown-message", text, "a message name", clause, path, False))
+
+    def unknown_message(self, sent: Any, direction: Direction, path: Path, of_key: bool) -> Decoded:
+        """Return the diagnostic for an object with a name that is no message of this direction."""
+        names = self._names[direction]
+        near = (
+            nearest_word(sent, [name for name in names if type(name) is str]) if type(sent) is str else None
+        )
+        shown = f'"{sent[:MAX_QUOTED]}"' if type(sent) is str else quoted(sent)
+        text = f"{shown} is not a message that {sender_of(direction)} sends"
+        severity: Severity = "error"
+        if type(sent) in (str, int) and sent in self._names[OPPOSITE[direction]]:
+            text += f", but {sender_of(OPPOSITE[direction])}"
+        elif near is not None:
+            text = with_suggestion(text, f'"{names[near]}"')
+        elif self._conventions.allows_extensions:
+            severity = "warning"
+        expected = f"one of {', '.join(dict.fromkeys(names.values()))}" if names else None
+        clause = self._conventions.names_clause
+        return unreadable(_located(severity, "unknown-message", text, expected, clause, path, of_key))
+
+    def layout_notes(self, frame: bytes) -> tuple[Violation, ...]:
+        """Return notes on unusual blanks and line feeds around and within an object."""
+        notes = []
+        body = frame.strip()
+        start = len(frame) - len(frame.lstrip())
+        end = start + len(body)
+        if start:
+            notes.append(("blanks", "there are blanks before the message", 0, start))
+        inside = re.search(rb"[\r\n]", body)
+        if inside is not None:
+            notes.append(
+                ("line-feed-inside", "there is a line feed inside the message", start + inside.start(), 1)
+            )
+        after = frame[end:]
+        if after == b"\r\n":
+            notes.append(("crlf", "the line ends in CR LF", end, 2))
+        elif not after.endswith(b"\n"):
+            notes.append(("no-line-feed", "no line feed follows the message", end, len(after)))
+        elif after != b"\n":
+            notes.append(("blanks", "there are blanks after the message", end, len(after) - 1))
+        expected, clause = (
+            "a line feed after each message, and nowhere else",
+            self._conventions.message_clause,
+        )
+        return tuple(
+            Violation("note", "malformed", code, text, offset, length, expected, clause, habit=True)
+            for code, text, offset, length in notes
+        )
+
+
+def _is_too_large(number: bytes | None) -> bool:
+    try:
+        msgspec.json.decode(number or b"0")
+    except msgspec.ValidationError:
+        return True
+    return False

@@ -1,0 +1,325 @@
+"""Where a message in JSON has its name and its fields: the name is a key, or a value at a path."""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
+from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple, SizeRule
+from kiebitz.dissectors.grammar.json.scanner import name_at, tokens
+from kiebitz.dissectors.grammar.json.types import JsonChoice, JsonType
+from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.quoted_text import quoted_text
+from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+
+Form = Literal["object", "list", "value"]
+Role = Literal["name", "around", "fields", "other"]
+"""Role of a member: the name, an object around name or fields, the object with the fields, or none."""
+
+
+class JsonRow(MessageType, frozen=True):
+    """A row with the layout of its fields: attributes of an object, a list in their order, or a single value.
+
+    The fields `beside` are next to the message's name instead. `sizes` is as in `JsonObject`.
+    """
+
+    form: Form = "object"
+    beside: tuple[str, ...] = ()
+    sizes: SizeRule | None = None
+
+
+class Candidates(NamedTuple):
+    """The rows that may fit a message, and the place of its name: the path of a value, or of a key."""
+
+    rows: tuple[JsonRow, ...]
+    sent: Any
+    path: Path
+
+
+class Layout(ABC):
+    """The layout of all messages of a protocol.
+
+    Args:
+        grammar: The grammar, whose rows are `JsonRow`.
+        spellings: Other spellings of names and attributes.
+        keeps_null: True if null in place of an optional field is a value; otherwise it is left out.
+    """
+
+    name_is_key: bool
+
+    def __init__(self, grammar: Grammar, spellings: Spellings = AS_WRITTEN, keeps_null: bool = False) -> None:
+        self.grammar, self.spellings, self.keeps_null = grammar, spellings, keeps_null
+        self._rows: dict[tuple[Direction, str], tuple[JsonRow, ...]] = {}
+        for row in grammar.rows:
+            assert isinstance(row, JsonRow), row
+            key = row.direction, row.name
+            self._rows[key] = (*self._rows.get(key, ()), row)
+        self.names: Mapping[Direction, Mapping[Any, str]] = self._sent_names()
+        """The message names of each direction, by what is sent for them."""
+        self._around: dict[int, JsonObject] = {}
+
+    def _sent_names(self) -> Mapping[Direction, Mapping[Any, str]]:
+        return {direction: self.spellings.of(self.grammar.names(direction)) for direction in DIRECTIONS}
+
+    def rows_of(self, direction: Direction, sent: Any) -> tuple[JsonRow, ...]:
+        """Return the rows of a message for what was sent as its name."""
+        if type(sent) is not str and type(sent) is not int:
+            return ()
+        return self.rows_named(direction, self.names[direction].get(sent, ""))
+
+    def rows_named(self, direction: Direction, name: str) -> tuple[JsonRow, ...]:
+        """Return the rows of a message."""
+        return self._rows.get((direction, name), ())
+
+    @property
+    def all_rows(self) -> tuple[JsonRow, ...]:
+        """The rows of all messages."""
+        return tuple(row for rows in self._rows.values() for row in rows)
+
+    def around(self, row: JsonRow) -> JsonObject:
+        """Return the type of the whole message."""
+        found = self._around.get(id(row))
+        if found is None:
+            found = self._around[id(row)] = self._make_around(row)
+        return found
+
+    def body(self, row: JsonRow) -> JsonType:
+        """Return the type of the value with the fields, without those beside the name."""
+        inner = [field for field in row.fields if field.name not in row.beside]
+        if row.form == "list":
+            return JsonTuple(*inner)
+        if row.form == "value":
+            return JsonAlone(*inner)
+        body = JsonObject(*inner, spellings=self.spellings, sizes=row.sizes, keeps_null=self.keeps_null)
+        body.is_body = True
+        return body
+
+    @abstractmethod
+    def _make_around(self, row: JsonRow) -> JsonObject:
+        """Return the type of the whole message, which `around` keeps."""
+
+    @abstractmethod
+    def name_in(self, frame: bytes) -> bytes | None:
+        """Return the probable name of a message as it was sent, without decoding it."""
+
+    @abstractmethod
+    def begun_rows(self, begun: bytes, direction: Direction) -> tuple[JsonRow, ...]:
+        """Return the rows of a message of which only the beginning is valid."""
+
+    @abstractmethod
+    def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
+        """Return the possible results of `name_in` for messages of a row."""
+
+    @abstractmethod
+    def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
+        """Return the rows that may fit a message."""
+
+    @abstractmethod
+    def fields(self, row: JsonRow, whole: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a message, whose decoded value is not needed any more."""
+
+    @abstractmethod
+    def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value of a message with these fields."""
+
+    @abstractmethod
+    def path(self, row: JsonRow, steps: Path) -> Path:
+        """Return the path to a part of the fields in the whole message, in the specification's spelling."""
+
+    @abstractmethod
+    def role(self, row: JsonRow, path: Path) -> Role:
+        """Return the role of a member at a path in the specification's spelling."""
+
+
+def _written(name: str) -> frozenset[bytes]:
+    """Return a text as it is sent: in UTF-8, and with the escapes that most programs write."""
+    return frozenset(json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for escaped in (False, True))
+
+
+class KeyLayout(Layout):
+    """Messages whose name is a key: `{"name": {fields}}`.
+
+    With `allows_others`, keys beside the name are noted, otherwise they belong to a row or are an error.
+    """
+
+    name_is_key = True
+
+    def __init__(self, *args: Any, allows_others: bool = False, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._allows_others = allows_others
+        self._alone = {key: tuple(row for row in rows if not row.beside) for key, rows in self._rows.items()}
+        """Rows with no attribute next to the message's name."""
+
+    def _make_around(self, row: JsonRow) -> JsonObject:
+        may_be_null = self.keeps_null and all(field.optional for field in row.fields)
+        body = Field(row.name, self.body(row), row.description, optional=may_be_null)
+        beside = (field for field in row.fields if field.name in row.beside)
+        return JsonObject(body, *beside, spellings=self.spellings)
+
+    def name_in(self, frame: bytes) -> bytes | None:
+        return frame[2 : frame.find(b'"', 2)] if frame[:2] == b'{"' else None
+
+    def begun_rows(self, begun: bytes, direction: Direction) -> tuple[JsonRow, ...]:
+        places = tokens(begun, len(begun))
+        opening, key = next(places, (0, 0)), next(places, (0, 0))
+        if not begun.startswith(b"{", opening[0]) or not begun.startswith(b'"', key[0]):
+            return ()
+        return self.rows_of(direction, name_at(begun, key))
+
+    def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
+        return frozenset() if row.beside else _written(row.name)
+
+    def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
+        key = next(iter(value), "")
+        if len(value) != 1 and self._allows_others:
+            key = next((key for key in value if key in self.names[direction]), key)
+        if len(value) == 1 or self._allows_others:
+            rows = self._alone.get((direction, self.names[direction].get(key, "")), ())
+            return Candidates(rows, key, (key,))
+        for key in value:
+            rows = tuple(
+                row for row in self.rows_of(direction, key) if row.beside and {key, *row.beside} == {*value}
+            )
+            if rows:
+                return Candidates(rows, key, (key,))
+        return Candidates((), None, ())
+
+    def fields(self, row: JsonRow, whole: dict[str, Any]) -> dict[str, Any]:
+        inner: dict[str, Any] = whole.pop(row.name, None) or {}
+        return inner | whole if row.beside else inner
+
+    def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+        beside = {key: fields[key] for key in row.beside if key in fields}
+        body: Any = {key: part for key, part in fields.items() if key not in beside}
+        if row.form == "list":
+            body = [body[field.name] for field in row.fields if field.name in body]
+        elif row.form == "value":
+            body = body.get(row.fields[0].name)
+        return {row.name: body, **beside}
+
+    def path(self, row: JsonRow, steps: Path) -> Path:
+        if steps and steps[0] in row.beside:
+            return steps
+        if steps and row.form == "list":
+            names = [field.name for field in row.fields if field.name not in row.beside]
+            return (row.name, names.index(str(steps[0])), *steps[1:])
+        return (row.name, *(steps[1:] if row.form == "value" else steps))
+
+    def role(self, row: JsonRow, path: Path) -> Role:
+        return "fields" if path == (row.name,) else "other"
+
+
+class PathLayout(Layout):
+    """Messages with the name at a path, and the fields in the object at another one.
+
+    Args:
+        sent: What stands for each message's name.
+        name: Path of the name.
+        fields: Path of the object with the fields; () if it is the message itself.
+    """
+
+    name_is_key = False
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        sent: Mapping[tuple[Direction, str], str | int],
+        name: tuple[str, ...],
+        fields: tuple[str, ...],
+        **options: Any,
+    ) -> None:
+        self._sent, self.name_path, self.fields_path = sent, name, fields
+        super().__init__(grammar, **options)
+        value = rb'("%s")|(-?\d{1,20})' % quoted_text('"').encode()
+        self._name = re.compile(
+            rb'"%s"\s*+:\s*+(?:%s)' % (re.escape(json.dumps(name[-1])[1:-1].encode()), value)
+        )
+        self._inside = {path[:steps] for path in (name, (*fields, "")) for steps in range(len(path))}
+        """Paths of the objects around name and fields, and of that with the fields."""
+        common = len(fields)
+        self.reserved = name[common] if name[:common] == fields and len(name) > common else None
+        """Key in the object with the fields that leads to the name."""
+
+    def _sent_names(self) -> Mapping[Direction, Mapping[Any, str]]:
+        names: dict[Direction, dict[Any, str]] = {direction: {} for direction in DIRECTIONS}
+        for (direction, name), sent in self._sent.items():
+            names[direction].setdefault(sent, name)
+        return names
+
+    def _make_around(self, row: JsonRow) -> JsonObject:
+        sent = self._sent[row.direction, row.name]
+        are_optional = all(field.optional for field in row.fields)
+
+        def inside(path: Path) -> JsonObject:
+            is_body = path == self.fields_path
+            fields = [*(row.fields if is_body else ())]
+            for inner in sorted(self._inside):
+                if inner and inner[:-1] == path:
+                    optional = are_optional and inner == self.fields_path
+                    fields.append(Field(inner[-1], inside(inner), "", optional=optional))
+            if path == self.name_path[:-1]:
+                fields.append(Field(self.name_path[-1], JsonChoice((sent,)), "the message's name"))
+            found = JsonObject(*fields, is_open=not is_body, keeps_null=is_body and self.keeps_null)
+            found.is_body = is_body
+            return found
+
+        return inside(())
+
+    def name_in(self, frame: bytes) -> bytes | None:
+        found = self._name.search(frame)
+        return None if found is None else found[found.lastindex or 0].strip(b'"')
+
+    def begun_rows(self, begun: bytes, direction: Direction) -> tuple[JsonRow, ...]:
+        found = self._name.search(begun)
+        if found is None:
+            return ()
+        if found[1] is None:
+            return self.rows_of(direction, int(found[2]))
+        return self.rows_of(direction, name_at(found[1], (0, len(found[1]))))
+
+    def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
+        return _written(str(self._sent[row.direction, row.name]))
+
+    def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
+        sent: Any = value
+        for step in self.name_path:
+            sent = sent.get(step) if type(sent) is dict else None
+        return Candidates(self.rows_of(direction, sent), sent, self.name_path)
+
+    def fields(self, row: JsonRow, whole: dict[str, Any]) -> dict[str, Any]:
+        for step in self.fields_path:
+            whole = whole.get(step) or {}
+        if self.reserved is not None:
+            whole.pop(self.reserved, None)
+        return whole
+
+    def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+        message: dict[str, Any] = {}
+        inner = _object_at(message, self.fields_path)
+        if self.reserved in fields:
+            raise ValueError(f"{self.reserved} is the message's name")
+        around = _object_at(message, self.name_path[:-1])
+        around[self.name_path[-1]] = self._sent[row.direction, row.name]
+        inner.update({field.name: fields[field.name] for field in row.fields if field.name in fields})
+        return message
+
+    def path(self, row: JsonRow, steps: Path) -> Path:
+        return (*self.fields_path, *steps)
+
+    def role(self, row: JsonRow, path: Path) -> Role:
+        if path == self.name_path:
+            return "name"
+        if path == self.fields_path:
+            return "fields"
+        return "around" if path in self._inside else "other"
+
+
+def _object_at(message: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    for step in path:
+        message = message.setdefault(step, {})
+    return message

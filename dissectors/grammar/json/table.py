@@ -1,0 +1,69 @@
+"""JSON protocols from a TOML table: grammar, layout of messages, beginnings of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.grammar.json.codec import attribute_names, message_names
+from kiebitz.dissectors.grammar.json.containers import JsonObject, SizeRule
+from kiebitz.dissectors.grammar.json.framer import MessageStarts
+from kiebitz.dissectors.grammar.json.layouts import JsonRow, KeyLayout
+from kiebitz.dissectors.grammar.json.notation import NamedTypes
+from kiebitz.dissectors.grammar.json.types import JsonChoice
+from kiebitz.dissectors.grammar.spellings import Spellings
+from kiebitz.dissectors.grammar.table_file import FieldEntry, grammar_from, plain_row, table_document
+from kiebitz.dissectors.model import Direction
+
+
+class JsonTable:
+    """The content of the TOML file of a protocol whose messages have their name as the only key.
+
+    Args:
+        package: Name of the protocol's package.
+        identifiers: Kinds of identifiers, by their names in the file.
+        more: Further arguments of `Grammar`.
+    """
+
+    def __init__(self, package: str, identifiers: Mapping[str, IdentifierKind], **more: Any) -> None:
+        document, _ = table_document(package)
+        spellings = Spellings(document.get("spelled"), document.get("letters"))
+        types = NamedTypes(document["types"], document.get("descriptions", {}), identifiers, spellings)
+        self.grammar = grammar_from(
+            package,
+            types,
+            choice=lambda *words: JsonChoice(words, spellings),
+            make_row=_json_row,
+            spellings=spellings.of,
+            **more,
+        )
+        self.layout = KeyLayout(self.grammar, spellings)
+        self._types, self._shown = types, document.get("shown", {})
+
+    @property
+    def productions(self) -> Mapping[str, JsonObject]:
+        """The objects that the reference describes, by name."""
+        shown = {name: self._types[kind] for name, kind in self._shown.items()}
+        return {name: kind for name, kind in shown.items() if isinstance(kind, JsonObject)}
+
+    @cached_property
+    def starts(self) -> MessageStarts:
+        """The beginnings of messages."""
+        return MessageStarts(message_names(self.layout), attribute_names(self.layout))
+
+
+def _json_row(
+    name: str,
+    direction: Direction,
+    entries: tuple[FieldEntry, ...],
+    description: str,
+    beside: Sequence[str] = (),
+    sizes: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> MessageType:
+    """Return a row with the layout of its fields."""
+    more |= {"beside": tuple(beside), "sizes": None if sizes is None else SizeRule(**sizes)}
+    return plain_row(name, direction, entries, description, JsonRow, **more)
