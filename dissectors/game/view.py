@@ -154,11 +154,26 @@ class Pile(msgspec.Struct, frozen=True):
         return f"{self.hidden} hidden" if self.hidden else "empty"
 
 
+class Edge(msgspec.Struct, frozen=True):
+    """A line above or left of the cell in column `x` and row `y`, such as a wall; `owner` is a player."""
+
+    x: int
+    y: int
+    side: Literal["above", "left"]
+    owner: str = ""
+
+
 class Grid(msgspec.Struct, frozen=True):
-    """A rectangular board: rows of squares, empty or with a token; `fresh` is the square just used."""
+    """A board of rows of cells, empty or with a token; `fresh` is the cell just used.
+
+    Cells are squares, with `edges` between them, or hexagons, whose second, fourth, … row is shifted to the
+    right by half of one.
+    """
 
     rows: tuple[tuple[Token | None, ...], ...]
     fresh: tuple[int, int] | None = None
+    edges: tuple[Edge, ...] = ()
+    is_hex: bool = False
 
 
 class Hand(msgspec.Struct, frozen=True):

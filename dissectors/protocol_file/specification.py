@@ -13,6 +13,7 @@ FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "jso
 FormatKind = Literal["words", "delimited", "pairs", "json", "xml", "struct"]
 ByteOrder = Literal["big", "little"]
 TextEncoding = Literal["utf-8", "latin-1", "ascii"]
+GridShape = Literal["square", "hex"]
 IntegerKind = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint"]
 
 
@@ -305,9 +306,12 @@ class GridSpec(msgspec.Struct, frozen=True, kw_only=True):
         tokens: State path of an object from players to objects with coordinates.
         x: Name of the column (from `first`).
         y: Name of the row.
-        width: Number of columns; None to derive it.
-        height: Number of rows; None to derive it.
+        width: Number of columns, or its state path; None to derive it.
+        height: Number of rows, likewise.
         first: Number of the first column and row.
+        above: State path of an object from `x,y` to the lines above cells, each a player or any other value.
+        left: State path of an object from `x,y` to the lines left of cells.
+        shape: `square`, or `hex`: each second row is shifted to the right by half a cell.
     """
 
     cells: str | None = None
@@ -317,9 +321,12 @@ class GridSpec(msgspec.Struct, frozen=True, kw_only=True):
     tokens: str | None = None
     x: str = "x"
     y: str = "y"
-    width: int | None = None
-    height: int | None = None
+    width: int | str | None = None
+    height: int | str | None = None
     first: int = 0
+    above: str | None = None
+    left: str | None = None
+    shape: GridShape = "square"
 
 
 class BoardSpec(msgspec.Struct, frozen=True, kw_only=True):

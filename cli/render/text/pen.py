@@ -101,6 +101,10 @@ class Pen(msgspec.Struct, eq=False):
         words.stylize(f"bold {self._colour(token.owner)}")
         return words
 
+    def coloured(self, sign: str, owner: str) -> Text:
+        """Return a sign of our own in the colour of its owner, if it has one."""
+        return Text(sign, f"bold {self._colour(owner)}")
+
     def card_face(self, card: Card, deck: Deck) -> Text:
         """Return a card on the table; all cards of a deck have the same width."""
         sign = self._sign(card.suit)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, cast
 
-from kiebitz.dissectors.game.view import Grid, Token
+from kiebitz.dissectors.game.view import Edge, Grid, Token
 from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression
 from kiebitz.dissectors.protocol_file.specification import GridSpec
 from kiebitz.dissectors.protocol_file.templates import value_words
@@ -17,46 +17,65 @@ _MAX_SIDE = 60
 
 _MAX_TOKENS = 100
 
+Side = Literal["above", "left"]
+
 
 def optional_expression(text: str | None) -> Compiled | None:
     """Return a compiled expression, None for None."""
     return None if text is None else compile_expression(text)
 
 
+_Size = tuple[int | None, int | None]
+"""Width and height, None to derive them."""
+
+
 class GridView:
-    """A rectangular board."""
+    """A board of cells."""
 
     def __init__(self, spec: GridSpec) -> None:
         self._spec = spec
         self._cells = optional_expression(spec.cells)
         self._cell = compile_expression(f"cell.{spec.cell}") if spec.cell else None
         self._tokens = optional_expression(spec.tokens)
+        self._sides = [
+            compile_expression(side) if isinstance(side, str) else side for side in (spec.width, spec.height)
+        ]
+        self._edges: list[tuple[Side, Compiled]] = []
+        for side, path in (("above", spec.above), ("left", spec.left)):
+            if path is not None:
+                self._edges.append((cast(Side, side), compile_expression(path)))
 
     def grid(self, scope: Scope, names: Sequence[str]) -> Grid | None:
         """Return the grid, None if neither its cells nor its size are known."""
-        rows = self._rows(self._cells.evaluate(scope) if self._cells is not None else None, names)
+        width, height = (_side(side, scope) for side in self._sides)
+        cells = self._cells.evaluate(scope) if self._cells is not None else None
+        rows = self._rows(cells, names, (width, height))
         if not rows:
             return None
         self._put_tokens(rows, scope)
-        return Grid(tuple(tuple(row) for row in rows))
+        return Grid(
+            tuple(tuple(row) for row in rows),
+            edges=tuple(self._drawn_edges(scope, names, max(map(len, rows)), len(rows))),
+            is_hex=self._spec.shape == "hex",
+        )
 
-    def _rows(self, cells: Any, names: Sequence[str]) -> list[list[Token | None]]:
-        spec = self._spec
-        count = spec.width * spec.height if spec.width and spec.height else None
+    def _rows(self, cells: Any, names: Sequence[str], size: _Size) -> list[list[Token | None]]:
+        fixed_width, fixed_height = size
+        count = fixed_width * fixed_height if fixed_width and fixed_height else None
         if isinstance(cells, dict):
-            return self._of_object(cells, names)
+            return self._of_object(cells, names, size)
         given: list[list[Any]] = []
         if isinstance(cells, list) and cells:
             if any(isinstance(row, list) for row in cells) and len(cells) != count:
                 given = [row if isinstance(row, list) else [row] for row in cells[:_MAX_SIDE]]
             else:
-                width = spec.width or _square_side(len(cells))
-                given = [cells[start : start + width] for start in range(0, len(cells), width)][:_MAX_SIDE]
-        if spec.columns:
+                side = fixed_width or _square_side(len(cells))
+                given = [cells[start : start + side] for start in range(0, len(cells), side)][:_MAX_SIDE]
+        if self._spec.columns:
             given = _transposed(given)
-        if not given and not (spec.width and spec.height):
+        if not given and count is None:
             return []
-        height, width = self._size(len(given), max(map(len, given), default=0))
+        width, height = _limited(size, max(map(len, given), default=0), len(given))
         return [
             [
                 self._token(given[y][x], names) if y < len(given) and x < len(given[y]) else None
@@ -65,26 +84,37 @@ class GridView:
             for y in range(height)
         ]
 
-    def _of_object(self, cells: Mapping[str, Any], names: Sequence[str]) -> list[list[Token | None]]:
-        places: dict[tuple[int, int], Any] = {}
-        for key, value in islice(cells.items(), _MAX_SIDE * _MAX_SIDE):
-            x, _, y = key.partition(",")
-            column, row = _number(x), _number(y)
-            if column is not None and row is not None:
-                column, row = column - self._spec.first, row - self._spec.first
-                if 0 <= column < _MAX_SIDE and 0 <= row < _MAX_SIDE:
-                    places[column, row] = value
-        height, width = self._size(
-            max((row + 1 for _, row in places), default=0),
+    def _of_object(
+        self, cells: Mapping[str, Any], names: Sequence[str], size: _Size
+    ) -> list[list[Token | None]]:
+        places = dict(self._places(cells))
+        width, height = _limited(
+            size,
             max((column + 1 for column, _ in places), default=0),
+            max((row + 1 for _, row in places), default=0),
         )
         return [
             [self._token(places[x, y], names) if (x, y) in places else None for x in range(width)]
             for y in range(height)
         ]
 
-    def _size(self, height: int, width: int) -> tuple[int, int]:
-        return min(self._spec.height or height, _MAX_SIDE), min(self._spec.width or width, _MAX_SIDE)
+    def _places(self, cells: Mapping[str, Any]) -> Iterator[tuple[tuple[int, int], Any]]:
+        """Yield columns and rows, from 0, and values of an object from `x,y`."""
+        for key, value in islice(cells.items(), _MAX_SIDE * _MAX_SIDE):
+            x, _, y = key.partition(",")
+            column, row = _number(x), _number(y)
+            if column is not None and row is not None:
+                column, row = column - self._spec.first, row - self._spec.first
+                if 0 <= column <= _MAX_SIDE and 0 <= row <= _MAX_SIDE:
+                    yield (column, row), value
+
+    def _drawn_edges(self, scope: Scope, names: Sequence[str], width: int, height: int) -> Iterator[Edge]:
+        for side, path in self._edges:
+            lines = path.evaluate(scope)
+            for (x, y), value in self._places(lines) if isinstance(lines, dict) else ():
+                is_on_board = x < width + (side == "left") and y < height + (side == "above")
+                if is_on_board and value not in ("", False, 0):
+                    yield Edge(x, y, side, value if isinstance(value, str) and value in names else "")
 
     def _token(self, cell: Any, names: Sequence[str]) -> Token | None:
         """Return the token for a cell; of several words, the last one that has a sign."""
@@ -123,6 +153,17 @@ class GridView:
             return None
         x, y = x - self._spec.first, y - self._spec.first
         return (x, y) if x >= 0 and y >= 0 else None
+
+
+def _side(side: Compiled | int | None, scope: Scope) -> int | None:
+    """Return the length of a side, None if it is not known."""
+    value = side.evaluate(scope) if isinstance(side, Compiled) else side
+    number = _number(value)
+    return min(number, _MAX_SIDE) if number is not None and number > 0 else None
+
+
+def _limited(size: _Size, width: int, height: int) -> tuple[int, int]:
+    return min(size[0] or width, _MAX_SIDE), min(size[1] or height, _MAX_SIDE)
 
 
 def _number(value: Any) -> int | None:

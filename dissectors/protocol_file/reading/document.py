@@ -8,7 +8,13 @@ import msgspec
 from msgspec import Meta, field
 
 from kiebitz.dissectors.model import Severity, Transport
-from kiebitz.dissectors.protocol_file.specification import ByteOrder, FormatKind, FramingKind, TextEncoding
+from kiebitz.dissectors.protocol_file.specification import (
+    ByteOrder,
+    FormatKind,
+    FramingKind,
+    GridShape,
+    TextEncoding,
+)
 
 
 def _kind(words: str) -> Meta:
@@ -31,7 +37,8 @@ Row = Annotated[
         pattern=r"^\s*[sc][*~]*\s*:",
     ),
 ]
-Count = Annotated[int, Meta(ge=1, le=100), _kind("a number from 1 to 100")]
+_SIZE = "a number from 1 to 60, or a path of the state"
+Size = Annotated[Annotated[int, Meta(ge=1, le=60)] | str, _kind(_SIZE)]
 
 
 PROTOCOL_NAME = r"[a-z][a-z0-9_]{0,29}"
@@ -157,6 +164,13 @@ class PythonRuleTable(Table, kw_only=True):
     severity: Severity = "error"
 
 
+class EdgesTable(Table):
+    """Lines between the cells of a board."""
+
+    above: Annotated[Text, _about("State path of an object from 'x,y' to a line above this cell.")] = ""
+    left: Annotated[Text, _about("State path of an object from 'x,y' to a line left of this cell.")] = ""
+
+
 class GridTable(Table):
     """A rectangular board."""
 
@@ -171,11 +185,16 @@ class GridTable(Table):
     tokens: Annotated[Text, _about("State path of an object from players to objects with coordinates.")] = ""
     x: Annotated[Text, _about("Name of the column in a token.")] = "x"
     y: Annotated[Text, _about("Name of the row in a token.")] = "y"
-    width: Annotated[Count | None, _about("Number of columns."), _kind("a number from 1 to 100")] = None
-    height: Annotated[Count | None, _about("Number of rows."), _kind("a number from 1 to 100")] = None
+    width: Annotated[Size | None, _about("Number of columns, or its state path."), _kind(_SIZE)] = None
+    height: Annotated[Size | None, _about("Number of rows, or its state path."), _kind(_SIZE)] = None
     first: Annotated[
         int, Meta(ge=-100, le=100), _about("Number of the first column and row."), _kind("a whole number")
     ] = 0
+    edges: Annotated[EdgesTable | None, _about("Lines between cells, such as walls.")] = None
+    shape: Annotated[
+        GridShape,
+        _about("Shape of the cells; in hex, each second row is shifted by half a cell."),
+    ] = "square"
 
 
 class BoardTable(Table):

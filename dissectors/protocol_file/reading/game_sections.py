@@ -12,6 +12,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, expressions_in
 from kiebitz.dissectors.protocol_file.reading.document import (
     BoardTable,
+    EdgesTable,
     EventTable,
     GridTable,
     PythonEventTable,
@@ -323,6 +324,17 @@ class GameSections:
         for key in ("cells", "tokens"):
             if value := getattr(table, key):
                 check_path(self._source, (*path, key), value, names)
+        for key in ("width", "height"):
+            if isinstance(size := getattr(table, key), str):
+                check_path(self._source, (*path, key), size, names)
+        edges = EdgesTable()
+        if "edges" in board["grid"]:
+            edges = self._source.table((*path, "edges"), board["grid"]["edges"], EdgesTable) or edges
+            for key in ("above", "left"):
+                if value := getattr(edges, key):
+                    check_path(self._source, (*path, "edges", key), value, names)
+            if table.shape != "square":
+                self._source.wrong_key((*path, "edges"), "edges are lines between squares, not hexagons")
         if table.cell and state_path(f"cell.{table.cell}") is None:
             self._source.wrong((*path, "cell"), 'cell must be a path within a cell, such as "type"')
         return GridSpec(
@@ -336,6 +348,9 @@ class GameSections:
             width=table.width,
             height=table.height,
             first=table.first,
+            above=edges.above or None,
+            left=edges.left or None,
+            shape=table.shape,
         )
 
 

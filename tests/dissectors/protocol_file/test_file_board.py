@@ -139,10 +139,15 @@ def rows(grid: Grid | None) -> list[str]:
         ('cells = "map"\ntokens = "energy"', [["a", ""], ["", ""]], ["a.", "A."]),
         ('tokens = "energy"\nwidth = 2\nheight = 2\nsymbols = { alice = "@" }', None, ["..", "@."]),
         ('tokens = "energy"\nwidth = 2\nheight = 2\nx = "y"\ny = "x"', None, [".A", ".."]),
+        # The size is in the state.
+        ('cells = "map"\nwidth = "round"\nheight = 2', {"0,0": "a"}, ["a..", "..."]),
+        ('cells = "map"\nwidth = "dice"\nheight = "round"', {"0,0": "a"}, ["a", ".", "."]),
+        ('cells = "map"\nwidth = "round"', ["a", "b", "c", "d"], ["abc", "d.."]),
     ],
 )
 def test_grids(grid: str, cells: Any, shown: list[str]) -> None:
     state: dict[str, Any] = {"energy": {"alice": {"x": 0, "y": "1"}, "bob": {"x": 9, "y": 9}, "eve": 1}}
+    state |= {"round": 3, "dice": -1}
     if cells is not None:
         state["map"] = cells
     assert rows(view_of(f"{HEAD}[board.grid]\n{grid}\n", state).grid) == shown
@@ -157,6 +162,28 @@ def test_tokens_of_players_with_one_initial_have_numbers() -> None:
     grid = f'{HEAD}[board.grid]\ntokens = "energy"\nwidth = 2\nheight = 1\n'
     state = {"energy": {"anna": {"x": 0, "y": 0}, "alf": {"x": 1, "y": 0}}}
     assert view_of(grid, state).grid == Grid(((Token("A1", "anna"), Token("A2", "alf")),))
+
+
+def test_lines_between_cells() -> None:
+    grid = f'{HEAD}[board.grid]\nwidth = 2\nheight = 1\nedges = {{ above = "hands", left = "dice" }}\n'
+    state = {
+        "players": {"alice": {}},
+        "hands": {"0,0": "alice", "1,1": True, "1,0": False, "2,0": 1, "0,2": 1, "x": 1},
+        "dice": {"2,0": "bob", "0,0": "", "3,0": 1, "0,1": 1},
+    }
+    found = view_of(grid, state).grid
+    assert found is not None
+    assert [(edge.x, edge.y, edge.side, edge.owner) for edge in found.edges] == [
+        (0, 0, "above", "alice"),
+        (1, 1, "above", ""),
+        (2, 0, "left", ""),
+    ]
+
+
+def test_hexagons() -> None:
+    assert view_of(f'{HEAD}[board.grid]\nwidth = 2\nheight = 1\nshape = "hex"\n', {}).grid == Grid(
+        ((None, None),), is_hex=True
+    )
 
 
 JSON = st.recursive(
@@ -176,6 +203,10 @@ FILES: list[FileDissector] = [
     dissector_of(HEAD),
     dissector_of(BOARD + '[board.grid]\ncells = "map"\ncell = "kind"\ntokens = "energy"\n'),
     dissector_of(BOARD + '[board.grid]\ncells = "map"\ncolumns = true\nwidth = 3\n'),
+    dissector_of(BOARD + '[board.grid]\ncells = "map"\nwidth = "round"\nheight = "dice"\nshape = "hex"\n'),
+    dissector_of(
+        BOARD + '[board.grid]\nwidth = "round"\nheight = 9\nedges = { above = "map", left = "dice" }\n'
+    ),
 ]
 
 

@@ -488,7 +488,7 @@ MISTAKES = {
         f"{MESSAGES}[board.grid]\nwidth = 1000\n",
         "6:9",
         "1000",
-        "width must be a number from 1 to 100",
+        "width must be a number from 1 to 60, or a path of the state",
     ),
     "symbols": (f"{MESSAGES}[board.grid.symbols]\na = 3\n", "6:5", "3", "a must be a text"),
 }
