@@ -10,7 +10,7 @@ from file_conversations import Conversation, dissector_named, dissector_of
 from inspected_captures import CAPTURES
 from kiebitz_noughts.dissector import NOUGHTS
 from strength import GAMES, few_captures, times
-from unread_messages import Game, blamed, blamed_after_each, game_from, game_of, mutations
+from unread_messages import Game, blamed, blamed_after_each, game_from, game_of, mutations, other_values
 
 from kiebitz.dissectors.model import Direction
 
@@ -48,6 +48,25 @@ def test_the_other_side_is_not_blamed(capture: str, direction: Direction) -> Non
 @pytest.mark.parametrize("protocol", GAMES)
 def test_after_every_mutation(protocol: str, direction: Direction) -> None:
     check(game_of(GAMES[protocol]), direction, 100_000)
+
+
+# A message to one client that contradicts those to the others.
+
+
+# In Catan the turn follows from the messages to all clients.
+@pytest.mark.parametrize("capture", few_captures(name for name in RECORDED if not name.startswith("catan")))
+def test_no_client_is_blamed_for_a_message_to_another_one(capture: str) -> None:
+    game, chance = game_of(capture), random.Random(2)
+    before = blamed(game, "client")
+    chosen = [*other_values(game, chance)]
+    chosen = chance.sample(chosen, min(times(200, 30), len(chosen)))
+    found = [
+        f"{data!r} (stream {message.stream.id}, {message.offset}): {accusation} {text}"
+        for (_, message, data), after in blamed_after_each(game, chosen, readable=True)
+        for accusation, text in (after or {}).items()
+        if accusation not in before and accusation[0] != message.stream.id
+    ]
+    assert not found
 
 
 # Protocol files.

@@ -301,7 +301,7 @@ class Hand:
         rounds = "".join(
             self._round(number, winner, table) for number, (winner, table) in enumerate(self.tricks, 1)
         )
-        amounts = dict(zip(PLAYERS, money or (4, -2, -2), strict=True))
+        amounts = dict(zip(PLAYERS, money or self.due(), strict=True))
         sides = "".join(
             f'<{tag} playerid="{who}"><money type="{word}">{abs(amount)}</money></{tag}>'
             for tag, word, sign in (("winer", "get", 1), ("loser", "lost", -1))
@@ -310,6 +310,14 @@ class Hand:
         )
         game = "".join(f"<{tag}>{text}</{tag}>" for tag, text in said.items() if text)
         self.table.tells(PLAYERS, f"<result>{LM}{game}{rounds}{sides}</result>")
+
+    def due(self) -> tuple[int, int, int]:
+        """Return what the players get: without trumps the tricks decide, otherwise the declarer wins."""
+        taken = sum(winner == ANNA for winner, _ in self.tricks)
+        lost = (self.contract == "SMALL" and taken > 0) or (
+            self.contract == "BIG" and taken < len(self.tricks)
+        )
+        return (-4, 2, 2) if lost else (4, -2, -2)
 
     def whole(self) -> None:
         self.until("double")

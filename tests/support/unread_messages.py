@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import pickle
+import random
 import re
 import warnings
 from bisect import bisect_right
@@ -29,6 +30,9 @@ WINDOW = 1500
 """Number of items that are inspected after a mutated message: two games and more."""
 
 _TOKEN = re.compile(rb"[A-Za-z0-9_:#.\-]+")
+
+_VALUE = re.compile(rb"(?<![A-Za-z0-9.:])\d+(?::[A-Z]+)?(?![A-Za-z0-9.:])")
+_VALUES = (*(str(number).encode() for number in range(7)), b"5:BLACK", b"0:RED")
 
 T = TypeVar("T")
 
@@ -82,6 +86,14 @@ def game_from(items: Sequence[Item], dissectors: Sequence[Dissector]) -> Game:
 
 def mutations(game: Game, direction: Direction) -> Iterator[Mutation]:
     """Yield all mutations of one side's messages."""
+    for message, frame in _frames(game, direction):
+        for kind, changed in _changed(frame, message):
+            if changed != frame:
+                yield Mutation(kind, message, changed)
+
+
+def _frames(game: Game, direction: Direction) -> Iterator[tuple[Message, bytes]]:
+    """Yield one side's messages with their bytes."""
     data: dict[tuple[int, Direction], bytearray] = {}
     for item in game.items:
         if isinstance(item, Chunk):
@@ -90,10 +102,7 @@ def mutations(game: Game, direction: Direction) -> Iterator[Mutation]:
     for message in game.messages:
         if message.direction == direction:
             sent = data[message.stream.id, direction]
-            frame = bytes(sent[message.offset : message.offset + message.length])
-            for kind, changed in _changed(frame, message):
-                if changed != frame:
-                    yield Mutation(kind, message, changed)
+            yield message, bytes(sent[message.offset : message.offset + message.length])
 
 
 def _changed(frame: bytes, message: Message) -> Iterator[tuple[str, bytes | None]]:
@@ -119,18 +128,28 @@ def _changed(frame: bytes, message: Message) -> Iterator[tuple[str, bytes | None
         yield "gap", None
 
 
+def other_values(game: Game, chance: random.Random) -> Iterator[Mutation]:
+    """Yield mutations of the server's messages that have another number or tile, and can mostly be read."""
+    for message, frame in _frames(game, "s2c"):
+        values = [*_VALUE.finditer(frame)]
+        if values:
+            old, new = chance.choice(values), chance.choice([*_VALUES, *(value[0] for value in values)])
+            yield Mutation("other value", message, frame[: old.start()] + new + frame[old.end() :])
+
+
 def blamed(game: Game, side: str) -> set[Accusation]:
     """Return the accusations of a side in the recorded game."""
     return {accusation for accusation, _ in _accusations(_Inspection(game.protocols).read(game.items), side)}
 
 
 def blamed_after_each(
-    game: Game, mutations: Iterable[Mutation]
+    game: Game, mutations: Iterable[Mutation], readable: bool = False
 ) -> Iterator[tuple[Mutation, dict[Accusation, str] | None]]:
     """Yield each mutation with the accusations of the other side and their texts.
 
-    Instead of the accusations, yield None if the mutated message can be read. The recorded items are
-    inspected once: at each mutated message, a copy of this process inspects the mutation and what follows.
+    The accusations are None if the mutated message is readable; with `readable`, if it is not. The recorded
+    items are inspected once: at each mutated message, a copy of this process inspects the mutation and what
+    follows.
     """
     due: dict[int, list[Mutation]] = {}
     positions = _positions(game)
@@ -143,7 +162,7 @@ def blamed_after_each(
         for mutation in due.get(position, ()):
             rest = game.items[position : position + WINDOW]
             inspection.drain()
-            yield mutation, _in_copy(partial(_blamed_after, inspection, rest, mutation))
+            yield mutation, _in_copy(partial(_blamed_after, inspection, rest, mutation, readable))
         inspection.feed(item)
 
 
@@ -183,12 +202,12 @@ def _in_copy(function: Callable[[], T]) -> T:
 
 
 def _blamed_after(
-    inspection: _Inspection, items: Sequence[Item], mutation: Mutation
+    inspection: _Inspection, items: Sequence[Item], mutation: Mutation, readable: bool
 ) -> dict[Accusation, str] | None:
     message, data = mutation.message, mutation.data
     shift = 0 if data is None else len(data) - message.length
     found = inspection.read(_mutated(items, message, data, shift))
-    if data is not None and _is_readable(found, message, len(data)):
+    if (data is not None and _is_readable(found, message, len(data))) is not readable:
         return None
     accused: dict[Accusation, str] = {}
     for (stream, direction, offset, code), text in _accusations(found, OTHER_SIDE[message.direction]):

@@ -147,6 +147,8 @@ class Bidding:
             self._groups.report_violation_of(
                 observation, "not-bid", part="text", player=player, game=game, bids=bids or "no bids"
             )
+            # Other clients may know the real declarer.
+            hand.certain = False
         hand.declarer = player
         self._contract(hand, player, game)
         data = {"player": player, "game": game}
@@ -249,6 +251,8 @@ class Bidding:
         if before is not None and hand.certain and any(before.data[name] != said[name] for name in said):
             now, then = self._game_words(said), self._game_words(before.data)
             self._groups.report_violation_of(observation, "told-otherwise/trumps", said=now, before=then)
+            # The clients may play either game.
+            hand.certain = False
         if self._groups.known_before(hand, key, observation):
             return
         if hand.certain and not hand.named:

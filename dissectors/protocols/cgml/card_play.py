@@ -10,6 +10,7 @@ from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private, short
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick, level_of
+from kiebitz.dissectors.protocols.cgml.outcome import check_outcome, note_missing_tricks
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_text, trumps_words
 
 _MAX_PAUSES = 16
@@ -250,6 +251,8 @@ class CardPlay:
         self._check_money(observation, winners, losers)
         if hand.certain:
             self._check_result(observation, hand)
+            check_outcome(self._groups, observation, hand, winners, losers)
+        note_missing_tricks(self._groups, observation, hand)
         money = {str(player): amount for player, amount in winners.items()}
         money |= {str(player): -amount for player, amount in losers.items()}
         for player, amount in money.items():

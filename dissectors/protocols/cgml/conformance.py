@@ -372,6 +372,16 @@ def _won_and_lost(won: list[Any], lost: list[Any]) -> tuple[list[Any], list[Any]
     return won, [{**lost[0], "playerid": won[0]["playerid"]}, *lost[1:]]
 
 
+def _changed_side(won: list[Any], lost: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Move one of the two players who are on the same side, with the money."""
+    many, one = (won, lost) if len(won) > len(lost) else (lost, won)
+    mover, stays = many
+    both = one[0]["money"]["money"] // 2
+    sides = [{**each, "money": {**one[0]["money"], "money": both}} for each in (one[0], mover)]
+    rest = [{**stays, "money": {**stays["money"], "money": 2 * both}}]
+    return (rest, sides) if many is won else (sides, rest)
+
+
 RULE_VIOLATIONS = (
     RuleViolation("wrong-answer/bid", "licite", "server", _answer(was=("YES", "NO"), then="B127")),
     RuleViolation("wrong-answer/no-bid", "licite", "server", _answer(was=LADDER, then="YES")),
@@ -402,6 +412,7 @@ RULE_VIOLATIONS = (
     ),
     RuleViolation("twice-in-result", "result", "client", _outcome(_won_and_lost)),
     RuleViolation("money", "result", "client", _outcome(_richer)),
+    RuleViolation("wrong-party", "result", "client", _outcome(_changed_side)),
     RuleViolation("told-otherwise/result", "result", "client", _other_word("licite", "B127", "127")),
 )
 
@@ -422,6 +433,8 @@ CONFORMANCE = Conformance(
         awaited_messages="licite gametype flek playcard",
         unreachable={
             "wrong-player": "the talon is sent to its client, so it cannot go to another one",
+            "wrong-result": "it needs a game without trumps, which the simulated players do not choose",
+            "tricks-missing": "it is no violation: messages are missing",
             "wrong-server": "it needs two servers, and a probe connects to only one",
         },
     ),

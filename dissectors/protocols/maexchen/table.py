@@ -17,8 +17,9 @@ from kiebitz.dissectors.protocols.maexchen.answers import Answers
 from kiebitz.dissectors.protocols.maexchen.context import Rounds
 from kiebitz.dissectors.protocols.maexchen.questions import QuestionKind, Seat
 from kiebitz.dissectors.protocols.maexchen.registration import Registration
+from kiebitz.dissectors.protocols.maexchen.round_state import Round
 from kiebitz.dissectors.protocols.maexchen.turns import Turns
-from kiebitz.dissectors.protocols.maexchen.verdict import objection
+from kiebitz.dissectors.protocols.maexchen.verdict import missing_evidence, objection
 
 _REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
 _TO_UNREGISTERED = frozenset({"REGISTERED", "REJECTED", "ECHOING"})
@@ -40,7 +41,7 @@ class MaexchenTable(GameTable):
         """True if the server's port was closed, and the server has sent nothing since."""
         self._spoke_ns = 0
         """Time of the server's latest message to a registered client."""
-        self._registered_ns = -REORDERED_NS
+        self._registered_ns = self._scored_ns = -REORDERED_NS
         self._answers = Answers(rounds)
         self._registration = Registration(rounds)
         self._turns = turns = Turns(rounds, self._registration, self._answers)
@@ -251,9 +252,11 @@ class MaexchenTable(GameTable):
         key = ("lost", text_key(message.fields_json))
         if self._rounds.log.is_copy(message, key):
             return
+        against = self._second_loss(message)
         played = self._rounds.playing(message)
         self._turns.infer_see(message, played)
-        against = objection(names, reason, played.evidence()) if played.certain else None
+        if played.certain and against is None:
+            against = objection(names, reason, played.evidence())
         kind = _LATE_REASONS.get(reason)
         loser = self._registration.seat_of(names[0]) if len(names) == 1 else None
         if loser is not None and kind is not None:
@@ -272,11 +275,24 @@ class MaexchenTable(GameTable):
             self._rounds.set_in_round(played, None, "turn")
             self._rounds.set_in_round(played, {"names": names, "reason": reason}, "lost")
         self._rounds.emit_broadcast(message, key, "lost", None, {"names": names, "reason": reason}, played)
+        losers, missing = ", ".join(names), missing_evidence(reason, played.evidence())
         if against is not None:
-            losers = ", ".join(names)
             self._rounds.report_server_violation(
                 message, "wrong-verdict", losers=losers, reason=reason, objection=against
             )
+        elif missing is not None:
+            self._rounds.report_violation(
+                message, "loss-unexplained", losers=losers, reason=reason, missing=missing
+            )
+
+    def _second_loss(self, message: Message) -> str | None:
+        """Return the objection to another loss right after that of the same round, if it is one."""
+        played = self._rounds.current
+        if played is None or played.phase != "lost" or not played.certain or played.over_ns is None:
+            return None
+        if message.ts_ns - played.over_ns >= REORDERED_NS or played.game.result is None:
+            return None
+        return f"{', '.join(played.game.result['losers'])} had lost this round already"
 
     def _score(self, message: Message, seat: Seat) -> None:
         scores: dict[str, int] = message.fields["scores"]
@@ -296,14 +312,23 @@ class MaexchenTable(GameTable):
         for name, points in scores.items():
             self._registration.seen(name)
             self._rounds.set_state(points, "scores", name)
+        wrong = self._rounds.points.wrong(scores)
+        if wrong and self._is_due(message, played):
+            self._rounds.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
+        self._scored_ns = message.ts_ns
         if played is not None:
-            wrong = self._rounds.points.wrong(scores)
-            if wrong and played.certain and played.game.result is not None:
-                self._rounds.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
             played.scored = True
             self._rounds.leave(played, message.ts_ns)
         self._rounds.points.announce(scores)
         self._rounds.emit_broadcast(message, key, "score", None, {"scores": scores}, played)
+
+    def _is_due(self, message: Message, played: Round | None) -> bool:
+        """Return True if the points must follow from the rounds: no part of a round can be missing."""
+        if played is not None:
+            return played.certain and played.game.result is not None
+        # The second announcement after a round.
+        since_ns = message.ts_ns - REORDERED_NS
+        return self._scored_ns > since_ns and self._registered_ns <= since_ns
 
     def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
         """Return True for points sent to a spectator during a round, as a fork's server does."""

@@ -36,6 +36,9 @@ class Evidence(msgspec.Struct, frozen=True):
 
 def objection(losers: list[str], reason: str, seen: Evidence) -> str | None:
     """Return an objection to the server's verdict, a sentence, or None."""
+    stranger = next((name for name in losers if seen.players is not None and name not in seen.players), None)
+    if stranger is not None:
+        return f"{stranger} does not play in this round"
     match reason:
         case "ANNOUNCED_LOSING_DICE":
             return _losing_dice(losers, seen)
@@ -53,6 +56,17 @@ def objection(losers: list[str], reason: str, seen: Evidence) -> str | None:
             return _wrong_loser(losers, seen.due)
         case _:
             return None
+
+
+def missing_evidence(reason: str, seen: Evidence) -> str | None:
+    """Return what no message has shown of the facts that explain a loss; None if all are known."""
+    if reason == "ANNOUNCED_LOSING_DICE":
+        return "the announcement" if seen.last is None or seen.rolling is not None else None
+    if reason not in ("SEE_FAILED", "CAUGHT_BLUFFING", "MIA", "LIED_ABOUT_MIA"):
+        return None
+    if seen.last is None:
+        return "the announcement"
+    return "the dice" if seen.actual is None else None
 
 
 def _wrong_loser(losers: list[str], name: str | None) -> str | None:

@@ -62,6 +62,10 @@ class Moves:
             return
         if request is not None and request.event_id is not None:
             message.event_id, message.game_id = request.event_id, game.game.id
+            shown = game.draw if game.draw is not None and game.draw.id == request.event_id else None
+            if shown is not None and shown.data["tile"] not in (None, tile):
+                # Statuses that contradict each other have shown another tile.
+                game.places[shown.data["seat"]].certain = False
             return
         seat = conversation.seat if conversation.seat is not None else game.turn
         if seat is None:

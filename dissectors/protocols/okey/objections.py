@@ -49,7 +49,7 @@ def objection(conversation: Conversation, request: Message) -> Objection | None:
             return None
         if game is None:
             return Objection("no-game", {"name": name})
-        if game.ended:
+        if game.ending is not None:
             return Objection("after-end", {"name": name})
     if game is None or game.ended or not conversation.certain_in_game:
         return None

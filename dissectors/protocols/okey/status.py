@@ -134,6 +134,9 @@ class Status:
             if request is not None and move == "drew m":
                 # The response will contain the tile.
                 return True
+            if request is not None and move == "drew e" and request.fields.get("drawstack") == "m":
+                # Statuses contradict each other: the response will show what was drawn.
+                return False
             if conversation is not None and conversation.certain and request is None:
                 return move == "drew m"
             event = self._moves.draws(message, game, seat, move[-1], top)

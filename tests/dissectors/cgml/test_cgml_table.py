@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -60,7 +61,7 @@ def test_rule_abiding_players_cause_no_violations(
     assert game.result == {
         "contract": contract,
         "declarer": ANNA,
-        "money": {str(ANNA): 4, str(BEDA): -2, str(CYRIL): -2},
+        "money": dict(zip(map(str, PLAYERS), hand.due(), strict=True)),
     }
     assert [(data["winner"], data["cards"]) for data in table.data("trick")] == hand.tricks
     assert len(table.data("played")) == 30
@@ -467,6 +468,13 @@ def money_for_nothing(hand: Hand) -> None:
     hand.result(5, -2, -2)
 
 
+def money_for_both_sides(hand: Hand) -> None:
+    hand.until("double")
+    for _ in range(10):
+        hand.trick()
+    hand.result(2, 2, -4)
+
+
 def result_of_another_game(hand: Hand) -> None:
     hand.until("double")
     for _ in range(10):
@@ -560,6 +568,7 @@ def joins_a_group_that_is_none(hand: Hand) -> None:
         (trick_told_otherwise, "told-otherwise", "error", "server"),
         (wrong_number, "wrong-number", "error", "server"),
         (money_for_nothing, "money", "error", "server"),
+        (money_for_both_sides, "wrong-party", "error", "server"),
         (result_of_another_game, "told-otherwise", "error", "server"),
         (result_with_other_trumps, "told-otherwise", "error", "server"),
         (result_with_another_level, "told-otherwise", "error", "server"),
@@ -582,6 +591,41 @@ def test_a_violation_is_reported_once_at_its_place(
     said = next(message for message in table.found.messages if message.id == violation.message_id)
     assert said.offset <= violation.offset < violation.offset + violation.length <= said.offset + said.length
     assert violation.clause
+
+
+@pytest.mark.parametrize("count", [1, 3, 10])
+@pytest.mark.parametrize("contract", sorted(WITHOUT_TRUMPS))
+def test_the_tricks_decide_a_game_without_trumps(contract: str, count: int) -> None:
+    reported = set()
+    for seed, has_won in itertools.product(range(times(100, 40)), (True, False)):
+        table = seated()
+        hand = Hand(table, seed, contract, "")
+        hand.until("double")
+        for _ in range(count):
+            hand.trick()
+        hand.result(*((4, -2, -2) if has_won else (-4, 2, 2)))
+        taken = sum(winner == ANNA for winner, _ in hand.tricks)
+        is_lost = taken > 0 if contract == "SMALL" else taken < count
+        # Only the last trick shows that a declarer has won; before, the players may give up.
+        is_wrong = has_won if is_lost else not has_won and count == 10
+        assert table.codes == ([("wrong-result", "error", "server")] if is_wrong else [])
+        reported.add((has_won, is_wrong))
+    assert (True, True) in reported
+
+
+def test_a_result_that_no_message_explains_has_a_note() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.until("double")
+    for _ in range(3):
+        hand.trick()
+    hand.result()
+    assert [(one.code, one.severity, one.blame, one.text) for one in table.found.diagnostics] == [
+        (
+            *("tricks-missing", "note", "unknown"),
+            "the result comes after 3 of 10 tricks: no message has shown the others",
+        )
+    ]
 
 
 def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:

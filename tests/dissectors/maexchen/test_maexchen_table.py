@@ -129,6 +129,64 @@ def test_the_reason_of_a_loss_is_held_against_the_dice(
     assert [violation.blame for violation in wrong] == ([] if right else ["server"])
 
 
+@pytest.mark.parametrize(
+    ("turns", "verdict", "objection"),
+    [
+        ([], ["PLAYER LOST;dora;INVALID_TURN"], "dora does not play in this round"),
+        (
+            [("alice", "5,3", "5,3"), ("bob", "4,1", "4,1")],
+            ["PLAYER LOST;bob;ANNOUNCED_LOSING_DICE", "PLAYER LOST;alice;ANNOUNCED_LOSING_DICE"],
+            "bob had lost this round already",
+        ),
+    ],
+)
+def test_a_loss_that_contradicts_the_round(
+    turns: list[tuple[str, str, str]], verdict: list[str], objection: str
+) -> None:
+    play = a_round()
+    for number, (name, rolled, announced) in enumerate(turns):
+        play.turn(ALL, name, rolled, announced, f"t{number}")
+    for text in verdict:
+        play.server(ALL, text)
+    [wrong] = [violation for violation in play.diagnostics if violation.code == "wrong-verdict"]
+    assert wrong.blame == "server"
+    assert wrong.text.endswith(objection)
+
+
+@pytest.mark.parametrize(
+    ("turns", "verdict", "missing"),
+    [
+        ([("alice", "5,3", "5,3")], ["PLAYER WANTS TO SEE;bob", "PLAYER LOST;bob;SEE_FAILED"], "the dice"),
+        ([("alice", "5,3", "2,1")], ["PLAYER LOST;alice;LIED_ABOUT_MIA"], "the dice"),
+        ([], ["PLAYER LOST;alice;ANNOUNCED_LOSING_DICE"], "the announcement"),
+        ([], ["ACTUAL DICE;5,3", "PLAYER LOST;alice;CAUGHT_BLUFFING"], "the announcement"),
+    ],
+)
+def test_a_loss_that_no_message_explains_has_a_note(
+    turns: list[tuple[str, str, str]], verdict: list[str], missing: str
+) -> None:
+    play = a_round()
+    for number, (name, rolled, announced) in enumerate(turns):
+        play.turn(ALL, name, rolled, announced, f"t{number}")
+    for text in verdict:
+        play.server(ALL, text)
+    [note] = [one for one in play.notes if one.code == "loss-unexplained"]
+    assert note.blame == "unknown"
+    assert note.text.endswith(f": no message has shown {missing}")
+
+
+def test_other_points_for_the_same_round() -> None:
+    play = a_round()
+    play.turn(ALL, "alice", "5,3", "5,3", "a")
+    play.turn(ALL, "bob", "4,1", "4,1", "b")
+    play.server(ALL, "PLAYER LOST;bob;ANNOUNCED_LOSING_DICE")
+    play.server(ALL, "SCORE;alice:1,bob:0,carl:1")
+    play.server(ALL, "SCORE;alice:2,bob:0,carl:1")
+    (violation,) = play.diagnostics
+    assert (violation.code, violation.blame) == ("wrong-score", "server")
+    assert violation.text == "alice has 2 points and should have 1"
+
+
 def test_points_that_do_not_follow_from_the_rounds_are_the_servers_fault() -> None:
     play = a_round()
     for number in (1, 2):
