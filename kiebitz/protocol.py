@@ -12,7 +12,6 @@ from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.table import GameTable, SimpleTable
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
@@ -27,6 +26,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Violation,
 )
 from kiebitz.dissectors.grammar.sentences import coded, each
+from kiebitz.dissectors.grammar.text_codec import DelimitedCodec
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event, Findings, Game, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.presentation import Presentation

@@ -16,7 +16,7 @@ def read_text(data: bytes) -> tuple[str, UnicodeDecodeError | None]:
         return data.decode("cp1252", "replace"), error
 
 
-def windows_note(error: UnicodeDecodeError, offset: int, expected: str, clause: str) -> Violation:
+def windows_note(error: UnicodeDecodeError, offset: int, expected: str, clause: str | None) -> Violation:
     """Return the note that bytes were read as Windows-1252, reported once per sender.
 
     `offset` is the position in the frame of the bytes that could not be decoded as UTF-8.

@@ -32,22 +32,28 @@ class Envelope:
     def __init__(self, line_end: str = "", any_line_end: bool = False) -> None:
         self.line_end = line_end.encode()
         self._has_any_line_end = any_line_end
+        self.stripped: bytes | None = None if any_line_end else LINE_ENDS if line_end else b""
+        """The bytes at the end of a frame that are no part of a message, None if that is not all."""
 
     def body(self, frame: bytes) -> Body:
         """Return the range of the message."""
         start = int(self._has_any_line_end and len(frame) > 1 and frame[:1] == b"\n")
         return Body(start, max(start, len(frame.rstrip(LINE_ENDS))) if self.line_end else len(frame))
 
+    def check(self, body: bytes) -> None:
+        """Raise ValueError if the bytes of a message would end it too early."""
+        has_cr = b"\r" in body if self._has_any_line_end else body[-1:] == b"\r"
+        if self.line_end and (has_cr or b"\n" in body):
+            raise ValueError("the message would contain a line end")
+
     def wrap(self, body: bytes) -> bytes:
         """Return the frame of a message; raise ValueError if its bytes would end it too early."""
-        if self.line_end and (
-            b"\n" in body or (b"\r" in body if self._has_any_line_end else body[-1:] == b"\r")
-        ):
-            raise ValueError("the message would contain a line end")
+        self.check(body)
         return body + self.line_end
 
     def rewrap(self, frame: bytes, body: bytes) -> bytes:
         """Return the frame with another message, and otherwise as it was, except for its length."""
+        self.check(body)
         start, end, _ = self.body(frame)
         return frame[:start] + body + frame[end:]
 

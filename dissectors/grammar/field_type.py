@@ -10,17 +10,37 @@ import msgspec
 
 from kiebitz.dissectors.grammar.invalid_values import OF_ANY, Wrong
 
+WHOLE_REST = -1
+"""In place of the end of a `Mismatch`: all up to the end of the last token."""
+
 
 class Mismatch(Exception):
-    """Raised for a text that is not valid for a field type; characters `start` to `end` are wrong."""
+    """Raised for a text that is not valid for a field type; characters `start` to `end` are wrong.
 
-    def __init__(self, start: int, end: int, problem: str, expected: str, code: str = "bad-field") -> None:
+    Of a value of several tokens, these are characters of the token with the number `token`.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        problem: str,
+        expected: str,
+        code: str = "bad-field",
+        token: int = 0,
+    ) -> None:
         super().__init__(problem)
         self.start = start
         self.end = end
         self.problem = problem
         self.expected = expected
         self.code = code
+        self.token = token
+
+    def moved(self, tokens: int) -> Mismatch:
+        """Return the same error for a text with other tokens before it."""
+        self.token += tokens
+        return self
 
 
 class IdentifierKind(msgspec.Struct, frozen=True):
@@ -78,6 +98,9 @@ class FieldType(ABC):
 
     wrong_texts: Sequence[Wrong] = OF_ANY
     """Candidates for invalid texts; `decode` decides which of them are."""
+
+    width: tuple[int, int | None] = (1, 1)
+    """Least and greatest number of tokens of a message that a value takes; None: all that remain."""
 
     parts: Sequence[FieldType] = ()
     """Types of the parts of a value, if it has any; `with_parts` then applies a function to each part."""

@@ -1,26 +1,44 @@
-"""Field types of more than one protocol: text, fixed words, numbers."""
+"""Field types for values that are sent as text: text, words, numbers, and lists and objects in a text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
-from kiebitz.dissectors.grammar.grammar import nearest_word
-from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
+import msgspec
+
+from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.grammar import nearest_word, shortened
+from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
 from kiebitz.dissectors.suggestions import with_suggestion
 
-_MAX_QUOTED = 40
+MAX_QUOTED = 40
 """Maximum length of a quoted invalid value, in characters."""
 
+SMALLEST, LARGEST = -(2**63), 2**64 - 1
+"""Limits of numbers."""
+
+OF_WHOLE_FIELDS = ("empty", "too-long", "control", "markup", "outside-ascii")
+"""Kinds of invalid values that are tried for a whole field, not for its parts."""
 
 _VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
+_NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,3})?")
 
 
 def is_version(text: str) -> bool:
     """Return True if a text is a version number such as `1.0`, which is not personal."""
     return _VERSION.fullmatch(text) is not None
+
+
+def quoted(text: str) -> str:
+    """Return a text as it is quoted in a sentence."""
+    return f'"{shortened(text, MAX_QUOTED)}"'
 
 
 class Text(FieldType):
@@ -43,24 +61,43 @@ class Text(FieldType):
         return {"kind": "text"}
 
 
-class Word(Text):
-    """A fixed word of a small set."""
+class Rest(Text):
+    """All that remains of a message."""
 
-    is_free_text = False
-    wrong_texts = OF_WORDS
+    title = "the rest of the message"
+    width = (0, None)
 
-    def __init__(self, *words: str, title: str | None = None) -> None:
-        super().__init__()
-        self.words = words
-        self.title = title or "one of " + ", ".join(words)
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "rest"}
 
-    def decode(self, text: str) -> str:
-        if text not in self.words:
-            raise unknown_word(text, self.words, self.title)
+
+class Word(FieldType):
+    """A fixed word of a small set, with its value if that is not the word itself."""
+
+    wrong_texts: Sequence[Wrong] = OF_WORDS
+
+    def __init__(
+        self, *words: str, title: str | None = None, values: Mapping[str, Any] | None = None
+    ) -> None:
+        self.values = dict(zip(words, words, strict=True)) if values is None else values
+        self.words = (*self.values,)
+        self.title = title or ("one of " if len(self.words) > 1 else "") + ", ".join(self.words)
+        self._texts = {(type(value), value): word for word, value in self.values.items()}
+
+    def decode(self, text: str) -> Any:
+        try:
+            return self.values[text]
+        except KeyError:
+            raise unknown_word(text, self.words, self.title) from None
+
+    def encode(self, value: Any) -> str:
+        text = self._texts.get((type(value), value))
+        if text is None:
+            raise ValueError(f"{value!r} is not {self.title}")
         return text
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        return {"kind": "choice", "values": {word: ("s", word) for word in self.words}}
+        return {"kind": "choice", "values": {text: _wire_value(value) for text, value in self.values.items()}}
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
@@ -68,31 +105,405 @@ class Word(Text):
             yield other_case(self.encode)
 
 
-class Number(FieldType):
-    """A whole number, 0 or more; the number of something, if it has an `identifier`."""
+def _wire_value(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ("null",)
+    if isinstance(value, bool):
+        return "b", value
+    return "i" if isinstance(value, int) else "s", str(value)
 
-    title = "whole number"
+
+class Limits(msgspec.Struct, frozen=True):
+    """The limits of a number, inclusive; `whole` if it has no fraction."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    whole: bool = True
+
+
+def limits_title(limits: Limits) -> str:
+    """Return the description of a number's limits."""
+    noun = "whole number" if limits.whole else "number"
+    if limits.minimum is not None and limits.maximum is not None:
+        return f"{noun} from {limits.minimum:.15g} to {limits.maximum:.15g}"
+    if limits.minimum is not None:
+        return f"{noun} from {limits.minimum:.15g}"
+    return f"{noun} up to {limits.maximum:.15g}" if limits.maximum is not None else noun
+
+
+def beyond_limits(limits: Limits) -> Iterator[tuple[str, str, int]]:
+    """Yield whole numbers beyond the limits, as kinds, descriptions and values."""
+    if limits.maximum is not None:
+        yield "out-of-range", "a number above the largest", int(limits.maximum) + 1
+    if limits.minimum is not None:
+        kind = "out-of-range" if limits.maximum is None else "below-range"
+        yield kind, "a number below the smallest", int(-(-limits.minimum // 1)) - 1
+
+
+class Number(FieldType):
+    """A number within limits; the number of something, if it has an `identifier`.
+
+    By default it is whole, not below 0, and has at most 15 digits: every reader of the database can hold it.
+    """
+
     wrong_texts = OF_NUMBERS
 
-    def __init__(self, identifier: IdentifierKind | None = None) -> None:
+    def __init__(
+        self, identifier: IdentifierKind | None = None, limits: Limits | None = None, title: str | None = None
+    ) -> None:
         self.identifier = identifier
+        self.limits = limits
+        self.title = title or ("whole number" if limits is None else limits_title(limits))
+        self.is_whole = limits is None or limits.whole
+        low, high = (0, 10**15 - 1) if limits is None else (limits.minimum, limits.maximum)
+        self.smallest = SMALLEST if low is None else low
+        self.largest = LARGEST if high is None else high
 
-    def decode(self, text: str) -> int:
-        # At most 15 digits: a number that every reader of the database can hold.
-        if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise Mismatch(
-                0, len(text), f'"{text[:_MAX_QUOTED]}" is not a number', "a whole number", "bad-number"
-            )
-        return int(text)
+    def decode(self, text: str) -> int | float:
+        if self.is_whole:
+            # Short digits are the usual case.
+            if not (text.isdigit() and text.isascii() and len(text) < 20) and _WHOLE.fullmatch(text) is None:
+                raise self._mismatch(text, "is not a whole number")
+            value: int | float = int(text)
+        else:
+            if _NUMBER.fullmatch(text) is None:
+                raise self._mismatch(text, "is not a number")
+            value = int(text) if _WHOLE.fullmatch(text) is not None else float(text)
+        if not self.smallest <= value <= self.largest:
+            raise self._mismatch(text, "is out of range")
+        return value
+
+    def _mismatch(self, text: str, problem: str) -> Mismatch:
+        problem = f"{quoted(text)} {problem}" if text else "there is nothing here"
+        return Mismatch(0, len(text), problem, self.title, "bad-number")
 
     def encode(self, value: Any) -> str:
-        return str(value)
+        if type(value) not in (int, float):
+            raise ValueError(f"{value!r} is not a number")
+        return repr(value)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        for kind, title, value in beyond_limits(self.limits) if self.limits is not None else ():
+            yield Wrong(kind, title, str(value))
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        return {"kind": "number", "whole": True, "unsigned": True, "digits": 15}
+        return {
+            "kind": "number",
+            "whole": self.is_whole,
+            "digits": 20 if self.is_whole else 40,
+            "min": self.smallest,
+            "max": self.largest,
+        }
+
+
+class PartsText(FieldType):
+    """A text with parts, which are the tokens of a tokenizer.
+
+    The parts of a `spread` value are tokens of the message, or of the list or object around it.
+    """
+
+    wrong_texts = OF_ANY
+
+    def __init__(self, tokenizer: Tokenizer, is_spread: bool = False) -> None:
+        self.tokenizer = tokenizer
+        self.is_spread = is_spread
+
+    @abstractmethod
+    def part_at(self, number: int) -> tuple[Path, FieldType] | None:
+        """Return path and type of the part that is a token, None if there is no such part."""
+
+    @abstractmethod
+    def decode_tokens(self, texts: Sequence[str]) -> Any:
+        """Return the value of the texts of its tokens. Raises Mismatch."""
+
+    @abstractmethod
+    def encode_tokens(self, value: Any, pad: str = "") -> list[str]:
+        """Return the texts of a value's tokens; raise ValueError if it has none."""
+
+    def split(self, text: str) -> list[str]:
+        """Return the texts of the parts."""
+        return self.tokenizer.texts(text)
+
+    def decode(self, text: str) -> Any:
+        try:
+            return self.decode_tokens(self.split(text))
+        except Mismatch as error:
+            start, end = error_place(self.tokenizer, text, self.tokenizer.tokens(text), error)
+            raise Mismatch(start, end, error.problem, error.expected, error.code) from None
+
+    def encode(self, value: Any) -> str:
+        return self.write(value)
+
+    def write(self, value: Any, pad: str = "") -> str:
+        """Return the text of a value; parts in quotation marks have this padding."""
+        texts = self.encode_tokens(value, pad)
+        text = self.tokenizer.joined(texts, pad)
+        if self.split(text) != texts:
+            raise ValueError(f"{value!r} cannot be written with {quoted(self.tokenizer.separator)} in a part")
+        return text
+
+    def _wrong_inside(self, kind: FieldType, name: str, number: int) -> Iterator[Wrong]:
+        for wrong in kind.wrong_values():
+            if wrong.kind not in OF_WHOLE_FIELDS:
+                yield wrong.inside(name, partial(self._with_part, number, wrong))
+
+    def _with_part(self, number: int, wrong: Wrong, value: Any) -> str:
+        texts = self.encode_tokens(value)
+        values = [*value.values()] if isinstance(value, dict) else value
+        texts[number] = wrong.of(values[number])
+        return self.tokenizer.joined(texts)
+
+
+class ListText(PartsText):
+    """A list of `least` to `most` values of one type. Of `nulls`, an empty item is null.
+
+    Args:
+        item: Type of the items.
+        tokenizer: What is between them.
+        title: Description.
+        noun: Words for the items in an error about their number.
+        code: Code of such an error.
+        item_code: Code of errors in an item, which are then about the whole item.
+    """
+
+    def __init__(
+        self,
+        item: FieldType,
+        tokenizer: Tokenizer,
+        *,
+        least: int = 0,
+        most: int | None = None,
+        nulls: bool = False,
+        is_spread: bool = False,
+        title: str | None = None,
+        noun: str = "items",
+        code: str = "bad-list",
+        item_code: str | None = None,
+    ) -> None:
+        super().__init__(tokenizer, is_spread)
+        self.item, self.least, self.most, self.nulls = item, least, most, nulls
+        self.parts = (item,)
+        self.title = title or f"{_counted(least, most)}{item.title}{' or nothing' if nulls else ''}"
+        self._noun, self._code, self._item_code = noun, code, item_code
+        self._split = tokenizer.splitter()
+        self._size = item.width[0]
+        """Number of tokens of an item."""
+        self._decode = _null_or(item.decode) if nulls else item.decode
+        self._is_plain = type(item).decode is Text.decode and not nulls
+        if is_spread:
+            self.width = least * self._size, None if most is None else most * self._size
+
+    def part_at(self, number: int) -> tuple[Path, FieldType] | None:
+        if not isinstance(self.item, PartsText) or not self.item.is_spread:
+            return (number,), self.item
+        number, inner = divmod(number, self._size)
+        found = self.item.part_at(inner)
+        return None if found is None else ((number, *found[0]), found[1])
+
+    def split(self, text: str) -> list[str]:
+        # A list of one empty text is possible only if it cannot be empty.
+        return self._split(text) if text or self.least else []
+
+    def decode_tokens(self, texts: Sequence[str]) -> list[Any]:
+        count = len(texts) if self._size == 1 else -(-len(texts) // self._size)
+        if count < self.least or (self.most is not None and count > self.most):
+            first = 0 if self.least else self.most or 0
+            raise Mismatch(0, WHOLE_REST, f"{count} {self._noun}", self.title, self._code, first * self._size)
+        if self._is_plain:
+            return [*texts]
+        values: list[Any] = []
+        try:
+            if isinstance(self.item, PartsText) and self.item.is_spread:
+                for at in range(0, len(texts), self._size):
+                    values.append(self.item.decode_tokens(texts[at : at + self._size]))
+            else:
+                for text in texts:
+                    values.append(self._decode(text))
+        except Mismatch as error:
+            first = len(values) * self._size
+            if self._item_code is None:
+                raise error.moved(first) from None
+            text = texts[first]
+            raise Mismatch(0, len(text), error.problem, self.title, self._item_code, first) from None
+        return values
+
+    def encode_tokens(self, value: Any, pad: str = "") -> list[str]:
+        if not isinstance(value, list):
+            raise ValueError(f"{value!r} is not a list")
+        if isinstance(self.item, PartsText) and self.item.is_spread:
+            return [text for part in value for text in self.item.encode_tokens(part, pad)]
+        return ["" if part is None and self.nulls else written(self.item, part, pad) for part in value]
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        return [change(self.item, part) for part in value] if isinstance(value, list) else value
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield from self._wrong_inside(self.item, "0", 0)
+        if self.most is not None:
+            yield Wrong("too-many", f"more than {self.most} {self._noun}", self._too_many)
+
+    def _too_many(self, value: Any) -> str:
+        texts = self.encode_tokens(value) or [""] * self._size
+        return self.tokenizer.joined((texts * ((self.most or 0) + 1))[: ((self.most or 0) + 1) * self._size])
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        limits = {"least": self.least or None, "most": self.most, "nulls": self.nulls or None}
+        limits["spread"] = self.is_spread or None
+        return {"kind": "list", "item": wire_type_of(self.item), **self.tokenizer.wire(), **limits}
+
+
+def _counted(least: int, most: int | None) -> str:
+    if most is None:
+        return f"list of {least} or more: " if least else "list: "
+    return f"list of {least} to {most}: " if least != most else f"list of {least}: "
+
+
+class ObjectText(PartsText):
+    """Named values; only the last ones can be absent. A spread list at the end has all remaining tokens.
+
+    `problem` describes missing and surplus parts; `{}` in it is the text.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, FieldType],
+        tokenizer: Tokenizer,
+        optional: frozenset[str] = frozenset(),
+        *,
+        is_spread: bool = False,
+        title: str | None = None,
+        problem: str | None = None,
+    ) -> None:
+        super().__init__(tokenizer, is_spread)
+        self.fields, self.optional = fields, optional
+        self.parts = (*fields.values(),)
+        self.title = title or tokenizer.separator.join(fields)
+        self._problem = problem
+        self._names = [*fields]
+        self._least = max(
+            (number for number, name in enumerate(fields, 1) if self._is_required(name)), default=0
+        )
+        if is_spread:
+            self.width = sum(kind.width[0] for kind in self.parts), self._most
+        self._tail = self.parts[-1] if self.parts and self.parts[-1].width != (1, 1) else None
+
+    def _is_required(self, name: str) -> bool:
+        return name not in self.optional and self.fields[name].width[0] > 0
+
+    @property
+    def _most(self) -> int | None:
+        widths = [kind.width[1] for kind in self.parts]
+        return None if None in widths else sum(filter(None, widths))
+
+    def part_at(self, number: int) -> tuple[Path, FieldType] | None:
+        last = len(self.parts) - 1
+        if number < last or (number == last and self._tail is None):
+            return (self._names[number],), self.parts[number]
+        if not isinstance(self._tail, PartsText):
+            return None
+        found = self._tail.part_at(number - last)
+        return None if found is None else ((self._names[last], *found[0]), found[1])
+
+    def decode_tokens(self, texts: Sequence[str]) -> dict[str, Any]:
+        if len(texts) < self._least:
+            problem = f"there is no {self._names[len(texts)]} here"
+            raise self._mismatch(texts, len(texts), problem, "missing-field")
+        values: dict[str, Any] = {}
+        at = 0
+        try:
+            for name, kind in self.fields.items():
+                if kind is self._tail and isinstance(kind, PartsText):
+                    values[name] = kind.decode_tokens(texts[at:])
+                    return values
+                if at == len(texts):
+                    return values
+                values[name] = kind.decode(texts[at])
+                at += 1
+        except Mismatch as error:
+            raise error.moved(at) from None
+        if at < len(texts):
+            raise self._mismatch(texts, at, "there is more than belongs here", "surplus-fields")
+        return values
+
+    def _mismatch(self, texts: Sequence[str], at: int, problem: str, code: str) -> Mismatch:
+        if self._problem is not None:
+            problem = self._problem.format(self.tokenizer.separator.join(texts)[:MAX_QUOTED])
+        return Mismatch(0, WHOLE_REST, problem, self.title, code, at)
+
+    def encode_tokens(self, value: Any, pad: str = "") -> list[str]:
+        if not isinstance(value, dict) or {*value} != {*self._names[: max(len(value), self._least)]}:
+            raise ValueError(f"{value!r} does not have the parts {self.title}")
+        texts: list[str] = []
+        for name in self._names[: len(value)]:
+            kind = self.fields[name]
+            if kind is self._tail and isinstance(kind, PartsText):
+                texts += kind.encode_tokens(value[name], pad)
+            else:
+                texts.append(written(kind, value[name], pad))
+        return texts
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {
+            name: change(self.fields[name], part) if name in self.fields else part
+            for name, part in value.items()
+        }
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        for number, (name, kind) in enumerate(self.fields.items()):
+            if kind is not self._tail:
+                yield from self._wrong_inside(kind, name, number)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "object",
+            **self.tokenizer.wire(),
+            "least": self._least,
+            "fields": [
+                {"name": name, "type": wire_type_of(kind), "optional": name in self.optional or None}
+                for name, kind in self.fields.items()
+            ],
+            "spread": self.is_spread or None,
+        }
+
+
+def written(kind: FieldType, value: Any, pad: str) -> str:
+    """Return the text of a value; parts in quotation marks have this padding."""
+    return kind.write(value, pad) if isinstance(kind, PartsText) else kind.encode(value)
+
+
+def error_place(
+    tokenizer: Tokenizer, text: str, tokens: Sequence[Any], error: Mismatch, first: int = 0
+) -> tuple[int, int]:
+    """Return the range of characters in a text that is wrong, of a value that begins at the token `first`."""
+    number = first + error.token
+    if number >= len(tokens):
+        return len(text), len(text)
+    token = tokens[number]
+    if error.end == WHOLE_REST:
+        return token.start, tokens[-1].end
+    return tokenizer.part(text, token, error.start, error.end)
+
+
+def wire_type_of(kind: FieldType) -> Mapping[str, Any]:
+    """Return the declarative description of a part's type."""
+    return kind.wire_type() or {"kind": "text", "limit": f"{kind.title} is not checked"}
+
+
+def _null_or(decode: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a decoder for which an empty text is null."""
+    return lambda text: decode(text) if text else None
 
 
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
     """Return the error for a text that is none of `words`, with the closest one as a suggestion."""
-    problem = f'"{text[:_MAX_QUOTED]}" is not known here' if text else "the value is empty"
+    problem = f"{quoted(text)} is not known here" if text else "the value is empty"
     return Mismatch(0, len(text), with_suggestion(problem, nearest_word(text, words)), expected)
+
+
+COMMA = Splitter(",")
+"""The usual separator of lists."""

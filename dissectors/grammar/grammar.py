@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, IdentifierKinds, Rename, Replace
+from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity
 from kiebitz.dissectors.suggestions import suggestion_in
 
@@ -275,6 +276,7 @@ class Grammar:
         spellings: Returns all spellings of names of messages and fields.
         transport_rows: Message types of what carries the protocol's messages, which are none of its own.
         table_file: Path of the TOML file with its tables, if it has one.
+        lenient: Deviations that real readers accept.
     """
 
     def __init__(
@@ -294,8 +296,10 @@ class Grammar:
         spellings: Callable[[Iterable[str]], Iterable[str]] = tuple,
         transport_rows: Iterable[MessageType] = (),
         table_file: str | None = None,
+        lenient: Lenient | None = None,
     ) -> None:
         self.table_file = table_file
+        self.lenient = lenient or Lenient()
         self.foreign = foreign
         self.variable_shape = frozenset(variable_shape)
         self.data_identifiers = data_identifiers
@@ -389,9 +393,9 @@ def nearest_word(text: str, words: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-def count_of_fields(count: int) -> str:
+def count_of_fields(count: int, noun: str = "field") -> str:
     """Return `no field`, `1 field` or `2 fields`."""
-    return "no field" if count == 0 else f"{count} field{'s' if count > 1 else ''}"
+    return f"no {noun}" if count == 0 else f"{count} {noun}{'s' if count > 1 else ''}"
 
 
 def sender_of(direction: Direction) -> str:

@@ -7,7 +7,7 @@ derive the annotated bytes, the replacement of changed values, and the places of
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.codec import UNWRITABLE, Codec
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.fields import PartsText
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -39,6 +40,7 @@ MAX_QUOTED = 40
 DELIMITER = "delimiter"
 LINE_END = "line end"
 SURPLUS = "surplus: readers ignore it"
+TOO_MUCH = "not understood: unexpected after the last field"
 UNKNOWN_FIELD = "not specified: readers ignore it"
 
 
@@ -55,6 +57,7 @@ class Part(msgspec.Struct, frozen=True):
         whole: Place of all bytes that belong to it alone, such as the delimiter before it.
         type: Its type, if it can be written.
         parts: The parts inside it.
+        pad: Padding of quoted parts in its message.
     """
 
     start: int
@@ -66,6 +69,7 @@ class Part(msgspec.Struct, frozen=True):
     whole: Place = (0, 0)
     type: FieldType | None = None
     parts: tuple[Part, ...] = ()
+    pad: str = ""
 
 
 class LayoutCodec(Codec):
@@ -77,6 +81,12 @@ class LayoutCodec(Codec):
 
     between = "punctuation"
     """Description of the bytes between fields."""
+
+    unit = "message"
+    """Word for a message in diagnostics."""
+
+    names_fields = True
+    """True if the error of a field begins with its name."""
 
     is_self_delimited = False
     """True if a message shows by itself where it ends: then it needs no line end."""
@@ -125,21 +135,36 @@ class LayoutCodec(Codec):
         if start == end and is_whole:
             return self.empty(frame)
         violation = self.error(
-            "truncated", "the stream ends in this message", (len(frame), 0), "the rest of the message"
+            "truncated",
+            f"the stream ends in this {self.unit}",
+            (len(frame), 0),
+            f"the end of the {self.unit}",
         )
         if decoded.row is None:
             return unreadable(violation)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (violation,))
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        rows = self.grammar.rows_named(direction, name)
+        return self.encoded(rows, name, direction, fields, self.write_message)
+
+    def encoded(
+        self,
+        rows: Sequence[MessageType],
+        name: str,
+        direction: Direction,
+        fields: Mapping[str, Any],
+        write: Callable[[MessageType, Mapping[str, Any]], bytes],
+    ) -> bytes:
+        """Return the frame of the first row that has these fields and decodes to them; see `encode`."""
         wanted = to_json(fields)
-        for row in self.grammar.rows_named(direction, name):
+        for row in rows:
             if not row.matches(fields) or any(
                 field.name not in fields and not field.optional for field in row.fields
             ):
                 continue
             try:
-                frame = self.envelope.wrap(self.write_message(row, fields))
+                frame = self.envelope.wrap(write(row, fields))
             except (Mismatch, *UNWRITABLE):
                 # Values of other types than this row's.
                 continue
@@ -184,9 +209,11 @@ class LayoutCodec(Codec):
         if pieces.is_full or part.end < pieces.at:
             return
         pieces.take_any(part.start, "markup", self.between)
-        kind = part.kind
+        kind, title = part.kind, part.title
         if kind == "field" and part.path[0] not in decoded.fields:
             kind = "unread"
+        elif title is SURPLUS and not decoded.valid:
+            kind, title = "unread", TOO_MUCH
         if part.parts and kind == "field":
             with pieces.inside(kind, part.title, part.path):
                 for each in part.parts:
@@ -195,7 +222,12 @@ class LayoutCodec(Codec):
         elif kind == "field":
             pieces.take(part.end, kind, part.title, part.path)
         else:
-            pieces.take_any(part.end, kind, part.title, part.path)
+            pieces.take_any(part.end, kind, title, part.path)
+
+    def place_at(self, frame: bytes, row: MessageType, *path: str | int) -> Place:
+        """Return the place of a value in a valid frame; raise LookupError if it has none."""
+        parts = walk(self.layout(frame, row))
+        return {part.path: part.value for part in parts}[path]
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         part = self._part_of(frame, row, name)
@@ -235,10 +267,7 @@ class LayoutCodec(Codec):
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         decoded = self.decode(frame, direction)
-        return decoded.row is not None or any(
-            violation.code == "unknown-message" and violation.suggestion is not None
-            for violation in decoded.violations
-        )
+        return decoded.row is not None or any(each.suggestion is not None for each in decoded.violations)
 
     def sent_name(self, row: MessageType) -> str | int:
         """Return what stands for a message's name in its bytes."""
@@ -267,7 +296,8 @@ class LayoutCodec(Codec):
 
     def field_error(self, row: MessageType, name: str, mismatch: Mismatch, place: Place) -> Violation:
         """Return the error of a field with an invalid value."""
-        text = f"{row.name}: {name}: {mismatch.problem}"
+        head = f"{row.name}: {name}" if self.names_fields else row.name
+        text = f"{head}: {mismatch.problem}"
         return self.error(mismatch.code, text, place, mismatch.expected, row.clause)
 
     def missing_error(self, row: MessageType, name: str, place: Place) -> Violation:
@@ -327,3 +357,41 @@ def walk(parts: Sequence[Part]) -> Iterator[Part]:
     for part in parts:
         yield part
         yield from walk(part.parts)
+
+
+def parts_in(
+    kind: FieldType,
+    text: str,
+    places: Sequence[Place],
+    path: Path,
+    is_literal: bool,
+    is_writable: bool = True,
+) -> Iterator[Part]:
+    """Yield the parts of a value, given the places of the characters of its text in the frame.
+
+    Of a text that is not literal, such as one in quotation marks, the only part is the text itself.
+    """
+    is_writable = is_writable and is_literal
+    if not isinstance(kind, PartsText):
+        if not is_literal and text:
+            place = _joined(places, 0, len(text))
+            yield Part(place[0], sum(place), path, "field", kind.title)
+        return
+    for number, token in enumerate(kind.tokenizer.tokens(text) if text else ()):
+        found = kind.part_at(number)
+        if found is None:
+            return
+        steps, of = (*path, *found[0]), found[1]
+        place = _joined(places, token.start, token.end)
+        inner = [_joined(places, *each) for each in kind.tokenizer.places(text, token)]
+        is_bare = token.end - token.start == len(token.text)
+        parts = tuple(parts_in(of, token.text, inner, steps, is_bare, is_writable))
+        own = of if is_writable and is_bare else None
+        yield Part(place[0], sum(place), steps, "field", of.title, place, place, own, parts)
+
+
+def _joined(places: Sequence[Place], start: int, end: int) -> Place:
+    """Return the place of a range of characters."""
+    if start == end:
+        return (places[start][0] if start < len(places) else sum(places[-1])), 0
+    return places[start][0], sum(places[end - 1]) - places[start][0]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Word
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, Field, Grammar, MessageType, Rule
+from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.model import Direction
 
 _ROW = re.compile(r"(?P<side>[cs])(?P<all>\*?)(?P<beat>~?):(?P<fields>[^<]*)(?:<(?P<answers>.*))?")
@@ -82,6 +83,7 @@ def grammar_from(
         events=[_event_kind(kind, **entry) for kind, entry in document["events"].items()],
         rules=reader.rules(),
         table_file=path,
+        lenient=Lenient(**document.get("lenient", {})),
         **more,
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.fields import Number, beyond_limits, limits_title, quoted
 from kiebitz.dissectors.grammar.invalid_values import (
     CONTROL,
     LONG,
@@ -34,14 +35,10 @@ from kiebitz.dissectors.protocol_file.specification import (
     TextType,
 )
 from kiebitz.dissectors.protocol_file.text_types import (
-    BooleanText,
-    NumberText,
-    beyond_limits,
+    boolean_text,
     identifier_kind,
     integer_limits,
-    limits_title,
     matches_names,
-    quoted,
 )
 
 _CODES = {
@@ -184,7 +181,7 @@ class BinaryNumber(Binary):
         self.size = self._layout.size
         self.values = values
         self._is_float = kind[0] == "f"
-        self._text = NumberText(NumberType(whole=not self._is_float))
+        self._text = Number(limits=NumberType(whole=not self._is_float))
         self._spec = spec
         self.title = kind if spec is None else f"{kind}, {limits_title(spec)}"
         self._limits = (-math.inf, math.inf)
@@ -254,7 +251,7 @@ class Varint(Binary):
 
     title = "varint"
     wrong_texts = ()
-    _text = NumberText(NumberType(0))
+    _text = Number(limits=NumberType(0))
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         found = read_varint(data, at, end)
@@ -284,7 +281,7 @@ class BinaryBoolean(Binary):
 
     title = "bool8"
     wrong_texts = (Wrong("out-of-range", "neither 0 nor 1", "2"),)
-    _text = BooleanText()
+    _text = boolean_text()
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         if at >= end:

@@ -8,18 +8,33 @@ import msgspec
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.grammar import Grammar
+from kiebitz.dissectors.grammar.text_codec import TextCodec
+from kiebitz.dissectors.grammar.tokens import Splitter
+from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.json_codec import JsonCodec
 from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
 from kiebitz.dissectors.protocol_file.specification import Framing, Specification
 from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
-from kiebitz.dissectors.protocol_file.words_codec import WordsCodec
 from kiebitz.dissectors.protocol_file.xml_codec import XmlCodec
 from kiebitz.dissectors.websocket.codec import WebSocketCodec
 from kiebitz.dissectors.websocket.frames import BINARY, TEXT
 
+
+def _text_codec(specification: Specification, grammar: Grammar) -> TextCodec:
+    of, framing = specification.format, specification.framing
+    blanks = (" \t\r\n" if framing.kind == "block" else " \t") if of.kind == "words" else ""
+    return TextCodec(
+        grammar,
+        Splitter(of.delimiter, of.quote, blanks),
+        FileEnvelope(framing, of),
+        encoding=of.encoding,
+        codes=specification.codes,
+    )
+
+
 _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
-    "words": WordsCodec,
-    "delimited": WordsCodec,
+    "words": _text_codec,
+    "delimited": _text_codec,
     "pairs": PairsCodec,
     "json": JsonCodec,
     "xml": XmlCodec,

@@ -28,6 +28,7 @@ class FileEnvelope(Envelope):
             # The default: these messages need no line end.
             self.line_end = b""
         self._end = framing.end.encode()
+        self.stripped = self._stripped if framing.kind in ("lines", "datagrams") else None
         self.is_line = framing.kind in ("lines", of.kind)
         if framing.kind == "length":
             self.title = "length"
@@ -67,21 +68,26 @@ class FileEnvelope(Envelope):
         start = text.rfind(b"\n") + 1
         return start if text[start:] == self._end else len(frame)
 
+    def check(self, body: bytes) -> None:
+        kind = self.framing.kind
+        if kind == "lines":
+            super().check(body)
+        elif kind == "delimiter" and (body + self._end).find(self._end) != len(body):
+            raise ValueError("the message would contain its delimiter")
+        elif kind == "block" and body and self._end in [line.rstrip(b"\r") for line in body.split(b"\n")]:
+            raise ValueError("the message would contain the line that ends it")
+
     def wrap(self, body: bytes) -> bytes:
         kind = self.framing.kind
         if kind == "length":
             return self._prefixed(body)
+        self.check(body)
         if kind == "delimiter":
-            if (body + self._end).find(self._end) != len(body):
-                raise ValueError("the message would contain its delimiter")
             return body + self._end
         if kind == "block":
-            lines = body.split(b"\n")
-            if (self._end in lines and body) or b"\r" in body:
-                raise ValueError("the message would contain the line that ends it")
-            return self.line_end.join([*lines, self._end, b""])
-        if kind == "lines" and (b"\n" in body or body.endswith(b"\r")):
-            raise ValueError("the message would contain a line end")
+            if b"\r" in body:
+                raise ValueError("the message would contain half a line end")
+            return self.line_end.join([*body.split(b"\n"), self._end, b""])
         return body + self.line_end
 
     def rewrap(self, frame: bytes, body: bytes) -> bytes:

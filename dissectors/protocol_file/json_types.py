@@ -10,6 +10,14 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch, Rename, Replace
+from kiebitz.dissectors.grammar.fields import (
+    LARGEST,
+    MAX_QUOTED,
+    OF_WHOLE_FIELDS,
+    SMALLEST,
+    beyond_limits,
+    limits_title,
+)
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.grammar.patching import Path
@@ -27,17 +35,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     ObjectType,
     TextType,
 )
-from kiebitz.dissectors.protocol_file.text_types import (
-    LARGEST,
-    MAX_QUOTED,
-    OF_WHOLE_FIELDS,
-    SMALLEST,
-    beyond_limits,
-    identifier_kind,
-    limits_title,
-    matches_names,
-    number_of,
-)
+from kiebitz.dissectors.protocol_file.text_types import identifier_kind, matches_names, number_of
 from kiebitz.dissectors.suggestions import with_suggestion
 
 _WRONG = (

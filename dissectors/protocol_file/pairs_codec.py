@@ -8,14 +8,21 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.fields import PartsText, Rest
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, Grammar, MessageType, Violation, unreadable
-from kiebitz.dissectors.grammar.layout_codec import DELIMITER, UNKNOWN_FIELD, Part, byte_offsets, span_of
+from kiebitz.dissectors.grammar.layout_codec import (
+    DELIMITER,
+    UNKNOWN_FIELD,
+    Part,
+    byte_offsets,
+    parts_in,
+    span_of,
+)
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification
-from kiebitz.dissectors.protocol_file.text_types import PartsText, Rest
 
 _BLANKS = " \t\r\n"
 _NAME = re.compile(r"[^ \t\r\n]*")
@@ -272,15 +279,10 @@ def _field_part(
 ) -> Part:
     kind, path = field.type, (field.name,)
     value = place(pair.value_start, pair.value_end)
-    inner: list[Part] = []
+    inner: tuple[Part, ...] = ()
     if isinstance(kind, PartsText) and pair.value_end - pair.value_start == len(pair.text):
-        for count, (begin, upto) in enumerate(kind.part_places(pair.text)):
-            of = kind.type_at(count)
-            if of is None:
-                break
-            at = place(pair.value_start + begin, pair.value_start + upto)
-            step = (*path, kind.step(count))
-            inner.append(Part(at[0], sum(at), step, "field", of.title, at, at, of))
+        places = [place(at, at + 1) for at in range(pair.value_start, pair.value_end)]
+        inner = tuple(parts_in(kind, pair.text, places, path, True))
     # The value without its key.
-    shown = Part(value[0], sum(value), path, "field", kind.title, value, value, None, tuple(inner))
+    shown = Part(value[0], sum(value), path, "field", kind.title, value, value, None, inner)
     return Part(*span, path, "field", kind.title, value, whole, kind, (shown,))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.grammar.fields import Limits
 from kiebitz.dissectors.model import Direction, Severity, Transport
 
 FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml", "websocket"]
@@ -76,12 +77,8 @@ class TextType(msgspec.Struct, frozen=True):
     rest: bool = False
 
 
-class NumberType(msgspec.Struct, frozen=True):
+class NumberType(Limits, frozen=True):
     """A number within inclusive limits; `whole` if it has no fraction."""
-
-    minimum: float | None = None
-    maximum: float | None = None
-    whole: bool = True
 
 
 class BooleanType(msgspec.Struct, frozen=True):

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.fields import ListText, ObjectText, PartsText
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, unreadable
-from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, walk
+from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, parts_in, walk
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.framers import xml_framing
 from kiebitz.dissectors.protocol_file.json_types import Misfit
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification
-from kiebitz.dissectors.protocol_file.text_types import AnyText, ListText, ObjectText, PartsText
+from kiebitz.dissectors.protocol_file.text_types import AnyText
 from kiebitz.dissectors.protocol_file.xml_tree import (
     TEXT,
     Element,
@@ -230,16 +231,8 @@ class XmlCodec(MappingCodec):
         sent = frame[start : start + length]
         if not isinstance(kind, PartsText) or b"&" in sent or not sent.isascii():
             return ()
-        found: list[Part] = []
-        for number, (begin, end) in enumerate(kind.part_places(sent.decode())):
-            of = kind.type_at(number)
-            if of is None:
-                break
-            at = start + begin, end - begin
-            found.append(
-                Part(start + begin, start + end, (*path, kind.step(number)), "field", of.title, at, at, of)
-            )
-        return tuple(found)
+        places = [(at, 1) for at in range(start, start + length)]
+        return tuple(parts_in(kind, sent.decode(), places, path, True))
 
     # Spelling.
 

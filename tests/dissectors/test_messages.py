@@ -321,6 +321,6 @@ def test_foreign_traffic_is_not_recognised(
     dissector: Dissector, direction: Direction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A capture may hold many megabytes of it: searching for the nearest name of each line takes seconds.
-    monkeypatch.setattr("kiebitz.dissectors.protocols.okey.codec.nearest_word", pytest.fail)
+    monkeypatch.setattr(OKEY.grammar, "nearest", pytest.fail)
     said = [*FOREIGN, *(case.data for case in (maexchen_cases.SOUND if dissector != MAEXCHEN else []))]
     assert [data for data in said if dissector.recognise(data, direction) is not None] == []

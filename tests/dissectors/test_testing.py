@@ -19,10 +19,10 @@ from noughts_cases import SOUND
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.extras import install_command
-from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts
 from kiebitz.dissectors.grammar.fields import Text
 from kiebitz.dissectors.grammar.framing import ByteFramer, Frame
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation
+from kiebitz.dissectors.grammar.text_codec import DelimitedCodec, Sent
 from kiebitz.dissectors.model import Direction, Message
 from kiebitz.dissectors.testing import (
     any_cut_gives_the_same,
@@ -59,8 +59,8 @@ class SecretiveTable(NoughtsTable):
 
 
 class WideCodec(DelimitedCodec):
-    def unknown(self, parts: Parts, direction: Direction) -> Violation:
-        return self.error("unknown-message", "nobody knows it", (0, parts.size + 10), "something else")
+    def unknown(self, sent: Sent, direction: Direction) -> Violation:
+        return self.error("unknown-message", "nobody knows it", (0, sent.end + 10), "something else")
 
 
 class RaisingCodec(DelimitedCodec):

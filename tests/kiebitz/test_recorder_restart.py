@@ -166,7 +166,7 @@ POISON = """
 import os
 import signal
 from copy import copy
-from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
+from kiebitz.dissectors.grammar.text_codec import DelimitedCodec
 from kiebitz_knobeln.dissector import KNOBELN
 
 class Poisoned(DelimitedCodec):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import Text
+from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, Text, Word
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import binary_types, json_types, text_types
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
@@ -191,15 +191,17 @@ def values_of(kind: FieldType) -> st.SearchStrategy[Any] | None:
     match kind:
         case text_types.PatternText():
             return st.text("abcdefg", min_size=1, max_size=5)
-        case text_types.BooleanText() | json_types.JsonBoolean() | binary_types.BinaryBoolean():
+        case Word() if "true" in kind.words:
             return st.booleans()
-        case text_types.ChoiceText() | json_types.JsonChoice():
+        case json_types.JsonBoolean() | binary_types.BinaryBoolean():
+            return st.booleans()
+        case Word() | json_types.JsonChoice():
             return st.sampled_from(kind.words)
-        case text_types.NumberText() | json_types.JsonNumber():
+        case Number() | json_types.JsonNumber():
             return _numbers(kind)
-        case text_types.ListText() | json_types.JsonList() | binary_types.BinaryList():
+        case ListText() | json_types.JsonList() | binary_types.BinaryList():
             return st.lists(_known(kind.item), min_size=1, max_size=4)
-        case text_types.ObjectText() | json_types.JsonObject() | binary_types.BinaryObject():
+        case ObjectText() | json_types.JsonObject() | binary_types.BinaryObject():
             return _objects(kind.fields)
         case json_types.JsonPattern():
             return st.text("abcdefg", min_size=1, max_size=5)
@@ -228,12 +230,14 @@ def _objects(kinds: Mapping[str, FieldType]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({name: _known(kind) for name, kind in kinds.items()})
 
 
-def _numbers(kind: text_types.NumberText | json_types.JsonNumber) -> st.SearchStrategy[Any]:
-    if not kind.spec.whole:
+def _numbers(kind: Number | json_types.JsonNumber) -> st.SearchStrategy[Any]:
+    limits = kind.limits if isinstance(kind, Number) else kind.spec
+    assert limits is not None
+    if not limits.whole:
         return st.one_of(_WHOLE, st.floats(-1e15, 1e15))
-    if kind.spec.minimum is None or kind.spec.maximum is None:
+    if limits.minimum is None or limits.maximum is None:
         return _WHOLE
-    return st.integers(int(kind.spec.minimum), int(kind.spec.maximum))
+    return st.integers(int(limits.minimum), int(limits.maximum))
 
 
 def _binary_numbers(kind: binary_types.BinaryNumber) -> st.SearchStrategy[Any]:

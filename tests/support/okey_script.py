@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.okey.dissector import OKEY
-from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, PERCENT_PAD
+from kiebitz.dissectors.protocols.okey.codec import CODEC
+from kiebitz.dissectors.protocols.okey.grammar import WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 
 PACK = [f"{number}:{colour}" for number in range(1, HIGHEST + 1) for colour in COLOURS] * 2
@@ -59,7 +59,7 @@ class Script:
     def __init__(self, seed: int, head: bool = False) -> None:
         self.random = random.Random(seed)
         self.head = head
-        self.pad = PERCENT_PAD if head else BLANK_PAD
+        self.pad = WORDS.pads[head]
         self.steps: list[Step] = []
         self.moves: list[Move] = []
         self.online: list[str] = []
@@ -77,7 +77,7 @@ class Script:
                 self._say(one, "s2c", name, fields)
 
     def _say(self, who: str, direction: Direction, name: str, fields: dict[str, Any]) -> None:
-        data = OKEY.codec.encode(name, direction, fields, self.pad)
+        data = CODEC.encode_padded(name, direction, fields, self.pad)
         self.steps.append(Step(who, direction, name, fields, data))
 
     def chance(self, of: float) -> bool:

@@ -47,15 +47,15 @@ class Range(Number):
     """An integer from `least` to `most`."""
 
     def __init__(self, least: int, most: int) -> None:
+        super().__init__(title=f"a whole number from {least} to {most}")
         self.least, self.most = least, most
-        self.title = f"a whole number from {least} to {most}"
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         yield Wrong("out-of-range", f"a number above {self.most}", str(self.most + 1))
 
     def decode(self, text: str) -> int:
-        number = super().decode(text)
+        number = int(super().decode(text))
         if not self.least <= number <= self.most:
             problem = f"{number} is not from {self.least} to {self.most}"
             raise Mismatch(0, len(text), problem, self.title, "out-of-range")

@@ -19,7 +19,7 @@ from kiebitz.dissectors.grammar.field_type import (
     Rename,
     Replace,
 )
-from kiebitz.dissectors.grammar.fields import Number, Text, Word
+from kiebitz.dissectors.grammar.fields import COMMA, ListText, Number, Text, Word
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.table_file import grammar_from
 from kiebitz.dissectors.protocols.maexchen.dice import written
@@ -126,25 +126,6 @@ class Dice(FieldType):
 _PLAYER = Text(PLAYER)
 
 
-class Names(FieldType):
-    """Players, separated by commas. Old servers allow commas in names: then the list is ambiguous."""
-
-    title = "names with commas between them"
-    parts = (_PLAYER,)
-
-    def decode(self, text: str) -> list[str]:
-        return text.split(",")
-
-    def encode(self, value: Any) -> str:
-        return ",".join(value)
-
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "list", "item": {"kind": "text"}, "separator": ",", "filled": True}
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
-        return [change(_PLAYER, name) for name in value]
-
-
 class Scores(FieldType):
     """Each player's points, `name:points` separated by commas; empty before anyone has played."""
 
@@ -175,7 +156,8 @@ class Scores(FieldType):
 
 TYPES: dict[str, FieldType] = {
     "player": _PLAYER,
-    "players": Names(),
+    # Old servers allow commas in names: then the list is ambiguous.
+    "players": ListText(_PLAYER, COMMA, least=1, title="names with commas between them"),
     "text": Text(),
     "points": Number(),
     "round": Number(ROUND),

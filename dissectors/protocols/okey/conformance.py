@@ -15,9 +15,8 @@ from kiebitz.dissectors.conformance.expectations import (
 )
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocols.okey.bot import OkeyBot
-from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
-from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.okey.quoting import PERCENT_PAD
+from kiebitz.dissectors.protocols.okey.codec import CODEC
+from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, WORDS
 from kiebitz.dissectors.protocols.okey.simulated_server import OkeyServer
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_joker, tiles
 
@@ -115,11 +114,10 @@ def _with_debug_message(frame: bytes) -> bytes:
 
 
 def _in_percent(frame: bytes) -> bytes:
-    codec = OkeyCodec()
     for direction in DIRECTIONS:
-        decoded = codec.decode(frame, direction)
+        decoded = CODEC.decode(frame, direction)
         if decoded.row is not None and decoded.valid:
-            return codec.encode(decoded.row.name, direction, decoded.fields, PERCENT_PAD)
+            return CODEC.encode_padded(decoded.row.name, direction, decoded.fields, WORDS.pads[-1])
     return frame
 
 

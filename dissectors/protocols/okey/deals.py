@@ -5,7 +5,7 @@ from __future__ import annotations
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.codec import argument_place
+from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.context import RACE_NS, LobbyRoom, OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation
 from kiebitz.dissectors.protocols.okey.game import OkeyGame, Place
@@ -89,7 +89,7 @@ class Deals:
         wrong = wrong_start(game, place)
         if wrong is None:
             return True
-        at = argument_place(frame, row, "startdeck")
+        at = CODEC.place_at(frame, row, "startdeck")
         self._context.report_violation(message, wrong.key, at=at, clause=row.clause, **wrong.values)
         game.alone = place.certain = False
         place.count = None

@@ -11,7 +11,7 @@ from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
-from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
+from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
 from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.queries import QUERIES
@@ -131,7 +131,7 @@ class Okey(Dissector):
 OKEY = Okey(
     **assembly_of(__package__),
     grammar=GRAMMAR,
-    codec=OkeyCodec(),
+    codec=CODEC,
     framer=OkeyFramer,
     presentation=OkeyPresentation(GRAMMAR),
     identity=OkeyIdentity(

@@ -11,7 +11,7 @@ from typing import Any
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Event, Message
-from kiebitz.dissectors.protocols.okey.codec import argument_place
+from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
@@ -49,7 +49,8 @@ class Moves:
     def _object(self, message: Message, row: MessageType, found: Objection, frame: bytes) -> None:
         at = None
         if found.argument is not None:
-            at = argument_place(frame, row, found.argument, found.part)
+            path = (found.argument,) if found.part is None else (found.argument, found.part)
+            at = CODEC.place_at(frame, row, *path)
         self._context.report_violation(message, found.key, at=at, clause=row.clause, **found.values)
 
     def drew(self, message: Message, conversation: Conversation, request: Request | None) -> None:

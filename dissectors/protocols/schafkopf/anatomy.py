@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from kiebitz.dissectors.grammar.delimited_codec import AFTER_AN_ERROR
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.patching import Path
@@ -12,6 +11,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import END, Nonterminal, lin
 from kiebitz.dissectors.protocols.schafkopf.paket import first_wrong, lines_of, read_lines
 
 _SURPLUS = "surplus: readers ignore it"
+_AFTER_AN_ERROR = "not read, because of the error before it"
 
 
 def anatomy(frame: bytes, decoded: Decoded) -> tuple[Piece, ...]:
@@ -52,7 +52,7 @@ class _Walk:
             pieces.take_any(body_end, "ignored", _SURPLUS)
         else:
             is_all_read = self._first_wrong >= min(line_count(row), self._count)
-            pieces.take_any(body_end, "unread", "not understood" if is_all_read else AFTER_AN_ERROR)
+            pieces.take_any(body_end, "unread", "not understood" if is_all_read else _AFTER_AN_ERROR)
         if self._is_ended:
             self._lines(self._count + 1, "markup", f'"{END}"')
 

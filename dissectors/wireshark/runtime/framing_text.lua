@@ -51,7 +51,8 @@ function K.body(protocol, frame)
     if text:sub(last) == framing["end"] then stop = last end
   end
   local kind = protocol.format.kind
-  if kind == "struct" then return start, stop, whole end
+  if framing.cr and #frame > 1 and frame:sub(1, 1) == "\n" then start = 2 end
+  if kind == "struct" or protocol.format.unstripped then return start, stop, whole end
   if kind == "json" or kind == "xml" then
     local ended, first = K.stripped(frame, start, stop, " \t\r\n")
     return first, ended, whole

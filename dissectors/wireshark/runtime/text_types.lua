@@ -39,29 +39,69 @@ function K.types.choice(kind, text)
   return K.scalar(found[1], found[2])
 end
 
-local function add_parts(kind, texts, node, type_at, key_at)
-  for number, text in ipairs(texts) do
-    local part = type_at(number)
-    if part == nil then return nil, "there is more than belongs here" end
-    local value, problem = K.read(part, text)
-    if value == nil then return nil, problem end
-    node[number] = key_at and {key = key_at(number), value = value} or value
+local function part(texts, first, last)
+  local found = {}
+  for number = first, last do found[#found + 1] = texts[number] end
+  return found
+end
+
+local function size_of(kind) return kind.spread and #kind.fields or 1 end
+
+-- Return the least and the greatest number of tokens of a message that a value takes.
+function K.width(kind)
+  if kind.kind == "rest" then return 0, nil end
+  if not kind.spread then return 1, 1 end
+  if kind.fields then return #kind.fields, #kind.fields end
+  local size = size_of(kind.item)
+  return (kind.least or 0) * size, kind.most and kind.most * size
+end
+
+-- Read a list or an object from the texts of its tokens.
+function K.read_texts(kind, texts)
+  local node = {t = kind.kind}
+  if kind.kind == "list" then
+    local size = size_of(kind.item)
+    local count = math.ceil(#texts / size)
+    if count < (kind.least or 0) or count > (kind.most or count) then
+      return nil, "this list has another length"
+    end
+    for number = 1, count do
+      local first, value, problem = (number - 1) * size + 1, nil, nil
+      if kind.item.spread then value, problem = K.read_texts(kind.item, part(texts, first, first + size - 1))
+      elseif kind.nulls and texts[first] == "" then value = K.scalar("null")
+      else value, problem = K.read(kind.item, texts[first]) end
+      if value == nil then return nil, problem end
+      node[number] = value
+    end
+    return node
   end
+  if #texts < kind.least then return nil, "a part is missing" end
+  local at = 1
+  for _, field in ipairs(kind.fields) do
+    local value, problem
+    if field.type.spread then
+      value, problem = K.read_texts(field.type, part(texts, at, #texts))
+      at = #texts
+    elseif texts[at] == nil then return node
+    else value, problem = K.read(field.type, texts[at]) end
+    if value == nil then return nil, problem end
+    node[#node + 1] = {key = field.name, value = value}
+    at = at + 1
+  end
+  if at <= #texts then return nil, "there is more than belongs here" end
   return node
 end
 
-function K.types.list(kind, text)
-  local texts = (text == "" and not kind.filled) and {} or K.split(text, kind.separator)
-  return add_parts(kind, texts, {t = "list"}, function() return kind.item end)
+-- A list that may be empty has nothing in an empty text.
+local function parts(kind, text)
+  local texts = {}
+  if text ~= "" or kind.kind == "object" or kind.least then
+    for number, token in ipairs(K.tokens(kind, text)) do texts[number] = token.text end
+  end
+  return K.read_texts(kind, texts)
 end
 
-function K.types.object(kind, text)
-  local texts = K.split(text, kind.separator)
-  if #texts < kind.least then return nil, "a part is missing" end
-  return add_parts(kind, texts, {t = "object"},
-    function(number) return kind.fields[number] and kind.fields[number].type end,
-    function(number) return kind.fields[number].name end)
-end
+K.types.list, K.types.object = parts, parts
 
 -- name:number,name:number, of which each is shown as a text.
 function K.types.scores(kind, text)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from maexchen_cases import LOOSE, MALFORMED, SOUND
 
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import Number, Text, Word
+from kiebitz.dissectors.grammar.fields import ListText, Number, Text, Word
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Stream
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR, Dice, Names, Scores, Token
+from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR, Dice, Scores, Token
 
 CASES = [*SOUND, *LOOSE, *MALFORMED]
 
@@ -39,7 +39,7 @@ def values(kind: FieldType) -> st.SearchStrategy[Any]:
             return st.integers(0, 10**14)
         case Dice():
             return st.sampled_from(ROLLS)
-        case Names():
+        case ListText():
             return st.lists(PLAIN_NAMES, min_size=1, max_size=6)
         case Scores():
             return st.dictionaries(PLAIN_NAMES, st.integers(-(10**6), 10**6), max_size=6)

@@ -11,28 +11,13 @@ from hypothesis import strategies as st
 from okey_cases import HEAD, LOOSE, MALFORMED, SEED
 from strength import times
 
-from kiebitz.dissectors.grammar.fields import Text, Word
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
-from kiebitz.dissectors.protocols.okey.grammar import (
-    GRAMMAR,
-    Deck,
-    ExchangeStacks,
-    Flag,
-    Games,
-    HighScores,
-    Lobbies,
-    Lobby,
-    Name,
-    Names,
-    Seat,
-    Tile,
-    TitledLobbies,
-)
-from kiebitz.dissectors.protocols.okey.quoting import PADS, PERCENT_PAD, cut, inner_places, quote, write_list
+from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, TYPES, WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_won
 
 SOUND = [*SEED, *HEAD]
@@ -51,130 +36,61 @@ def name_of(decoded: Decoded) -> str | None:
     return decoded.row.name if decoded.row is not None else None
 
 
-# Quoting.
-
-TEXTS = [
-    ('Hallo "Leute", wie gehts?', r'"Hallo \"Leute\", wie gehts?⁋"'),
-    ('\\"', r'"\\"⁋"'),
-    ("ends with backslash\\", '"ends with backslash\\⁋"'),
-    ("C:\\Users\\boran\\", "C:\\Users\\boran\\"),
-    ("", '"⁋"'),
-    ("%", "%"),
-    (" ", '" ⁋"'),
-    ("a\tb", "a\tb"),
-]
-
-
-@pytest.mark.parametrize("pad", PADS)
-@pytest.mark.parametrize(("text", "written"), TEXTS)
-def test_a_token_is_written_and_read(text: str, written: str, pad: str) -> None:
-    assert quote(text, pad) == written.replace("⁋", pad)
-    assert cut(f"x {quote(text, pad)} y").texts == ["x", text, "y"]
-
-
-texts = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=20)
-
-
-@given(st.lists(texts, max_size=5), st.sampled_from(PADS))
-def test_a_list_is_read_as_it_was_written_however_deep(tokens: list[str], pad: str) -> None:
-    assert cut(write_list(tokens, pad)).texts == tokens
-    nested = write_list([write_list(tokens, pad), "x"], pad)
-    assert cut(cut(nested).texts[0]).texts == tokens
-
-
-@given(st.text(' "\\%ab', max_size=30))
-def test_any_text_is_cut_as_servers_cut_it(text: str) -> None:
-    assert cut(text).texts == cut_char_by_char(text)
-
-
-def cut_char_by_char(text: str) -> list[str]:
-    tokens: list[str] = []
-    token, inside, was, escaped = "", False, False, False
-    for at, char in enumerate(f"{text} "):
-        if escaped:
-            token, escaped = f'{token}"', False
-        elif inside and char == "\\" and text[at + 1 : at + 2] == '"':
-            escaped = True
-        elif char == '"':
-            was = was or inside
-            inside = not inside
-        elif char == " " and not inside:
-            if token:
-                tokens.append(token[:-1] if was and token[-1] in PADS else token)
-                token, was = "", False
-        else:
-            token += char
-    return tokens
-
-
-@given(st.lists(texts.filter(bool), min_size=1, max_size=4), st.sampled_from(PADS))
-def test_each_character_of_a_token_is_found_in_the_line(tokens: list[str], pad: str) -> None:
-    line = write_list(tokens, pad)
-    for token in cut(line).tokens:
-        places = inner_places(line, token)[: len(token.text)]
-        assert "".join(line[end - 1] for _, end in places) == token.text
-
-
 # The table of cases.
 
 
 @each(*HEAD)
 def test_messages_of_the_last_dialect_encode_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
-    assert OKEY.codec.encode(case.name, case.direction, case.fields, PERCENT_PAD) == case.data
+    assert CODEC.encode_padded(case.name, case.direction, case.fields, WORDS.pads[1]) == case.data
 
 
 # Messages of all rows, made from the types of their fields.
 
+texts = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=20)
 names = texts.filter(bool)
 tiles = st.builds("{}:{}".format, st.integers(0, HIGHEST), st.sampled_from(COLOURS))
 slots = st.one_of(st.none(), tiles)
-lobby_numbers = st.integers(-(2**31), 2**31 - 1)
 places = st.lists(st.one_of(st.none(), names), max_size=4)
 lobbies = st.lists(st.fixed_dictionaries({"lobby": st.integers(-99, 99), "players": places}), max_size=3)
 
 
+def _games(**behind: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(st.fixed_dictionaries({"lobby": st.integers(-99, 99), **behind}), max_size=3)
+
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "wanted-name": texts,
+    "name": texts,
+    "names": places,
+    "text": texts,
+    "flag": st.booleans(),
+    "lobby": st.integers(-(2**31), 2**31 - 1),
+    "seat": st.integers(0, 3),
+    "tile": slots,
+    "deck": st.lists(slots, max_size=24),
+    "stacks": st.lists(slots, min_size=4, max_size=4),
+    "titled-lobbies": lobbies,
+    "lobbies": lobbies,
+    "open-games": _games(players=st.integers(0, 4)),
+    "running-games": _games(),
+    "finished-games": _games(winner=st.one_of(st.none(), names)),
+    "high-scores": st.lists(
+        st.fixed_dictionaries({"name": names, "date": names, "turns": st.integers(0, 99)}), max_size=3
+    ),
+}
+
+
 def values(field: Field) -> st.SearchStrategy[Any]:
-    kind = field.type
-    match kind:
-        case Word():
-            return st.sampled_from(kind.words)
-        case Text() | Name():
-            return texts
-        case Flag():
-            return st.booleans()
-        case Lobby():
-            return lobby_numbers
-        case Seat():
-            return st.integers(0, 3)
-        case Tile():
-            return slots
-        case ExchangeStacks():
-            return st.lists(slots, min_size=4, max_size=4)
-        case Deck():
-            return st.lists(slots, max_size=24)
-        case Names():
-            return places
-        case TitledLobbies() | Lobbies():
-            return lobbies
-        case Games():
-            game: dict[str, st.SearchStrategy[Any]] = {"lobby": st.integers(-99, 99)}
-            if "players" in kind.title:
-                game["players"] = st.integers(0, 4)
-            elif "winner" in kind.title:
-                game["winner"] = st.one_of(st.none(), names)
-            return st.lists(st.fixed_dictionaries(game), max_size=3)
-        case HighScores():
-            score = {"name": names, "date": names, "turns": st.integers(0, 99)}
-            return st.lists(st.fixed_dictionaries(score), max_size=3)
-    raise AssertionError(f"nothing makes values of {kind}")
+    name = next((name for name, kind in TYPES.items() if kind is field.type), None)
+    return VALUES[name] if name is not None else st.sampled_from(field.type.words)
 
 
 @pytest.mark.full(but=14)
 @pytest.mark.parametrize(
     "row", GRAMMAR.rows, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}"
 )
-@given(data=st.data(), pad=st.sampled_from(PADS))
+@given(data=st.data(), pad=st.sampled_from(WORDS.pads))
 @settings(max_examples=times(40))
 def test_decode_after_encode_is_the_identity_for_every_row(
     row: MessageType, data: st.DataObject, pad: str
@@ -184,7 +100,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(
         for field in row.fields
         if not field.optional or data.draw(st.booleans())
     }
-    frame = OKEY.codec.encode(row.name, row.direction, fields, pad)
+    frame = CODEC.encode_padded(row.name, row.direction, fields, pad)
     decoded = OKEY.codec.decode(frame, row.direction)
     assert (name_of(decoded), decoded.fields, decoded.valid) == (row.name, fields, True)
 
@@ -292,7 +208,7 @@ def test_a_stream_that_is_closed_in_a_line(data: bytes, name: str, codes: list[s
     st.sampled_from(DIRECTIONS),
 )
 def test_a_line_without_the_name_of_a_message_has_no_row(line: bytes, direction: Direction) -> None:
-    assert OKEY.codec.names_message(line, direction) or OKEY.codec.decode(line, direction).row is None
+    assert CODEC.names_message(line, direction) or OKEY.codec.decode(line, direction).row is None
 
 
 # What a winning deck is.
