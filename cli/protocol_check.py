@@ -18,9 +18,10 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction, Severity
-from kiebitz.dissectors.protocol_file.dissector import dissector_from
+from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import Reading, read
+from kiebitz.dissectors.protocol_file.reading.source import listed
 from kiebitz.dissectors.protocol_file.reading.trial import Trial
 from kiebitz.dissectors.protocol_file.specification import MessageSpec
 from kiebitz.dissectors.registry import installed, remove_files
@@ -63,7 +64,9 @@ def check_protocol_file(path: str, captures: Sequence[str]) -> int:
         for name in all_sessions(captures):
             with _opened(name, dissector) as timeline:
                 coverage.add(timeline, name)
-    remarks = [*reading.remarks, *trial.remarks, *(_unseen(reading, coverage) if coverage.messages else ())]
+    remarks = [*reading.remarks, *trial.remarks]
+    if coverage.messages:
+        remarks += [*_unseen(reading, coverage), *_without_effect(reading, coverage, dissector)]
     for remark in sorted(remarks, key=lambda remark: remark.place):
         _show(path, remark, "warning")
     failed = _show_properties(trial)
@@ -145,6 +148,18 @@ def _unseen(reading: Reading, coverage: Coverage) -> Iterator[Mistake]:
         else:
             continue
         yield Mistake(text, reading.place_of_row(index))
+
+
+def _without_effect(reading: Reading, coverage: Coverage, dissector: FileDissector) -> Iterator[Mistake]:
+    """Yield remarks on events that never happen, and on a grid that is empty, in all captures."""
+    seen = {name for (_, name), shapes in coverage.shapes.items() if shapes}
+    for event in reading.specification.events:
+        if event.kind not in coverage.kinds and not event.silent and seen & {*event.on}:
+            text = f"{event.kind} never happens, although the captures have {listed([*seen & {*event.on}])}"
+            yield Mistake(text, reading.places.key(("events", event.kind)))
+    problem = dissector.file_presentation.empty_grid(coverage.states)
+    if problem is not None:
+        yield Mistake(problem, reading.places.key(("board", "grid")))
 
 
 def _fits(message: MessageSpec, shape: frozenset[str]) -> bool:

@@ -37,6 +37,7 @@ class FileDissector(Dissector):
             make_table = python_part(specification.table, package)
             if isinstance(make_table, type) and issubclass(make_table, SimpleTable) and not make_table.rules:
                 make_table.rules = grammar.rules
+        self.file_presentation = FilePresentation(specification, plan, grammar)
         super().__init__(
             grammar=grammar,
             transport=specification.transport,
@@ -44,7 +45,7 @@ class FileDissector(Dissector):
             framer=framer_of(specification.framing, specification.transport, specification),
             table=make_table,
             default_ports=specification.ports,
-            presentation=FilePresentation(specification, plan, grammar),
+            presentation=self.file_presentation,
             encapsulation=WebSocketEncapsulation() if specification.framing.kind == "websocket" else None,
             identity=Identity(
                 grammar,

@@ -184,7 +184,7 @@ class Compiled:
         )
         self._relations = [
             (_relation(part, text), [_compile(side, text) for side in (part.left, *part.right)], part)
-            for part in _parts(term)
+            for part in parts_of(term)
             if isinstance(part, Relation)
         ]
         self.evaluate: Evaluate = _compile(term, text)
@@ -223,7 +223,7 @@ def compile_expression(text: str) -> Compiled:
 # Syntax.
 
 
-def _parts(term: Term) -> Iterator[Term]:
+def parts_of(term: Term) -> Iterator[Term]:
     """Yield a term and all terms within it, outermost first."""
     waiting = [term]
     while waiting:
@@ -252,7 +252,7 @@ def _inner(term: Term) -> Iterator[Term]:
 
 
 def _lookups(term: Term) -> Iterator[Lookup]:
-    return (part for part in _parts(term) if isinstance(part, Lookup))
+    return (part for part in parts_of(term) if isinstance(part, Lookup))
 
 
 def _fixed_steps(name: Lookup) -> tuple[str, ...]:
@@ -415,7 +415,7 @@ def _matches(left: Evaluate, pattern: Term, text: str) -> Evaluate:
 
 def _place(term: Term) -> tuple[int, int]:
     """Return the position and length of a term's first part that has one."""
-    for part in _parts(term):
+    for part in parts_of(term):
         if isinstance(part, Constant | Lookup):
             return part.position, part.length
     return 0, 1

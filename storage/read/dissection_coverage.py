@@ -6,12 +6,16 @@ from collections import Counter, defaultdict
 
 import msgspec
 
+from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport, port_of
 from kiebitz.storage.read.recorded_bytes import RecordedBytes
 from kiebitz.storage.read.timeline import Timeline
 
 _MAX_FAILURES = 1_000
 """Maximum number of different failures that are kept."""
+
+_MAX_STATES = 20
+"""Maximum number of states that are kept."""
 
 _MAX_BYTES = 60
 """Maximum number of bytes of a malformed message that are kept."""
@@ -59,6 +63,8 @@ class Coverage:
         directions: Messages and bytes by direction.
         shapes: The sets of fields that messages have, by direction and name.
         others: Bytes of streams that are not the protocol's, by transport and server port.
+        kinds: The kinds of events.
+        states: States of tables at the end of games, and of the sessions.
     """
 
     def __init__(self, protocol: str) -> None:
@@ -67,6 +73,8 @@ class Coverage:
         self.shapes: dict[tuple[Direction, str], set[frozenset[str]]] = defaultdict(set)
         self._failures: dict[tuple[Direction, str], Failure] = {}
         self.others: Counter[tuple[Transport, int]] = Counter()
+        self.kinds: set[str] = set()
+        self.states: list[State] = []
 
     @property
     def failures(self) -> list[Failure]:
@@ -110,3 +118,20 @@ class Coverage:
                 failure.count += 1
         for transport, server, size in timeline.connection.execute(_OTHERS, which):
             self.others[transport, port_of(server)] += size
+        for table in timeline.tables():
+            if table.protocol == self._protocol:
+                self._add_events(timeline, table.id)
+
+    def _add_events(self, timeline: Timeline, table_id: int) -> None:
+        state: State = {}
+        for event in timeline.events_between(table_id, timeline.first_seq(table_id), None):
+            self.kinds.add(event.kind)
+            for path, value in event.changes:
+                if value is None and path[0] == "games" and len(path) == 2:
+                    self._add_state(state)
+                apply(state, [(path, value)])
+        self._add_state(state)
+
+    def _add_state(self, state: State) -> None:
+        if len(self.states) < _MAX_STATES:
+            self.states.append(msgspec.json.decode(msgspec.json.encode(state)))

@@ -128,6 +128,40 @@ def test_coverage_of_a_capture(file: Path) -> None:
     ]
 
 
+def warnings_of(file: Path, text: str) -> list[str]:
+    file.write_text(text)
+    done = kiebitz("protocols", "--check", file.name, CAPTURE)
+    found = (line.partition(" warning: ")[2] for line in done.out.splitlines() if " warning: " in line)
+    return [*found][1:]
+
+
+PICTURE = """
+[events]
+round = { on = "ROUND STARTED", opens = true, say = "round {number}" }
+announced = { on = "ANNOUNCED", say = "{player}", put = { "cells.PLACE" = "dice.0", last = "player" } }
+lost = { on = "PLAYER LOST", when = "reason == last", say = "{player} loses", ends = true }
+won = { on = "SCORE", when = "points == 'nothing'", say = "won" }
+counted = { on = "SCORE", silent = true, when = "points == 'nothing'", put = { n = 1 } }
+[board.grid]
+cells = "cells"
+"""
+
+
+@pytest.mark.full
+def test_events_that_never_happen_and_an_empty_grid_have_warnings(file: Path) -> None:
+    never = [
+        'lost never happens, although the captures have "PLAYER LOST"',
+        'won never happens, although the captures have "SCORE"',
+    ]
+    assert warnings_of(file, MIA + PICTURE.replace("PLACE", "{dice.0},{dice.1}")) == never
+    # Names have no coordinates.
+    found = warnings_of(file, MIA + PICTURE.replace("PLACE", "{player}"))
+    assert found[:2] == never
+    assert found[2].startswith("the grid shows none of ")
+    assert "keys are " in found[2]
+    assert "alice" in found[2]
+
+
 @pytest.mark.full
 def test_what_a_file_lacks_and_what_no_capture_has(file: Path) -> None:
     file.write_text(
@@ -153,7 +187,7 @@ def test_what_a_file_lacks_and_what_no_capture_has(file: Path) -> None:
     assert [lines[index] for index in failures] == [
         '5 × server → client: PLAYER LOST: reason: "ANNOUNCED_LOSING_DICE" is not a whole number'
         " [bad-number], first in #52",
-        '2 × client → server: "ROLL" is no message a client sends: did you mean REROLL? [unknown-message],'
+        '2 × client → server: "ROLL" is not a message a client sends: did you mean REROLL? [unknown-message],'
         " first in #25",
     ]
     assert lines[failures[1] + 1].startswith("  ROLL;")

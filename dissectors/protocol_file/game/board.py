@@ -130,6 +130,21 @@ class Board:
             unknown="the board is not known" if self._grid is not None and grid is None else "",
         )
 
+    def empty_grid(self, states: Sequence[State]) -> str | None:
+        """Return why the grid is empty in all of these states although there are values for it, or None."""
+        if self._grid is None:
+            return None
+        problem = None
+        for state in states:
+            scope = Scope({}, None, states_of(state))
+            given, drawn, keys = self._grid.fill(scope, self._names(scope))
+            if drawn:
+                return None
+            if given:
+                shown = f": keys are {', '.join(keys)}" if keys else ""
+                problem = f"the grid shows none of {given} values{shown}"
+        return problem
+
     def _seats(self, names: Sequence[str], turn: Any, states: States, grid: Grid | None) -> Iterator[Seat]:
         signs = _owned_signs(grid)
         scopes = {name: Scope({_PLAYER: name}, name, states) for name in names}

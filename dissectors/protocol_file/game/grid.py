@@ -59,6 +59,17 @@ class GridView:
             is_hex=self._spec.shape == "hex",
         )
 
+    def fill(self, scope: Scope, names: Sequence[str]) -> tuple[int, int, list[str]]:
+        """Return the number of values for cells, lines and tokens, of those that are drawn, and some keys."""
+        paths = [*filter(None, (self._cells, self._tokens)), *(path for _, path in self._edges)]
+        values = [path.evaluate(scope) for path in paths]
+        keys = [key for value in values if isinstance(value, dict) for key in islice(value, 3)]
+        grid = self.grid(scope, names)
+        drawn = 0
+        if grid is not None:
+            drawn = len(grid.edges) + sum(token is not None for row in grid.rows for token in row)
+        return sum(len(value) for value in values if isinstance(value, list | dict)), drawn, keys
+
     def _rows(self, cells: Any, names: Sequence[str], size: _Size) -> list[list[Token | None]]:
         fixed_width, fixed_height = size
         count = fixed_width * fixed_height if fixed_width and fixed_height else None

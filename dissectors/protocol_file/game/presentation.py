@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kiebitz.dissectors.game.state import State
@@ -42,6 +42,10 @@ class FilePresentation(Presentation):
 
     def scores(self, state: State) -> dict[str, int]:
         return self._board.scores(state, states_of(state))
+
+    def empty_grid(self, states: Sequence[State]) -> str | None:
+        """Return why the grid is empty in all of these states although there are values for it, or None."""
+        return self._board.empty_grid(states)
 
     def view(self, scene: Scene) -> View | None:
         return self._board.view(scene)

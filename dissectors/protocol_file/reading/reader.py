@@ -20,6 +20,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.reading import notation
+from kiebitz.dissectors.protocol_file.reading.dead_ends import DeadEnds
 from kiebitz.dissectors.protocol_file.reading.document import (
     PROTOCOL_NAME,
     AnswersTable,
@@ -148,7 +149,9 @@ class _Reader:
         reference, identity = self._reference(messages), self._identity(messages)
         table = self._python()
         game = GameSections(self._source, self._document, messages, in_python=table is not None)
-        events, rules = game.events(), game.rules()
+        events, rules, board = game.events(), game.rules(), game.board()
+        if table is None and not self._source.mistakes:
+            DeadEnds(self._source, messages, events).check(rules, board)
         for name in head.types:
             if name not in self._used:
                 self._source.remark(("types", name), f"no row uses the type {name}")
@@ -170,7 +173,7 @@ class _Reader:
             identity=identity,
             events=events,
             rules=rules,
-            board=game.board(),
+            board=board,
         )
 
     # Types and messages.

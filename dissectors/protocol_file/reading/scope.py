@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -68,7 +69,7 @@ class Names(msgspec.Struct, frozen=True):
         elif steps[0] == ASKED and (self.asked is not None or self.fields):
             return self._problem_of_question(steps)
         path = steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps
-        if any(_is_within(path, known) for known in self.state):
+        if any(is_within(path, known) for known in self.state):
             return None
         first = str(path[0])
         if any(first == known[0] for known in self.state):
@@ -108,7 +109,7 @@ def _problem_inside(steps: Pattern, types: Sequence[FieldTypeSpec]) -> str | Non
     return f"{steps[0]} has no part {steps[1]}{near(steps[1], known)}"
 
 
-def _is_within(path: Pattern, known: Pattern) -> bool:
+def is_within(path: Pattern, known: Pattern) -> bool:
     """Return whether one of two paths leads to the other."""
     return all(
         here is None or there is None or here == there for here, there in zip(path, known, strict=False)
@@ -177,10 +178,17 @@ def state_path(text: str) -> Pattern | None:
     return tuple(None if callable(step) else str(step) for step in steps)
 
 
+def _keyword_in(text: str) -> str | None:
+    """Return why a path with a keyword is none; None if it has no keyword."""
+    words = [word for word in re.findall(r"\w+", text) if word in WORDS]
+    return f"{words[0]} is a word of expressions: choose another name" if words else None
+
+
 def check_path(source: Source, path: Path, text: str, names: Names) -> None:
     """Report what is wrong with a path of the state that is a value."""
     if state_path(text) is None:
-        source.wrong(path, f"{path[-1]} must be a path of the state, such as players.{{player}}.points")
+        example = f"{path[-1]} must be a path of the state, such as players.{{player}}.points"
+        source.wrong(path, _keyword_in(text) or example)
     else:
         check_expression(source, path, text, names)
 
@@ -188,7 +196,8 @@ def check_path(source: Source, path: Path, text: str, names: Names) -> None:
 def check_put_path(source: Source, path: Path, text: str, names: Names) -> None:
     """Report what is wrong with a path of the state that is a key."""
     if state_path(text) is None:
-        source.wrong_key(path, f"{text} is no path of the state, such as players.{{who}}.points")
+        example = f"{text} is no path of the state, such as players.{{who}}.points"
+        source.wrong_key(path, _keyword_in(text) or example)
         return
     # The first name is the path itself; the others are in its braces.
     for steps, _, _ in [*_names_in(text)][1:]:

@@ -74,6 +74,10 @@ class Source:
         """Report something about a key that is probably a mistake."""
         self.remarks.append(Mistake(message, self.places.key(path)))
 
+    def remark_value(self, path: Path, message: str, start: int, end: int) -> None:
+        """Report something about characters of a value that is probably a mistake."""
+        self.remarks.append(Mistake(message, self.places.value(path, start, end)))
+
     def count_expression(self, path: Path) -> None:
         """Count an expression. Raises TooManyMistakes."""
         self._expressions += 1

@@ -1,0 +1,228 @@
+"""Parts of a protocol file that are valid but can never work: conditions, sums, cells and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from kiebitz.dissectors.filters.parser import parse_expression
+from kiebitz.dissectors.filters.syntax import Constant, Joined, Lookup, Not, Relation, Sum
+from kiebitz.dissectors.protocol_file.expressions import STATE, parts_of
+from kiebitz.dissectors.protocol_file.reading.scope import Pattern, is_within, state_path
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source
+from kiebitz.dissectors.protocol_file.specification import (
+    BoardSpec,
+    BooleanType,
+    ChoiceType,
+    EventSpec,
+    FieldSpec,
+    GridSpec,
+    MessageSpec,
+    NumberType,
+    RuleSpec,
+    TextType,
+)
+from kiebitz.dissectors.protocol_file.templates import word_of
+from kiebitz.dissectors.protocol_file.values import equal
+
+
+class _Put(msgspec.Struct, frozen=True):
+    """A change of the state: the place of its key, its path, the terms of that, and its value."""
+
+    place: Path
+    path: Pattern
+    steps: Sequence[Any]
+    value: Any
+    event: EventSpec
+
+
+class DeadEnds:
+    """Adds remarks on parts that can never have an effect to the source."""
+
+    def __init__(self, source: Source, messages: Sequence[MessageSpec], events: Sequence[EventSpec]) -> None:
+        self._source = source
+        self._messages = messages
+        self._events = events
+        self._puts = [*self._all_puts()]
+
+    def _all_puts(self) -> Iterator[_Put]:
+        for event in self._events:
+            for put in event.puts:
+                path = state_path(put.path)
+                if path is not None:
+                    place = ("events", event.kind, "put", put.path)
+                    steps = cast(Lookup, parse_expression(put.path)).steps
+                    yield _Put(place, path, steps, put.value, event)
+
+    def check(self, rules: Sequence[RuleSpec], board: BoardSpec | None) -> None:
+        """Add all remarks."""
+        for put in self._puts:
+            self._check_sum(put)
+        selections: list[tuple[str, str, EventSpec | RuleSpec]] = [
+            *(("events", event.kind, event) for event in self._events),
+            *(("rules", rule.key, rule) for rule in rules),
+        ]
+        for section, key, part in selections:
+            fields = self._fields(part)
+            conditions = {"when": part.when, "unless": part.unless if isinstance(part, RuleSpec) else None}
+            for name, text in conditions.items():
+                if text is not None:
+                    self._check_condition((section, key, name), text, fields, isinstance(part, EventSpec))
+        if board is not None and board.grid is not None:
+            self._check_cells(board.grid)
+            self._check_tokens(board.grid)
+
+    def _fields(self, part: EventSpec | RuleSpec) -> dict[str, list[FieldSpec]]:
+        found: dict[str, list[FieldSpec]] = {}
+        for message in self._messages:
+            if message.name in part.on and part.direction in (None, message.direction):
+                for field in message.fields:
+                    found.setdefault(word_of(field.name), []).append(field)
+        return found
+
+    # Values that are never known.
+
+    def _check_sum(self, put: _Put) -> None:
+        """Report a sum with the value of its own path, to which no event gives a first value."""
+        if not self._adds_to_itself(put):
+            return
+        if any(
+            other is not put and is_within(put.path, other.path) and not self._adds_to_itself(other)
+            for other in self._puts
+        ):
+            return
+        written = put.place[-1]
+        self._source.remark(put.place, f"no event puts a first value at {written}, so the sum is never known")
+
+    def _adds_to_itself(self, put: _Put) -> bool:
+        if not isinstance(put.value, str) or not put.value.strip():
+            return False
+        term = parse_expression(put.value)
+        fields = self._fields(put.event)
+        return isinstance(term, Sum) and any(
+            isinstance(part, Lookup) and part.steps[0] not in fields and _path_of(part) == put.path
+            for part in (term.first, *(other for _, other in term.others))
+        )
+
+    # Conditions.
+
+    def _check_condition(
+        self, path: Path, text: str, fields: dict[str, list[FieldSpec]], is_event: bool
+    ) -> None:
+        for part in parts_of(parse_expression(text)):
+            if isinstance(part, Relation) and part.operator in ("==", "!=", "in"):
+                sides = (part.left, *part.right)
+                names = [side for side in sides if isinstance(side, Lookup) and len(side.steps) == 1]
+                constants = [side for side in sides if isinstance(side, Constant)]
+                if len(names) == 1 and len(constants) == len(sides) - 1 and (part.is_set or len(sides) == 2):
+                    self._check_constants(path, str(names[0].steps[0]), constants, fields)
+            elif isinstance(part, Not) and isinstance(part.term, Lookup) and is_event:
+                self._check_negation(path, part.term, fields)
+
+    def _check_constants(
+        self, path: Path, name: str, constants: Sequence[Constant], fields: dict[str, list[FieldSpec]]
+    ) -> None:
+        kinds = fields.get(name, ())
+        for constant in constants if kinds else ():
+            if not any(_can_be(field, constant.value) for field in kinds):
+                titles = " or ".join(dict.fromkeys(field.title for field in kinds))
+                start, end = constant.position, constant.position + constant.length
+                written = self._source.places.value(path, start, end)
+                shown = written.line[written.position :][: written.length]
+                self._source.remark_value(path, f"{name} is never {shown}: it is {titles}", start, end)
+
+    def _check_negation(self, path: Path, name: Lookup, fields: dict[str, list[FieldSpec]]) -> None:
+        steps = _path_of(name)
+        if name.steps[0] in fields or (len(name.steps) > 1 and None in steps):
+            return
+        values = [put.value for put in self._puts if is_within(steps, put.path)]
+        if values and all(value is True for value in values):
+            written = ".".join(map(str, steps))
+            problem = f"not {written} never holds, as only true is put there: use not known({written})"
+            self._source.remark_value(path, problem, name.position, name.position + name.length)
+
+    # The board.
+
+    def _below(self, path: Pattern) -> Iterator[_Put]:
+        """Yield the changes below a path."""
+        size = len(path)
+        yield from (put for put in self._puts if len(put.path) > size and put.path[:size] == path)
+
+    def _is_put_whole(self, path: Pattern) -> bool:
+        """Return True if an event puts more than an empty object at a path, or above it."""
+        return any(
+            put.path == path[: len(put.path)] and put.value not in ({}, None, "") for put in self._puts
+        )
+
+    def _check_cells(self, grid: GridSpec) -> None:
+        for key, text in (("cells", grid.cells), ("above", grid.above), ("left", grid.left)):
+            path = state_path(text) if text is not None else None
+            if text is None or path is None or self._is_put_whole(path):
+                continue
+            place: Path = ("board", "grid", *(("edges", key) if key != "cells" else (key,)))
+            for put in self._below(path):
+                more = put.path[len(path) :]
+                step = put.steps[len(path)]
+                if len(more) > 1 and more[1] is None:
+                    problem = f"keys of {text} are x,y: put {text}.{{x}},{{y}}, not {put.place[-1]}"
+                elif self._has_no_comma(step, put.event):
+                    problem = (
+                        f"keys of {text} are x,y: put {text}.{{x}},{{y}}, as {put.place[-1]} has no comma"
+                    )
+                else:
+                    continue
+                self._source.remark(place, problem)
+                return
+
+    def _has_no_comma(self, step: Any, event: EventSpec) -> bool:
+        """Return True if a step of a path is certainly no key of two numbers."""
+        if isinstance(step, str | int):
+            return "," not in str(step)
+        if isinstance(step, Joined):
+            return not any("," in part for part in step.parts if isinstance(part, str))
+        if isinstance(step, Lookup) and len(step.steps) == 1:
+            kinds = self._fields(event).get(str(step.steps[0]), ())
+            return bool(kinds) and all(isinstance(field.type, NumberType) for field in kinds)
+        return False
+
+    def _check_tokens(self, grid: GridSpec) -> None:
+        path = state_path(grid.tokens) if grid.tokens is not None else None
+        if path is None or self._is_put_whole(path):
+            return
+        keys: dict[str, None] = {}
+        for put in self._below(path):
+            more = put.path[len(path) :]
+            if len(more) > 1 and more[1] is not None:
+                keys[more[1]] = None
+            elif len(more) == 1 and isinstance(put.value, dict):
+                keys.update(dict.fromkeys(put.value))
+            elif put.value is not None:
+                return
+        missing = [name for name in (grid.x, grid.y) if name not in keys]
+        if keys and missing:
+            problem = f"a token needs {grid.x} and {grid.y}, and events put {', '.join(keys)}"
+            self._source.remark(("board", "grid", "tokens"), problem)
+
+
+def _path_of(name: Lookup) -> Pattern:
+    steps = tuple(str(step) if isinstance(step, str | int) else None for step in name.steps)
+    return steps[1:] if steps[0] == STATE and len(steps) > 1 else steps
+
+
+def _can_be(field: FieldSpec, value: Any) -> bool:
+    """Return False if a field is certainly never equal to a value."""
+    match field.type:
+        case ChoiceType(values):
+            return any(equal(each, value) for each in values)
+        case NumberType(minimum, maximum, _):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            return (
+                is_number and (minimum is None or value >= minimum) and (maximum is None or value <= maximum)
+            )
+        case BooleanType():
+            return isinstance(value, bool)
+        case TextType():
+            return isinstance(value, str)
+    return True
