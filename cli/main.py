@@ -39,6 +39,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "sniff": ("cli.commands.sniff:sniff", "Record traffic from a network interface."),
         "import": ("cli.commands.import_:import_command", "Import capture files into a database."),
+        "class": (
+            "cli.commands.class_:class_command",
+            "Run a lesson: relays, recordings and the page for several groups.",
+        ),
         "collect": (
             "cli.commands.collect:collect",
             "Record what taps on other machines publish as one session.",

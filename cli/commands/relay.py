@@ -31,6 +31,7 @@ from kiebitz.proxy.relay.firewall_rules import Ports
 from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from kiebitz.proxy.system.deferred_signals import Interrupted, deferred_signals
+from kiebitz.proxy.system.parent import end_with_parent
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.recording.notices import Notices
@@ -215,6 +216,7 @@ def relay(
     if name is not None and is_anonymized:
         raise click.UsageError("--name excludes --anonymize: a name may tell who plays")
     continue_as_invoking_user()
+    end_with_parent()
     # It loads Rich, without which help and errors come sooner.
     from kiebitz.cli.live_view import live_view
 

@@ -27,13 +27,11 @@ from kiebitz.cli.options.serving import Serving, check_serving, serving_options
 from kiebitz.cli.status import INTERRUPTED, OK
 from kiebitz.cli.tui.run import RECORDER_OUTPUT, check_terminal
 from kiebitz.proxy.relay.modes import parse_endpoint
+from kiebitz.proxy.system.parent import PARENT
 from kiebitz.services.standard_streams import flush, print_error_line, warn
 
 HOST, PORT = "127.0.0.1", 8765
 """Default address of the web page."""
-
-RECORDER = "KIEBITZ_RECORDER_LIVES"
-"""Environment variable with a pipe's descriptor, at end of file when the recording process has exited."""
 
 _TERMINATE_S = 3.0
 """Time (seconds) for the web server to exit."""
@@ -242,7 +240,7 @@ class _Page(_Companion):
         try:
             # Its address goes to stderr, as stdout has the events. In its own session it does not get Ctrl-C:
             # the recording stops it.
-            return _start(words, RECORDER, read, stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
+            return _start(words, PARENT, read, stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
         finally:
             os.close(read)
 

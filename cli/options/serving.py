@@ -16,6 +16,7 @@ _FLAGS = {"opens": "--open", "player_links": "--player-links", "is_read_only": "
 
 
 _DELAY = "--spectator-delay"
+_KEYS = "--keys"
 _MAX_DELAY_S = 3600
 
 
@@ -26,11 +27,13 @@ class Serving(msgspec.Struct, frozen=True):
     player_links: bool = False
     is_read_only: bool = False
     delay_s: float | None = None
+    keys: str | None = None
 
     def words(self) -> list[str]:
         """Return the settings as options of `kiebitz serve`."""
         delay = [] if self.delay_s is None else [_DELAY, f"{self.delay_s:g}"]
-        return [flag for name, flag in _FLAGS.items() if getattr(self, name)] + delay
+        keys = [] if self.keys is None else [_KEYS, self.keys]
+        return [*(flag for name, flag in _FLAGS.items() if getattr(self, name)), *delay, *keys]
 
 
 def serving_options(command: Command, more_names: Sequence[str] = ()) -> Command:
@@ -64,6 +67,13 @@ def serving_options(command: Command, more_names: Sequence[str] = ()) -> Command
             type=click.FloatRange(0, _MAX_DELAY_S, min_open=True),
             metavar="SECONDS",
             help="Show live games late to all but the full link, so that nobody plays from the projector.",
+        ),
+        click.option(
+            _KEYS,
+            "keys",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="Keep the keys of the links in this file, so that they are valid after a restart, too.",
         ),
     )
     return reduce(lambda made, option: option(made), reversed(options), run)

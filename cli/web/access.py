@@ -45,16 +45,18 @@ _OPENER_POLICY = ("cross-origin-opener-policy", "same-origin")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
+SECRET_BYTES = 32
+
 _NO_KEY = "a key is required: open the link printed by kiebitz serve"
 _FOREIGN_HOST = "unknown host name: open the link printed by kiebitz serve"
 _CROSS_SITE = "cross-site request refused"
 
 
 class Keys:
-    """The keys of one run of the server, derived from a random secret; none is stored."""
+    """The keys of the server's links, derived from a secret; by default, a random one of this run."""
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
+    def __init__(self, secret: bytes | None = None) -> None:
+        self._secret = secret or secrets.token_bytes(SECRET_BYTES)
 
     def full_key(self) -> str:
         """Return the key that shows everything."""
@@ -67,7 +69,9 @@ class Keys:
     def player(self, grant: Grant) -> str:
         """Return the key that shows one player's view."""
         assert grant.player is not None
-        named = f"{grant.session} {grant.stream} {grant.player}".encode(errors="surrogatepass")
+        named = f"{grant.session} {grant.began_ns} {grant.stream} {grant.player}".encode(
+            errors="surrogatepass"
+        )
         return f"{self._sign(b'as ' + named)}.{urlsafe_b64encode(named).decode().rstrip('=')}"
 
     def grant(self, key: str) -> Grant | None:
@@ -79,8 +83,8 @@ class Keys:
             return Grant() if _equal(key, self.full_key()) else None
         try:
             said = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
-            session, stream, name = said.split(" ", 2)
-            grant = Grant(name, int(session), int(stream))
+            session, began_ns, stream, name = said.split(" ", 3)
+            grant = Grant(name, int(session), int(stream), began_ns=int(began_ns))
         except ValueError:
             return None
         return grant if _equal(key, self.player(grant)) else None

@@ -251,7 +251,7 @@ class Reader:
         if grant.player is None:
             return None
         label = None
-        if grant.session == self.served.number:
+        if (grant.session, grant.began_ns) == (self.served.number, self.timeline.started_ns):
             stream = self.timeline.numbers.row_id("streams", grant.stream)
             label = self.visibility.label_on(stream, grant.player)
         if label is None:
@@ -262,7 +262,12 @@ class Reader:
         """Return the permissions of the links of all players with a connection."""
         numbers = self.timeline.numbers
         return [
-            Grant(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
+            Grant(
+                player.label,
+                self.served.number,
+                numbers.number("streams", player.claims[0].stream),
+                began_ns=self.timeline.started_ns,
+            )
             for player in self.visibility.players()
         ]
 

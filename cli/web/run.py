@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import signal
 import socket
 import webbrowser
@@ -12,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
-from threading import Thread
 from urllib.parse import quote
 
 import uvicorn
 
-from kiebitz.cli.options.companions import RECORDER
 from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
@@ -26,11 +23,14 @@ from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
 from kiebitz.cli.web.grants import Grant
+from kiebitz.cli.web.key_file import kept_keys
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.registry import using_copies
+from kiebitz.proxy.relay.modes import endpoint
+from kiebitz.proxy.system.parent import end_with_parent
 from kiebitz.services.standard_streams import flush, warn
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -64,8 +64,9 @@ class Link:
         self.is_open = _is_loopback(host)
         self._keys = keys
         self.delay_s = delay_s
-        shown = _own_address(host)
-        self.base = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+        self.host = _own_address(host)
+        """Address by which others reach this machine."""
+        self.base = f"http://{endpoint(self.host, port)}/"
 
     def full_link(self) -> str:
         """Return the link to the full view."""
@@ -178,7 +179,7 @@ def run(
     Whenever one of the protocol `files` is saved, the sessions are dissected again from their `sources`.
     Sessions that appear in `folders` are served, too. Raises StorageError, sqlite3.Error.
     """
-    keys = Keys()
+    keys = Keys() if serving.keys is None else kept_keys(serving.keys)
     link = Link(host, listener.getsockname()[1], keys, serving.delay_s)
     for served in sessions:
         with using_copies(served.copies):
@@ -190,7 +191,7 @@ def run(
             reader.close()
     for path in folders.paths if folders is not None else ():
         show_line(f"watching {path} for new sessions")
-    _end_with_recorder()
+    end_with_parent()
     limits, warning = affordable_limits(len(sessions) if folders is None else MAX_SESSIONS)
     if warning is not None:
         warn(warning)
@@ -220,20 +221,6 @@ def run(
 def _report(server: Server, lines: Sequence[str]) -> None:
     warn(*lines)
     server.report_problem(lines)
-
-
-def _end_with_recorder() -> None:
-    """Terminate this process when the recording process that started it is gone."""
-    descriptor = os.environ.get(RECORDER)
-    if descriptor is None:
-        return
-
-    def wait() -> None:
-        # Nothing is ever written there; reading ends with the process.
-        os.read(int(descriptor), 1)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    Thread(target=wait, name="recorder", daemon=True).start()
 
 
 async def _serve(

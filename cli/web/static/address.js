@@ -10,7 +10,7 @@ const FLAGS = ["several", "projector", "home"];
 const STEPS = ["session", "table", "as", "message", "several", "home"];
 
 /**
- * Parse an address; what it leaves out has its default.
+ * Parse an address; what it leaves out has its default. `group` is the name of a session.
  *
  * @param {string} hash
  * @returns {Partial<import("./view_state.js").State>}
@@ -22,6 +22,8 @@ export function parseHash(hash) {
   for (const name of NUMBERS)
     if (/^\d{1,15}$/.test(params.get(name) ?? "")) state[name] = Number(params.get(name));
   for (const name of TEXTS) if (params.has(name)) state[name] = params.get(name);
+  // A link by a session's name, as on the sheet of a class.
+  if (params.has("group")) state.group = params.get("group");
   for (const name of FLAGS) state[name] = params.get(name) === "1";
   return state;
 }

@@ -93,8 +93,9 @@ export class SessionModel {
       this.onlyPlayer = found.player;
       this.hasHome = found.home ?? false;
       this.delay = found.delay ?? null;
+      place = this.#withSession(place);
       if (this.hasHome && (place.home ?? true)) {
-        this.#showHome();
+        this.#showHome(place);
         return;
       }
       const session = this.sessions.find(({ number }) => number === place.session) ?? this.sessions[0];
@@ -129,12 +130,20 @@ export class SessionModel {
     }
   }
 
+  /** Return a view state with the number of the session that its `group` names; of several, the live one. */
+  #withSession({ group = null, ...place }) {
+    if (group === null) return place;
+    const named = this.sessions.filter(({ label }) => label === group);
+    const found = named.findLast(({ live }) => live) ?? named.at(-1);
+    return found === undefined ? { ...place, home: true } : { ...place, session: found.number, home: false };
+  }
+
   /** Show the home page, which loads its own data. */
-  #showHome() {
+  #showHome({ projector = false }) {
     this.tables = this.players = [];
     this.timeline = this.tableEvents = null;
     const { session, table, at, as, message } = AT_FIRST;
-    this.#view.update({ session, table, at, as, message, home: true, several: false, projector: false });
+    this.#view.update({ session, table, at, as, message, home: true, several: false, projector });
     this.#view.update({ playing: false, live: false, notice: "", trouble: "" });
     this.#view.notifyData();
   }

@@ -4,55 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
-from kiebitz.dissectors.protocol_file.reading.errors import Mistake
-from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, parse_toml
 from kiebitz.dissectors.protocol_file.reading.source import Source, TooManyMistakes
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.services.decode_as import unknown_protocol
+from kiebitz.services.plan_file import (
+    PlanError,
+    command_words,
+    duration_s,
+    protocol_and_file,
+    read_plan_file,
+)
 from kiebitz.services.probing.targets import NEXT_PORT
-from kiebitz.services.protocol_files import add_protocol_files
-from kiebitz.storage.database.schema import StorageError
-
-MAX_SIZE = 1 << 20
-"""Maximum size of a plan in bytes."""
 
 MAX_PROGRAMS = 200
 """Maximum number of servers, and of clients."""
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _MEMORY = re.compile(r"(\d+)\s*(MB|GB)")
 _NAME = re.compile(r"[\w.+-]{1,40}")
-_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "MB": 10**6, "GB": 10**9}
+_UNITS = {"MB": 10**6, "GB": 10**9}
 
 NEXT_RELAY = "{relay+1}"
 """Placeholder for the port at which clients reach the second port, which the server must announce to them."""
 
 Role = Literal["server", "client"]
-
-
-class PlanError(KiebitzError):
-    """A plan is invalid; `mistakes` lists why, with locations."""
-
-    is_usage = True
-
-    def __init__(self, name: str, mistakes: Sequence[Mistake]) -> None:
-        self.mistakes = tuple(mistakes)
-        super().__init__(mistakes[0].text(name))
-
-    def excerpt(self) -> list[str]:
-        """Return the line of the first mistake with carets."""
-        return self.mistakes[0].excerpt()
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -144,23 +124,7 @@ def read_plan(path: str) -> Plan:
 
     Raises PlanError, ProtocolFileError and StorageError.
     """
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_SIZE + 1)
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}: name a plan in TOML") from error
-    if len(data) > MAX_SIZE:
-        raise StorageError(f"{path}: more than {MAX_SIZE:,} bytes: this is no plan")
-    try:
-        text = data.decode().replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise StorageError(f"{path}: this is no text in UTF-8") from error
-    try:
-        document = parse_toml(text)
-    except InvalidTomlError as error:
-        place = error.place or Place(1, text.partition("\n")[0], 0, 1)
-        raise PlanError(path, [Mistake(str(error), place)]) from None
-    return _Reader(path, text, document).plan()
+    return _Reader(path, *read_plan_file(path)).plan()
 
 
 class _Reader:
@@ -198,36 +162,33 @@ class _Reader:
             clients,
             head.games,
             head.players or seats,
-            self._measure("timeout", head.timeout, _DURATION, "120s or 2min"),
-            self._measure("stagger", head.stagger, _DURATION, "500ms or 1s"),
-            int(self._measure("memory", head.memory, _MEMORY, "500MB or 2GB")),
-            int(self._measure("cpu", head.cpu, _DURATION, "300s or 5min")),
+            duration_s(self._source, ("timeout",), head.timeout, "120s or 2min"),
+            duration_s(self._source, ("stagger",), head.stagger, "500ms or 1s"),
+            self._memory(head.memory),
+            int(duration_s(self._source, ("cpu",), head.cpu, "300s or 5min")),
             head.seed,
             head.mix,
-            self._measure("probe", head.probe, _DURATION, "60s or 1min"),
+            duration_s(self._source, ("probe",), head.probe, "60s or 1min"),
             folder,
         )
 
     def _protocol(self, name: str, folder: str) -> tuple[str, str | None]:
         """Return the protocol's name and its file, if the plan names one."""
-        if name.endswith(".toml"):
-            path = str(Path(folder, name))
-            protocol = add_protocol_files([path], replaces=True).pop()
-            dissector = dissector_of(protocol)
-            assert isinstance(dissector, FileDissector)
-            if not any(event.opens for event in dissector.specification.events):
-                self._source.wrong(("protocol",), f"{name} has no event with opens = true: no games to count")
-            return protocol, path
-        if name and dissector_of(name) is None:
-            self._source.wrong(("protocol",), unknown_protocol(name))
-        return name, None
+        protocol, file = protocol_and_file(self._source, ("protocol",), name, folder)
+        dissector = dissector_of(protocol)
+        opens = not isinstance(dissector, FileDissector) or any(
+            event.opens for event in dissector.specification.events
+        )
+        if file is not None and not opens:
+            self._source.wrong(("protocol",), f"{name} has no event with opens = true: no games to count")
+        return protocol, file
 
-    def _measure(self, key: str, text: str, pattern: re.Pattern[str], example: str) -> float:
-        form = pattern.fullmatch(text)
+    def _memory(self, text: str) -> int:
+        form = _MEMORY.fullmatch(text)
         if form is None:
-            self._source.wrong((key,), f"{key} must be a number with its unit, as in {example}")
-            return 0.0
-        return float(form[1]) * _UNITS[form[2]]
+            self._source.wrong(("memory",), "memory must be a number with its unit, as in 500MB or 2GB")
+            return 0
+        return int(form[1]) * _UNITS[form[2]]
 
     def _programs(self, role: Role) -> tuple[Program, ...]:
         entries = self._document.get(role, [])
@@ -246,17 +207,6 @@ class _Reader:
                 self._source.wrong((*path, "name"), "a name has up to 40 letters, digits and .+-_")
             elif read.name in found:
                 self._source.wrong((*path, "name"), f"there is another {role} {read.name}")
-            found[read.name] = Program(read.name, role, self._words(path, role, read.command), read.image)
+            words = command_words(self._source, (*path, "command"), read.command, role)
+            found[read.name] = Program(read.name, role, words, read.image)
         return tuple(found.values())
-
-    def _words(self, path: tuple[str | int, ...], role: Role, command: str) -> tuple[str, ...]:
-        try:
-            words = shlex.split(command)
-        except ValueError as error:
-            self._source.wrong((*path, "command"), f"{error}")
-            return ()
-        if not words:
-            self._source.wrong((*path, "command"), "the command is empty")
-        if "{port}" not in command:
-            self._source.wrong((*path, "command"), f"{{port}} is missing: the {role} must use the given port")
-        return tuple(words)

@@ -11,6 +11,7 @@ from pathlib import Path
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.services.interop.plan import Plan, Program
+from kiebitz.services.plan_file import filled, filled_words
 from kiebitz.services.probing.program import TargetProgram
 
 _MAX_OPEN_FILES = 1024
@@ -79,27 +80,15 @@ def limited_words(plan: Plan, program: Program, values: Mapping[str, str]) -> li
 
     Raises NoEngineError.
     """
-    words = [_filled(word, values) for word in program.command]
     if program.image:
+        words = [filled(word, values) for word in program.command]
         limits = [f"--memory={plan.memory}"]
         bounds = {"cpu": plan.cpu_s, "nofile": _MAX_OPEN_FILES, "fsize": _MAX_FILE_BLOCKS * 512}
         for name, most in bounds.items():
             limits += ["--ulimit", f"{name}={most}:{most}"]
         return ["/bin/sh", "-c", _CONTAINED, "sh", _engine(program), *limits, program.image, *words]
-    words = [_found(word, plan.folder) for word in words]
+    words = filled_words(program.command, values, plan.folder)
     return ["/bin/sh", "-c", _LIMITED, "sh", str(plan.cpu_s), *words]
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
-
-
-def _found(word: str, folder: str) -> str:
-    """Return a word with the plan's folder in front of it, if it names something there."""
-    path = os.path.join(folder, word)
-    return path if not os.path.isabs(word) and ("/" in word or "." in word) and os.path.exists(path) else word
 
 
 def _engine(program: Program) -> str:

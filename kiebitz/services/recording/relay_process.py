@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.proxy.system.descendants import MARK, Descendants, subreaper
+from kiebitz.proxy.system.parent import PARENT
 
 HOST = "127.0.0.1"
 """Address at which the relay listens."""
@@ -24,6 +26,9 @@ _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 30.0
 _RECORDER_TIMEOUT_S = 5.0
 _CHECK_INTERVAL_S = 0.02
+
+_MAX_LINES = 100
+"""Maximum number of lines of a relay's output that are kept."""
 
 
 class RelayProcessError(KiebitzError):
@@ -43,6 +48,97 @@ def free_port(transport: Transport, count: int = 1) -> int:
                 for each, sock in enumerate(others, port + 1):
                     sock.bind((HOST, each))
                 return port
+
+
+class RelayProcess:
+    """`kiebitz relay` as a child process, which ends with this process.
+
+    Args:
+        modes: Its modes.
+        database: The database for the recording.
+        options: Further options of `kiebitz relay`.
+        tell: Receives each line that it prints, in a thread.
+    """
+
+    def __init__(
+        self,
+        modes: Sequence[str],
+        database: str,
+        options: Sequence[str] = (),
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        # Not from the current folder, which may contain anything.
+        kiebitz = [sys.executable, "-P", "-m", "kiebitz"]
+        self._command = [*kiebitz, "relay", "-q", *(f"-m{mode}" for mode in modes), "-w", database, *options]
+        self._count = len(modes)
+        self._tell = tell
+        self._lines: deque[str] = deque(maxlen=_MAX_LINES)
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it listens. Raises RelayProcessError; then it is stopped."""
+        mark = secrets.token_hex(16)
+        self._lines.clear()
+        self._ready = threading.Event()
+        life, self._life = os.pipe()
+        subreaper.acquire()
+        # Ctrl-C is for this process, which ends the relay.
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            pass_fds=(life,),
+            env={**os.environ, MARK: mark, PARENT: str(life)},
+        )
+        os.close(life)
+        self._descendants = Descendants(self._process.pid, mark)
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+        if not self._ready.wait(_START_TIMEOUT_S) or not self.is_running:
+            self.stop()
+            output = " ".join(self._lines) or " ".join(self._command)
+            raise RelayProcessError(f"the relay does not start: {output}")
+
+    @property
+    def is_running(self) -> bool:
+        """True if it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        """End it, if it was started; everything is recorded then."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        os.close(self._life)
+        # Its recorder may hang, as over a database that was replaced by a pipe.
+        end = time.monotonic() + _RECORDER_TIMEOUT_S
+        while self._descendants.find() and time.monotonic() < end:
+            time.sleep(_CHECK_INTERVAL_S)
+        self._descendants.kill(_RECORDER_TIMEOUT_S)
+        subreaper.release()
+        self._reader.join(_RECORDER_TIMEOUT_S)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        listening = 0
+        with process.stderr:
+            for line in process.stderr:
+                self._lines.append(line.strip())
+                self._tell(line.strip())
+                listening += "listening on" in line
+                if listening == self._count:
+                    self._ready.set()
+        # Its end is no reason to wait, either.
+        self._ready.set()
 
 
 @contextmanager
@@ -72,44 +168,14 @@ def running_relay(
     """
     port = free_port(transport, count)
     modes = [
-        f"-mreverse:{transport}://{host}:{server_port + each}@{HOST}:{port + each}" for each in range(count)
+        f"reverse:{transport}://{host}:{server_port + each}@{HOST}:{port + each}" for each in range(count)
     ]
-    # Not from the current folder, which may contain anything.
-    command = [sys.executable, "-P", "-m", "kiebitz", "relay", "-q", *modes, "-w", database, *options]
-    # Ctrl-C is for this process, which ends the relay.
-    mark = secrets.token_hex(16)
-    subreaper.acquire()
-    relay = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, MARK: mark},
-    )
-    descendants = Descendants(relay.pid, mark)
-    lines: list[str] = []
-    is_ready = threading.Event()
-    reader = threading.Thread(target=_read, args=(relay, lines, count, is_ready), daemon=True)
-    reader.start()
+    relay = RelayProcess(modes, database, options)
+    relay.start()
     try:
-        if not is_ready.wait(_START_TIMEOUT_S) or relay.poll() is not None:
-            raise RelayProcessError(f"the relay does not start: {' '.join(lines) or ' '.join(command)}")
         yield port
     finally:
-        relay.send_signal(signal.SIGINT)
-        try:
-            relay.wait(_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            relay.kill()
-            relay.wait()
-        # Its recorder may hang, as over a database that was replaced by a pipe.
-        end = time.monotonic() + _RECORDER_TIMEOUT_S
-        while descendants.find() and time.monotonic() < end:
-            time.sleep(_CHECK_INTERVAL_S)
-        descendants.kill(_RECORDER_TIMEOUT_S)
-        subreaper.release()
-        reader.join(_RECORDER_TIMEOUT_S)
+        relay.stop()
 
 
 def decoding_options(
@@ -118,14 +184,3 @@ def decoding_options(
     """Return the options to decode a server's `count` ports as a protocol, or one from a file."""
     options = [f"-d{transport}.port=={each},{protocol}" for each in range(port, port + count)]
     return options if file is None else [*options, "-P", file]
-
-
-def _read(relay: subprocess.Popen[str], lines: list[str], count: int, is_ready: threading.Event) -> None:
-    assert relay.stderr is not None
-    with relay.stderr:
-        for line in relay.stderr:
-            lines.append(line.strip())
-            if sum("listening on" in each for each in lines) == count:
-                is_ready.set()
-    # Its end is no reason to wait, either.
-    is_ready.set()

@@ -1,0 +1,1 @@
+"""A lesson: a relay for each group, their recordings, and the servers that it starts."""
