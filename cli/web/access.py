@@ -69,7 +69,7 @@ class Keys:
     def player(self, grant: Grant) -> str:
         """Return the key that shows one player's view."""
         assert grant.player is not None
-        named = f"{grant.session} {grant.began_ns} {grant.stream} {grant.player}".encode(
+        named = f"{grant.session} {grant.opened_ns} {grant.stream} {grant.player}".encode(
             errors="surrogatepass"
         )
         return f"{self._sign(b'as ' + named)}.{urlsafe_b64encode(named).decode().rstrip('=')}"
@@ -83,8 +83,8 @@ class Keys:
             return Grant() if _equal(key, self.full_key()) else None
         try:
             said = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
-            session, began_ns, stream, name = said.split(" ", 3)
-            grant = Grant(name, int(session), int(stream), began_ns=int(began_ns))
+            session, opened_ns, stream, name = said.split(" ", 3)
+            grant = Grant(name, int(session), int(stream), opened_ns=int(opened_ns))
         except ValueError:
             return None
         return grant if _equal(key, self.player(grant)) else None

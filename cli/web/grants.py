@@ -9,12 +9,12 @@ class Grant(msgspec.Struct, frozen=True):
     """The permission of a request: everything, everything with a delay (`is_late`), or one player's view.
 
     A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
-    even if the player's name changes. `player` is the name when the link was printed, `began_ns` the start of
-    the session, as another one may have its number when the server is started again.
+    even if the player's name changes. `player` is the name when the link was printed, `opened_ns` when
+    its connection was opened, as another session may have this number when the server is started again.
     """
 
     player: str | None = None
     session: int = 0
     stream: int = 0
     is_late: bool = False
-    began_ns: int = 0
+    opened_ns: int = 0

@@ -251,8 +251,8 @@ class Reader:
         if grant.player is None:
             return None
         label = None
-        if (grant.session, grant.began_ns) == (self.served.number, self.timeline.started_ns):
-            stream = self.timeline.numbers.row_id("streams", grant.stream)
+        stream = self.timeline.numbers.row_id("streams", grant.stream)
+        if (grant.session, grant.opened_ns) == (self.served.number, self._opened_ns(stream)):
             label = self.visibility.label_on(stream, grant.player)
         if label is None:
             raise NotThereError(f"there is no player {grant.player} in this session")
@@ -266,10 +266,16 @@ class Reader:
                 player.label,
                 self.served.number,
                 numbers.number("streams", player.claims[0].stream),
-                began_ns=self.timeline.started_ns,
+                opened_ns=self._opened_ns(player.claims[0].stream),
             )
             for player in self.visibility.players()
         ]
+
+    def _opened_ns(self, stream: int) -> int:
+        """Return when a stream was opened; 0 for an unknown one."""
+        query = "SELECT opened_ns FROM streams WHERE id = ? AND session_id = ?"
+        row = self.timeline.connection.execute(query, (stream, self.timeline.session.id)).fetchone()
+        return row[0] if row is not None else 0
 
     def _drop_stale_views(self) -> None:
         """Forget the players' views if a name may belong to another player now."""
