@@ -31,18 +31,18 @@ class Envelope:
 
     def __init__(self, line_end: str = "", any_line_end: bool = False) -> None:
         self.line_end = line_end.encode()
-        self._has_any_line_end = any_line_end
+        self.has_any_line_end = any_line_end
         self.stripped: bytes | None = None if any_line_end else LINE_ENDS if line_end else b""
         """The bytes at the end of a frame that are no part of a message, None if that is not all."""
 
     def body(self, frame: bytes) -> Body:
         """Return the range of the message."""
-        start = int(self._has_any_line_end and len(frame) > 1 and frame[:1] == b"\n")
+        start = int(self.has_any_line_end and len(frame) > 1 and frame[:1] == b"\n")
         return Body(start, max(start, len(frame.rstrip(LINE_ENDS))) if self.line_end else len(frame))
 
     def check(self, body: bytes) -> None:
         """Raise ValueError if the bytes of a message would end it too early."""
-        has_cr = b"\r" in body if self._has_any_line_end else body[-1:] == b"\r"
+        has_cr = b"\r" in body if self.has_any_line_end else body[-1:] == b"\r"
         if self.line_end and (has_cr or b"\n" in body):
             raise ValueError("the message would contain a line end")
 
@@ -59,7 +59,7 @@ class Envelope:
 
     def wire_framing(self) -> Mapping[str, Any] | None:
         """Return a declarative description of the framing, None for that of the framer's type."""
-        return {"kind": "lines", "cr": True} if self._has_any_line_end else None
+        return {"kind": "lines", "cr": True} if self.has_any_line_end else None
 
     @property
     def wire_parts(self) -> Sequence[str]:

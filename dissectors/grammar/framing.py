@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -222,6 +222,58 @@ class LineFramer(ByteFramer):
         self._dropped += len(self._held) - len(rest)
         self._held[:] = rest
         self._searched = 0
+
+
+class AnyLineFramer(LineFramer):
+    """A framer of lines that end with CR, LF or both.
+
+    A CR at the end of the received bytes may be half of a CR LF, so its line waits for one more byte, unless
+    the server answers first. A LF that arrives after that precedes the next line. After a gap, a line begins
+    where a known name follows immediately, else after the next line end.
+    """
+
+    line_end = re.compile(rb"\r\n|\n|\r(?!\Z)")
+
+    def __init__(self, direction: Direction, names: Mapping[Direction, Iterable[str]]) -> None:
+        super().__init__(direction)
+        known = [name.encode() for name in names[direction]]
+        self._beginning = re.compile(rb"(?:%s)[ \r\n]" % b"|".join(map(re.escape, known)))
+        self._longest = max(map(len, known), default=0) + 1
+        """Length of the longest name and the character after it, in bytes."""
+        self._after_cr = False
+        """True if a LF that comes next belongs to the end of a finished line."""
+
+    def settle(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        if self._direction == "c2s" and self._held[-1:] == b"\r":
+            self._end_line(len(self._held), frames)
+            self._after_cr = True
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        # No more bytes follow: the CR was the whole line end.
+        frames: list[Frame] = []
+        if self._held[-1:] == b"\r":
+            self._end_line(len(self._held), frames)
+        return [*frames, *super().eof()]
+
+    def _begin(self, offset: int, data: bytes) -> None:
+        super()._begin(offset, data)
+        if self._after_cr and data:
+            self._after_cr = False
+            self._searched = int(data[:1] == b"\n")
+
+    def _seek(self) -> None:
+        super()._seek()
+        self._after_cr = False
+
+    def _resync(self) -> None:
+        held = self._held
+        if len(held) >= self._longest or self.line_end.search(held) is not None:
+            # Usually whole segments are lost, and those end with a line.
+            self._seeking = False
+            if self._beginning.match(held):
+                self._cut = None
 
 
 MAX_CACHED_LENGTH = 512

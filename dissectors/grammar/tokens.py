@@ -144,6 +144,8 @@ class Splitter(Tokenizer):
         )
         self._pattern = re.compile(pattern, re.DOTALL)
         self._bare = re.compile(f"[^{re.escape(blanks)}]+") if blanks else self._pattern
+        blank = f"[{re.escape(blanks)}]"
+        self._loose = re.compile(rf"\A{blank}+|{blank}{{2,}}|{blank}+\Z") if blanks else None
         self._escape = re.compile(rf"\\([\\{mark}])")
 
     def texts(self, text: str) -> list[str]:
@@ -154,6 +156,10 @@ class Splitter(Tokenizer):
         if self.separator == "\n":
             text = text.replace("\r\n", "\n")
         return text.split(self.separator, self._limit)
+
+    def read(self, text: str) -> Texts:
+        loose = self._loose.search(text) if self._loose is not None else None
+        return Texts(self.texts(text), None if loose is None else Deviation("loose", *loose.span()))
 
     def splitter(self) -> Callable[[str], list[str]]:
         is_plain = not self.quote and not self._blanks and self.separator != "\n"

@@ -9,7 +9,7 @@ import msgspec
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.grammar.text_codec import TextCodec
-from kiebitz.dissectors.grammar.tokens import Splitter
+from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.json_codec import JsonCodec
 from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
@@ -22,14 +22,14 @@ from kiebitz.dissectors.websocket.frames import BINARY, TEXT
 
 def _text_codec(specification: Specification, grammar: Grammar) -> TextCodec:
     of, framing = specification.format, specification.framing
-    blanks = (" \t\r\n" if framing.kind == "block" else " \t") if of.kind == "words" else ""
-    return TextCodec(
-        grammar,
-        Splitter(of.delimiter, of.quote, blanks),
-        FileEnvelope(framing, of),
-        encoding=of.encoding,
-        codes=specification.codes,
-    )
+    tokenizer: Tokenizer = Splitter(of.delimiter, of.quote)
+    if of.pads:
+        tokenizer = PaddedQuotes(of.quote, of.pads)
+    elif of.kind == "words":
+        blanks = " \t\r\n" if framing.kind == "block" else " \t"
+        tokenizer = Splitter(" ", of.quote, blanks)
+    envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
+    return TextCodec(grammar, tokenizer, envelope, encoding=of.encoding, codes=specification.codes)
 
 
 _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {

@@ -18,8 +18,8 @@ _PARTS = {"json": "json", "xml": "xml", "length": "struct"}
 class FileEnvelope(Envelope):
     """The bytes of a frame around its message, in any framing of protocol files."""
 
-    def __init__(self, framing: Framing, of: Format) -> None:
-        super().__init__(of.line_end)
+    def __init__(self, framing: Framing, of: Format, *, any_line_end: bool = False) -> None:
+        super().__init__(of.line_end, any_line_end)
         self.framing = framing
         self._stripped = _STRIPPED.get(of.kind, LINE_ENDS)
         if framing.kind in ("lines", "block"):
@@ -28,13 +28,16 @@ class FileEnvelope(Envelope):
             # The default: these messages need no line end.
             self.line_end = b""
         self._end = framing.end.encode()
-        self.stripped = self._stripped if framing.kind in ("lines", "datagrams") else None
+        if not any_line_end:
+            self.stripped = self._stripped if framing.kind in ("lines", "datagrams") else None
         self.is_line = framing.kind in ("lines", of.kind)
         if framing.kind == "length":
             self.title = "length"
 
     def body(self, frame: bytes) -> Body:
         kind = self.framing.kind
+        if self.has_any_line_end:
+            return super().body(frame)
         if kind == "length":
             return self._stripped_body(frame, *self._after_prefix(frame))
         if kind == "delimiter" and frame.endswith(self._end):
@@ -95,7 +98,7 @@ class FileEnvelope(Envelope):
 
     def wire_framing(self) -> Mapping[str, Any]:
         framing = self.framing
-        return {
+        return super().wire_framing() or {
             "kind": framing.kind,
             "end": framing.end if framing.kind in ("delimiter", "block") else None,
             "skips_blanks": framing.kind in ("json", "xml") or None,

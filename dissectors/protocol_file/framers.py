@@ -9,6 +9,7 @@ from functools import partial
 from kiebitz.dissectors.grammar.framing import (
     FRAME_LIMIT,
     INCOMPLETE,
+    AnyLineFramer,
     ByteFramer,
     DatagramFramer,
     Frame,
@@ -17,7 +18,7 @@ from kiebitz.dissectors.grammar.framing import (
     StructuredFramer,
 )
 from kiebitz.dissectors.grammar.xml.framer import Root, XmlFramer, XmlFraming
-from kiebitz.dissectors.model import Direction, Transport
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.protocol_file.binary_types import MAX_VARINT, layout_of
 from kiebitz.dissectors.protocol_file.envelope import prefix_of
 from kiebitz.dissectors.protocol_file.object_framer import ObjectFramer
@@ -57,6 +58,11 @@ def framer_of(
             return DatagramFramer
         case "websocket":
             return WebSocketFramer
+    if specification is not None and specification.lenient.line_ends:
+        names: dict[Direction, list[str]] = {each: [] for each in DIRECTIONS}
+        for message in specification.messages:
+            names[message.direction].append(str(message.name if message.code is None else message.code))
+        return partial(AnyLineFramer, names=names)
     return LineFramer
 
 

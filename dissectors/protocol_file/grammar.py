@@ -47,6 +47,7 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
         | dict.fromkeys(("players", "private", "turn"), _PLAYER),
+        lenient=specification.lenient,
         more_words=filter(None, _more_words(specification)),
         transport_rows=WEBSOCKET_ROWS if specification.framing.kind == "websocket" else (),
     )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from kiebitz.dissectors.grammar.fields import Limits
+from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.model import Direction, Severity, Transport
 
 FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml", "websocket"]
@@ -51,6 +52,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         delimiter: Text between fields, or between pairs.
         assign: Text between key and value of a pair.
         quote: Quotation mark around words with blanks; empty if there is none.
+        pads: Paddings before a closing quotation mark, the usual one first; then lists are quoted, too.
         line_end: Text that the encoder appends to a message.
         order: Byte order of numbers.
         encoding: Encoding of text.
@@ -62,6 +64,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     delimiter: str = " "
     assign: str = "="
     quote: str = ""
+    pads: tuple[str, ...] = ()
     line_end: str = ""
     order: ByteOrder = "big"
     encoding: TextEncoding = "utf-8"
@@ -102,17 +105,26 @@ class IdentifierType(msgspec.Struct, frozen=True):
 
 
 class ListType(msgspec.Struct, frozen=True):
-    """A list; in text, with a separator between its items."""
+    """A list of `least` to `most` items; in text, with a separator between them.
+
+    Of `nulls`, an empty item is null.
+    """
 
     item: FieldTypeSpec
     separator: str = ","
+    least: int = 0
+    most: int | None = None
+    nulls: bool = False
 
 
 class ObjectType(msgspec.Struct, frozen=True):
-    """An object with fields; in text, values with a separator between them."""
+    """An object with fields; in text, values with a separator between them.
+
+    An empty separator is the usual one: a colon, or a blank if words are quoted with a padding.
+    """
 
     fields: tuple[FieldSpec, ...]
-    separator: str = ":"
+    separator: str = ""
 
 
 class AnyType(msgspec.Struct, frozen=True):
@@ -365,6 +377,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         title: Name for people.
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
+        lenient: Deviations that readers accept.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         reference: The fields by which an answer names its request; None if answers come in order.
     """
@@ -376,6 +389,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     ports: tuple[int, ...]
     framing: Framing
     format: Format
+    lenient: Lenient = Lenient()
     messages: tuple[MessageSpec, ...]
     table: str | None = None
     reference: ReferenceSpec | None = None

@@ -9,7 +9,7 @@ from typing import Any
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, Rest, Text, Word, quoted
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD
-from kiebitz.dissectors.grammar.tokens import Splitter
+from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -56,22 +56,44 @@ def text_type(spec: FieldTypeSpec, of: Format, *, is_part: bool = False) -> Fiel
             return Word(values={str(value): value for value in values})
         case IdentifierType(kind, inner):
             return with_identifier(text_type(inner, of), kind)
-        case ListType(item, separator):
-            # With the delimiter of the message, its items are fields of the message.
-            is_spread = not is_part and of.kind in ("words", "delimited") and separator == of.delimiter
-            return ListText(text_type(item, of, is_part=True), Splitter(separator), is_spread=is_spread)
+        case ListType():
+            return _list_text(spec, of, is_spread=not is_part and takes_tokens(spec, of))
         case ObjectType(fields, separator):
             if not fields:
                 return AnyText()
-            return ObjectText(
-                {each.name: text_type(each.type, of, is_part=True) for each in fields},
-                Splitter(separator),
-                frozenset(each.name for each in fields if each.optional),
-            )
+            kinds = {each.name: text_type(each.type, of, is_part=True) for each in fields}
+            tokenizer = tokenizer_of(separator or (" " if of.pads else ":"), of)
+            last = fields[-1]
+            if isinstance(last.type, ListType) and tokenizer.pads and last.type.separator == " ":
+                # A last list of words has all that remain.
+                kinds[last.name] = _list_text(last.type, of, is_spread=True)
+            optional = frozenset(each.name for each in fields if each.optional)
+            return ObjectText(kinds, tokenizer, optional)
         case BinaryType():
             return _binary_as_text(spec)
         case AnyType():
             return AnyText()
+
+
+def _list_text(spec: ListType, of: Format, *, is_spread: bool) -> ListText:
+    return ListText(
+        text_type(spec.item, of, is_part=True),
+        tokenizer_of(spec.separator, of),
+        least=spec.least,
+        most=spec.most,
+        nulls=spec.nulls,
+        is_spread=is_spread,
+    )
+
+
+def takes_tokens(spec: ListType, of: Format) -> bool:
+    """Return True if the items of a list are fields of the message: they have its delimiter between them."""
+    return of.kind in ("words", "delimited") and spec.separator == of.delimiter and not of.pads
+
+
+def tokenizer_of(separator: str, of: Format) -> Tokenizer:
+    """Return what divides a list or an object: with a padding, words are quoted once more."""
+    return PaddedQuotes(of.quote, of.pads) if of.pads and separator == " " else Splitter(separator)
 
 
 def boolean_text() -> Word:

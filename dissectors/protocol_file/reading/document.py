@@ -221,6 +221,18 @@ class BoardTable(Table):
     grid: Annotated[GridTable | None, _about("The board.")] = None
 
 
+class LenientTable(Table):
+    """Deviations that readers accept: they are notes, and no errors."""
+
+    surplus: Annotated[Flag, _about("True if readers ignore fields after the last one.")] = False
+    charset: Annotated[Literal["", "windows-1252"], _about("Encoding of text that is not UTF-8.")] = ""
+    line_ends: Annotated[Flag, _about("True if CR, LF, or the end of the stream ends a line.")] = False
+    control: Annotated[
+        Text, _about("What readers do with control characters in a client's message, in words.")
+    ] = ""
+    blanks: Annotated[Flag, _about("True if several blanks between words are noted.")] = False
+
+
 class Document(Table, kw_only=True):
     """A protocol file."""
 
@@ -248,6 +260,9 @@ class Document(Table, kw_only=True):
     order: Annotated[ByteOrder, _about("Byte order of binary numbers.")] = "big"
     inclusive: Annotated[Flag, _about("True if the length counts itself, too.")] = False
     quote: Annotated[Text, _about("Quotation mark around words with blanks.")] = ""
+    pad: Annotated[
+        list[str], _about("Paddings before a closing quotation mark; lists are quoted, too."), _kind("a list")
+    ] = []
     delimiter: Annotated[Text, _about("Text between fields.")] = ""
     assign: Annotated[Text, _about("Text between the key and the value of a pair.")] = "="
     name: Annotated[Text, _about("Where the name of a message is.")] = ""
@@ -262,6 +277,9 @@ class Document(Table, kw_only=True):
         dict[str, str], _about("Short names of clauses, and their headings."), _kind("a table")
     ] = {}
     descriptions: Annotated[dict[str, str], _about("Fields, and their meanings."), _kind("a table")] = {}
+    lenient: Annotated[LenientTable | None, _about("Deviations that readers accept: notes, no errors.")] = (
+        None
+    )
     messages: Annotated[
         dict[str, Row | RowTable | list[Row | RowTable]], _about("Messages and their rows."), _kind("a table")
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.document import Document
+from kiebitz.dissectors.protocol_file.reading.document import Document, LenientTable
 from kiebitz.dissectors.protocol_file.reading.source import Source, listed
 from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
 
@@ -63,6 +64,8 @@ class HeadSection:
             kind,
             {
                 "quote": ("words", "delimited", "pairs"),
+                "pad": ("words",),
+                "lenient": ("words", "delimited"),
                 "delimiter": ("delimited", "pairs"),
                 "assign": ("pairs",),
                 "name": ("pairs", "json", "xml", "struct"),
@@ -81,6 +84,10 @@ class HeadSection:
             self._source.wrong(("name",), 'in XML, name must be "tag" or "@attribute"')
         if len(head.quote) > 1:
             self._source.wrong(("quote",), "quote must be one character")
+        if any(len(pad) != 1 for pad in head.pad):
+            self._source.wrong(("pad",), "a padding is one character")
+        if head.pad and not head.quote:
+            self._source.wrong_key(("pad",), 'pad needs quote, such as quote = "\\""')
         for key in ("assign", "delimiter"):
             if self._document.get(key) == "":
                 self._source.wrong((key,), f"{key} is empty")
@@ -100,10 +107,23 @@ class HeadSection:
             delimiter=head.delimiter or " ",
             assign=head.assign,
             quote=head.quote,
+            pads=tuple(head.pad),
             line_end=head.line_end if is_text or "line_end" in self._document else "",
             order=head.order,
             encoding=head.encoding,
         )
+
+    def lenient(self, framing: Framing) -> Lenient:
+        """Return the deviations that readers accept."""
+        written = self._document.get("lenient", {})
+        table = self._source.table(("lenient",), written, LenientTable) or LenientTable()
+        if table.line_ends and framing.kind != "lines":
+            self._source.wrong(("lenient", "line_ends"), "line_ends belongs to framing = lines")
+        if table.charset and self._head.encoding != "utf-8":
+            self._source.wrong(("lenient", "charset"), "charset belongs to encoding = utf-8")
+        if table.blanks and self.kind() != "words":
+            self._source.wrong(("lenient", "blanks"), "blanks belongs to format = words")
+        return Lenient(**{key: getattr(table, key) for key in LenientTable.__struct_fields__})
 
     @property
     def _format_key(self) -> str:

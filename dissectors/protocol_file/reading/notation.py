@@ -70,6 +70,7 @@ _DIRECTION = re.compile(r"\s*([^\s:*~]*)([*~]*)\s*:")
 _FIELD_NAME = re.compile(r"'([^']*)'|([^\s=?!<>{}\[\]|'\"]+)")
 _LIMIT = r"-?\d{1,15}(?:\.\d{1,15})?"
 _RANGE = re.compile(rf"({_LIMIT})?\.\.({_LIMIT})?(?![\w.])")
+_COUNT = re.compile(r"(\d{1,4})?(\.\.)?(\d{1,4})?(?![\w.])")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
@@ -264,7 +265,23 @@ class Parser:
         self._at += 1
         self._skip_blanks()
         item = self.type(depth + 1)
-        return ListType(item, self._separator("]", start) or ",")
+        nulls = self._text.startswith("?", self._at)
+        self._at += nulls
+        separator = self._separator("]", start) or ","
+        return ListType(item, separator, *self._count_of_items(), nulls=nulls)
+
+    def _count_of_items(self) -> tuple[int, int | None]:
+        """Parse the number of a list's items: `4`, `1..32`, `..24`, or nothing."""
+        found = _COUNT.match(self._text, self._at)
+        if found is None or not (found[1] or found[3]):
+            return 0, None
+        self._at = found.end()
+        least = int(found[1] or 0)
+        most = int(found[3]) if found[3] else None if found[2] else least
+        if most is not None and (most < least or not most):
+            problem = f"{least} is greater than {most}" if most else "a list has at least one item"
+            raise Mistake(problem, found.start(), found.end())
+        return least, most
 
     def _object(self, depth: int) -> FieldTypeSpec:
         start = self._at
@@ -274,7 +291,7 @@ class Parser:
             self._skip_blanks()
             at = self._at
             if at == len(self._text) or _OBJECT_END.match(self._text, at):
-                return ObjectType(tuple(fields.values()), self._separator("}", start).strip() or ":")
+                return ObjectType(tuple(fields.values()), self._separator("}", start).strip())
             field = self._field(depth + 1)
             if field.name in fields:
                 raise Mistake(f"a second field {field.name}", at, at + len(field.name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pkgutil
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -45,11 +45,12 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentitySpec,
     ListType,
     MessageSpec,
+    ObjectType,
     ReferenceSpec,
     Specification,
     TextType,
 )
-from kiebitz.dissectors.protocol_file.text_types import integer_limits
+from kiebitz.dissectors.protocol_file.text_types import integer_limits, takes_tokens
 
 MAX_MESSAGES = 1_000
 """Maximum number of rows."""
@@ -141,6 +142,7 @@ class _Reader:
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
         section = HeadSection(self._source, self._document, head)
         framing, format = section.framing(), section.format()
+        lenient = section.lenient(framing)
         self._has_numbers = format.kind == "json"
         self._source.clauses = head.clauses
         self._check_types(head.types)
@@ -167,6 +169,7 @@ class _Reader:
             ports=tuple(head.port) if isinstance(head.port, list) else (head.port,),
             framing=framing,
             format=format,
+            lenient=lenient,
             messages=messages,
             table=table,
             reference=reference,
@@ -299,6 +302,10 @@ class _Reader:
 
     def _check_order(self, path: Path, row: str, fields: Sequence[FieldSpec], format: Format) -> None:
         """Report fields that cannot be told apart where only their order says which is which."""
+        for field in fields if format.kind in ("json", "xml", "struct") else ():
+            if any(each.least or each.most or each.nulls for each in _lists_in(field.type)):
+                problem = f"a number of items, or ?, belongs to text that is no {format.kind}"
+                self._wrong_field(path, row, field, problem)
         if format.kind not in ("words", "delimited", "struct"):
             return
         for field, following in itertools.pairwise(fields):
@@ -308,9 +315,12 @@ class _Reader:
                 problem = f"{field.name} may be absent: so must be {following.name} after it"
             else:
                 continue
-            found = re.search(rf"(?<!\S){re.escape(field.name)}\??=", row)
-            start = found.start() if found is not None else 0
-            self._source.wrong(path, problem, start, start + len(field.name))
+            self._wrong_field(path, row, field, problem)
+
+    def _wrong_field(self, path: Path, row: str, field: FieldSpec, problem: str) -> None:
+        found = re.search(rf"(?<!\S){re.escape(field.name)}\??=", row)
+        start = found.start() if found is not None else 0
+        self._source.wrong(path, problem, start, start + len(field.name))
 
     def _check_codes(self, head: Document, format: Format, messages: Sequence[MessageSpec]) -> None:
         names = {message.name for message in messages}
@@ -419,13 +429,22 @@ class _Reader:
         )
 
 
+def _lists_in(kind: FieldTypeSpec) -> Iterator[ListType]:
+    """Yield the lists in a type."""
+    if isinstance(kind, ListType):
+        yield kind
+        yield from _lists_in(kind.item)
+    for field in kind.fields if isinstance(kind, ObjectType) else ():
+        yield from _lists_in(field.type)
+
+
 def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:
     """Return whether a value extends to the end of the message."""
     match kind:
         case TextType(_, rest):
             return rest
-        case ListType(_, separator):
-            return format.kind == "struct" or separator == format.delimiter
+        case ListType():
+            return format.kind == "struct" or (kind.most is None and takes_tokens(kind, format))
         case BinaryType(("text" | "bytes"), None):
             return format.kind == "struct"
         case AnyType():

@@ -77,8 +77,10 @@ def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:
             return random.choice(_PLAYERS)
         case IdentifierType(_, of):
             return value_of(of, format, random)
-        case ListType(item, _):
-            return [value_of(item, format, random) for _ in range(random.randint(1, 3))]
+        case ListType(item, _, least, most):
+            largest = min(max(least, 3), most or 3)
+            count = random.randint(max(least, 1), max(least, largest))
+            return [value_of(item, format, random) for _ in range(count)]
         case ObjectType(fields, _):
             return _fields(fields, format, random, has_optional=True)
         case AnyType():

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
 from kiebitz.dissectors.game.assembly import assembly_of
+from kiebitz.dissectors.grammar.framing import AnyLineFramer
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.identity import Identity
-from kiebitz.dissectors.model import Direction, Event
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
-from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.queries import QUERIES
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
@@ -132,7 +133,7 @@ OKEY = Okey(
     **assembly_of(__package__),
     grammar=GRAMMAR,
     codec=CODEC,
-    framer=OkeyFramer,
+    framer=partial(AnyLineFramer, names={each: GRAMMAR.names(each) for each in DIRECTIONS}),
     presentation=OkeyPresentation(GRAMMAR),
     identity=OkeyIdentity(
         GRAMMAR,

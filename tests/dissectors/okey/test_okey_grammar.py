@@ -16,7 +16,6 @@ from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
-from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, TYPES, WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_won
 
@@ -118,7 +117,7 @@ mangled = st.one_of(
 
 
 def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
-    framer = OkeyFramer(direction)
+    framer = OKEY.framer(direction)
     found: list[Frame] = []
     offset = 0
     for piece in pieces:
@@ -170,7 +169,7 @@ def test_a_line_that_is_too_long_is_one_frame_however_it_comes(size: int, end: b
 
 
 def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
-    framer = OkeyFramer("c2s")
+    framer = OKEY.framer("c2s")
     assert framer.feed(0, b"LOGI x\r") == []
     assert [frame.data for frame in framer.settle()] == [b"LOGI x\r"]
     # The other half is late, and precedes the next line.
