@@ -32,6 +32,9 @@ from kiebitz.dissectors.model import (
 EVENT_BYTES = 1000
 """Memory in bytes that an event takes without its values."""
 
+_DIAGNOSTIC_BYTES = 300
+"""Memory in bytes that a diagnostic takes without its sentences."""
+
 SNAPSHOT_EVERY = 200
 """Number of events between two snapshots, which bounds the events to replay for a seek."""
 
@@ -65,7 +68,9 @@ class GameContext:
         self._changes: list[Change] = []
         self._noted: set[str] = set()
         self.decoded_bytes = 0
-        """Approximate memory in bytes of the events that the inspector has not counted yet."""
+        """Approximate memory in bytes of the findings that the inspector has not counted yet."""
+        self.allowance = 0
+        """Approximate memory in bytes of further findings that the messages so far allow."""
         self.certain = True
         """False if a message that could not be read may have changed the state: no rule is reported then."""
         self.games_on: dict[int, Game] = {}
@@ -112,7 +117,9 @@ class GameContext:
         self.decoded_bytes += EVENT_BYTES
         self._findings.events.append(event)
         if self._seq % SNAPSHOT_EVERY == 0:
-            self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, to_json(self.state)))
+            state = to_json(self.state)
+            self.decoded_bytes += len(state)
+            self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, state))
         return event
 
     def compact(self) -> None:
@@ -204,6 +211,7 @@ class GameContext:
 
         Report a broken rule with `report_violation`, so that the reference lists each check.
         """
+        self.decoded_bytes += _DIAGNOSTIC_BYTES + len(text) + len(expected or "")
         offset, length = at if at is not None else (0, message.length)
         self._findings.diagnostics.append(
             Diagnostic(

@@ -16,7 +16,7 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, OnError, identify, recognise
 from kiebitz.dissectors.game.context import GameContext
-from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Violation, blame_of, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
@@ -63,6 +63,12 @@ MAX_IDLE_SERVERS = 1024
 
 MAX_DECODED_BYTES = 8 << 20
 """Approximate memory in bytes of findings after which `on_full` is called, also within one item."""
+
+FINDINGS_PER_MESSAGE, FINDINGS_PER_BYTE = 4000, 50
+"""Approximate size in bytes of the findings that a message may cause, and that each of its bytes may."""
+
+MAX_EXCESS = 128 << 20
+"""Maximum size in bytes by which the findings of a session may exceed that; it bounds the database."""
 
 _MESSAGE_BYTES = 500
 """Memory in bytes that a message takes without its fields."""
@@ -158,7 +164,7 @@ class Inspector:
     ) -> None:
         self._dissectors = dissectors
         self.on_full: Callable[[], object] = self._count_from_zero
-        self._decoded_bytes = 0
+        self._decoded_bytes = self._excess = 0
         self._decode_as: DecodeAs = decode_as or {}
         self._ids = ids
         self._findings = Findings()
@@ -233,11 +239,27 @@ class Inspector:
     def _count_from_zero(self) -> None:
         self._decoded_bytes = 0
 
-    def _count(self, table: GameTable, size: int) -> None:
-        """Count the memory of new findings: `size` bytes, and the events of a table."""
+    def _count(
+        self,
+        table: IsolatedTable,
+        stream: Stream,
+        direction: Direction = "s2c",
+        message: Message | None = None,
+        size: int = 0,
+    ) -> None:
+        """Count the memory of new findings: those of a table, and `size` bytes of its message, if any."""
         context = table.context
-        self._decoded_bytes += size + context.decoded_bytes
+        found = context.decoded_bytes
         context.decoded_bytes = 0
+        self._decoded_bytes += found + size
+        context.allowance += FINDINGS_PER_MESSAGE - found
+        if message is not None:
+            context.allowance += FINDINGS_PER_BYTE * message.length
+        if context.allowance < 0:
+            self._excess -= context.allowance
+            context.allowance = 0
+            if self._excess > MAX_EXCESS:
+                table.end(LimitError("its events are too large for its messages"), stream, direction, message)
         if self._decoded_bytes >= MAX_DECODED_BYTES:
             try:
                 self.on_full()
@@ -557,7 +579,7 @@ class Inspector:
             self._eof(conversation, item.ts_ns, ending_of(item.reason))
             if conversation.server.table is not None:
                 conversation.server.table.closed(item.stream, item.ts_ns)
-                self._count(conversation.server.table, 0)
+                self._count(conversation.server.table, item.stream)
 
     def _read(self, conversation: _Conversation, chunk: Chunk) -> None:
         if chunk.missing:
@@ -735,7 +757,8 @@ class Inspector:
         if guess is not None and message.altered not in REWRITING_ACTIONS:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
-        self._count(table, _MESSAGE_BYTES + len(decoded.fields_json) + len(data))
+        size = _MESSAGE_BYTES + len(decoded.fields_json) + len(data)
+        self._count(table, conversation.stream, direction, message, size)
 
     def _decode(self, server: _Server, memo: FrameCache, direction: Direction, data: bytes) -> Decoded:
         assert server.dissector is not None

@@ -26,6 +26,8 @@ _MAX_ITEMS = 30
 
 _MAX_DEPTH = 4
 
+_FEW_PLACES = 5
+
 RESERVED = frozenset({"known_to", "others_see", "called", "before"})
 """Keys with a meaning of their own in an event's data; a field of such a name gets an underscore."""
 
@@ -103,6 +105,8 @@ class Sentence(msgspec.Struct, frozen=True):
     values: Mapping[str, Compiled]
     parts: tuple[tuple[bool, str], ...]
     """Texts, and words (True) that stand for values."""
+    max_length: int
+    """Maximum length in characters, without the values of the first few places."""
 
     def evaluate(self, scope: Scope) -> dict[str, Any]:
         """Return the values of all places."""
@@ -129,7 +133,8 @@ def sentence_of(text: str, reserved: Collection[str] = RESERVED) -> Sentence:
     template = "".join(
         f"{{{text}}}" if is_place else text.replace("{", "{{").replace("}", "}}") for is_place, text in parts
     )
-    return Sentence(template, values, tuple(parts))
+    others = sum(is_place for is_place, _ in parts) - _FEW_PLACES
+    return Sentence(template, values, tuple(parts), len(template) + MAX_WORDS * max(0, others))
 
 
 def word_of(text: str, reserved: Collection[str] = RESERVED) -> str:
@@ -144,7 +149,7 @@ def value_words(value: Any, depth: int = 0) -> str:
         return UNKNOWN
     if isinstance(value, str):
         # An empty name must be visible.
-        return value or '""'
+        return shortened(value, MAX_WORDS) or '""'
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, dict | list | tuple):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import kiebitz
-from processes_and_rows import KIEBITZ, PATIENCE_S, rows
+from processes_and_rows import rows
 from test_resuming import all_rows
 
 from kiebitz.dissectors.dissector import Dissector
@@ -25,7 +21,10 @@ from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.resuming import ResumedRecorder
 
 JSON = 'protocol = "bomb"\nport = 4712\nframing = "lines"\nformat = "json"\nname = "t"\n[messages]\n'
-MANY = JSON.replace('format = "json"\nname = "t"\n', "") + 'A = "c:"\nB = "s: < A"\n[events]\n'
+MANY = (
+    JSON.replace('format = "json"\nname = "t"\n', "")
+    + 'A = "c:"\nB = "s: < A"\nC = "s:"\n[events]\nc = { on = "C", say = "y" }\n'
+)
 
 
 @pytest.fixture
@@ -145,31 +144,38 @@ def test_a_recorder_killed_between_two_parts_is_resumed(
     assert all_rows(tmp_path / "killed.db") == all_rows(tmp_path / "whole.db")
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("messages", [200_000, 1_500_000], ids=["in one process", "in two processes"])
-def test_ctrl_c_ends_an_import_within_a_packet(messages: int, tmp_path: Path) -> None:
-    file, database = tmp_path / "bomb.toml", tmp_path / "bomb.db"
-    file.write_text(of_events(MAX_EVENTS))
-    recorder = Recorder(
-        str(tmp_path / "made.db"), "relay", "bomb", started_ns=0, decode_as={("tcp", 4712): None}
-    )
-    recorder.record(conversation(*[b"B\n" * 30_000] * (messages // 30_000)))
+RULES = "".join(f'r{number} = {{ on = "B", unless = "1 > 2", say = "no" }}\n' for number in range(300))
+PUTS = ", ".join(f'"a.k{number}" = "({number} + 1)"' for number in range(100))
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        of_events(MAX_EVENTS),
+        of_events(MAX_EVENTS).replace('"x"', f'"{"x" * 1900}"'),
+        of_events(9).replace('"x"', f'"{"{who}" * 380}"'),
+        MANY.replace("[events]", f"[rules]\n{RULES}[events]"),
+        MANY + f'e = {{ on = "B", put = {{ {PUTS} }} }}\n',
+    ],
+    indirect=True,
+    ids=["events", "sentences", "values in sentences", "rules", "changes"],
+)
+def test_the_database_is_bounded_by_its_messages(
+    bomb: Dissector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspector, "MAX_EXCESS", 1 << 20)
+    database, number = tmp_path / "game.db", 400
+    other = Stream(2, "tcp", "127.0.0.1:40000", "127.0.0.2:4712", 0)
+    recorder = Recorder(str(database), "relay", "bomb", started_ns=0, decode_as={("tcp", 4712): bomb})
+    recorder.record([Chunk(other, "s2c", 0, 0, b"C\n")])
+    recorder.record(conversation(*[b"B\n"] * number))
+    recorder.record([Chunk(other, "s2c", number + 2, 2, b"C\n")])
     recorder.close()
-    assert (
-        kiebitz("export", str(tmp_path / "made.db"), "-T", "pcapng", "-o", str(tmp_path / "b.pcapng")).status
-        == 0
-    )
-    command = [*KIEBITZ, "import", "-P", str(file), str(tmp_path / "b.pcapng"), "-w", str(database)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
-    try:
-        end = time.monotonic() + PATIENCE_S
-        while not database.exists() or os.path.getsize(database) < 1 << 20:
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-    finally:
-        process.kill()
-        process.communicate()
-    assert rows(database, "SELECT ended_ns IS NOT NULL FROM sessions") == [(1,)]
-    assert kiebitz("check", str(database)).status == 0
+    bound = (2 << 20) + number * (inspector.FINDINGS_PER_MESSAGE + 2 * inspector.FINDINGS_PER_BYTE)
+    assert os.path.getsize(database) < bound
+    assert rows(database, "SELECT count(*), sum(length) FROM messages") == [(number + 2, 2 * number + 4)]
+    assert rows(database, "SELECT count(*), sum(length) FROM chunks") == [(number + 2, 2 * number + 4)]
+    ((text,),) = rows(database, f"SELECT text FROM diagnostics WHERE code = '{GAME_ENDED}'")
+    assert "its events are too large for its messages" in text
+    of_other = "SELECT count(*) FROM events AS e JOIN tables AS t ON t.id = e.table_id WHERE t.server"
+    assert rows(database, f"{of_other} = '127.0.0.2:4712'") == [(2,)]

@@ -257,6 +257,7 @@ class FileTable(GameTable):
         if plan.silent:
             return
         if plan.say is not None:
+            self.context.decoded_bytes += plan.say.max_length
             for word, expression in plan.say.values.items():
                 if data[word] is None:
                     data[word] = _shortened(expression.evaluate(scope))
