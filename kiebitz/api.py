@@ -73,11 +73,10 @@ def import_capture(
     ports = parse_decode_as(decode_as)
     recording, lacks = record(capture, database or MEMORY, ports, on_progress)
     number = recording.recorder.session_id
-    connection = recording.recorder.connection
-    if database is not None:
-        connection.close()
-        connection = open_existing(database)
-    return _session(connection, database or capture, number, lacks)
+    if database is None:
+        return _session(recording.recorder.connection, capture, number, lacks)
+    recording.recorder.connection.close()
+    return _session(open_existing(database), database, number, lacks)
 
 
 def diff(a: Session | str, b: Session | str, wanted: str | None = None) -> Difference:

@@ -21,5 +21,9 @@ def infrequent_gc() -> Iterator[None]:
     gc.set_threshold(_NEW_OBJECTS, _ROUNDS, _ROUNDS)
     try:
         yield
+    except KeyboardInterrupt:
+        # The process ends, and one collection of all these objects would take half a second.
+        gc.freeze()
+        raise
     finally:
         gc.set_threshold(*before)

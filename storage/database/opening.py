@@ -12,7 +12,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -67,11 +67,17 @@ _STEPS_PER_BYTE = 1000
 """Maximum steps of a statement. Our own take less than one per byte, or some hundred without an index."""
 
 
+def never() -> bool:
+    """Return False."""
+    return False
+
+
 class LimitedConnection(sqlite3.Connection):
     """A connection whose statements are limited, so that corrupt pages cannot cause endless loops.
 
     A statement that takes more steps than a file of its size can need is interrupted: it raises
-    OperationalError, and `limit_reached` becomes True. Ctrl-C interrupts a statement, too.
+    OperationalError, and `limit_reached` becomes True. Ctrl-C interrupts a statement, too, and so does
+    `is_cancelled` once it returns True.
     """
 
     limit_reached = False
@@ -80,16 +86,17 @@ class LimitedConnection(sqlite3.Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._paths: tuple[str, ...] = ()
-        self._steps_left = 0
+        self._steps = 0
+        self.is_cancelled: Callable[[], bool] = never
         self.file: tuple[int, int] | None = None
-        """Device and inode."""
+        """Device and inode; None for a database in memory."""
+        self.set_progress_handler(self._step, _STEP_INTERVAL)
 
     def limit_steps(self, path: str) -> None:
         """Limit all further statements by the size of the file at `path`."""
         self._paths = (path, f"{path}-wal")
         found = os.stat(path)
         self.file = (found.st_dev, found.st_ino)
-        self.set_progress_handler(self._step, _STEP_INTERVAL)
         _open_connections.add(self)
 
     def close(self) -> None:
@@ -97,18 +104,22 @@ class LimitedConnection(sqlite3.Connection):
         super().close()
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        self._steps = 0
+        return super().execute(sql, parameters)
+
+    def _step(self) -> bool:
+        self._steps += _STEP_INTERVAL
+        if self._paths and self._steps > _MIN_STEPS and self._steps > self._max_steps():
+            LimitedConnection.limit_reached = True
+            return True
+        return self.is_cancelled()
+
+    def _max_steps(self) -> int:
         size = 0
         for path in self._paths:
             with suppress(OSError):
                 size += os.stat(path).st_size
-        self._steps_left = _MIN_STEPS + size * _STEPS_PER_BYTE
-        return super().execute(sql, parameters)
-
-    def _step(self) -> bool:
-        self._steps_left -= _STEP_INTERVAL
-        if self._steps_left < 0:
-            LimitedConnection.limit_reached = True
-        return self._steps_left < 0
+        return _MIN_STEPS + size * _STEPS_PER_BYTE
 
 
 _open_connections: WeakSet[LimitedConnection] = WeakSet()
@@ -150,13 +161,13 @@ def open_existing(path: str) -> sqlite3.Connection:
     return connection
 
 
-def open_for_writing(path: str) -> sqlite3.Connection:
+def open_for_writing(path: str) -> LimitedConnection:
     """Open the database at `path` (or `MEMORY`) to record into it; create it if there is none.
 
     A new one has no indexes yet: see `create_indexes`. Raises StorageError.
     """
     if path == MEMORY:
-        in_memory = sqlite3.connect(path)
+        in_memory = sqlite3.connect(path, factory=LimitedConnection)
         create_tables(in_memory)
         return in_memory
     with _as_storage_error(path, _NOT_A_DATABASE):
@@ -174,7 +185,7 @@ def open_for_writing(path: str) -> sqlite3.Connection:
     return connection
 
 
-def open_to_change(path: str) -> sqlite3.Connection:
+def open_to_change(path: str) -> LimitedConnection:
     """Open a database of ours to change its contents; nothing is written yet. Raises StorageError."""
     with _as_storage_error(path):
         if not check_to_write(path):

@@ -15,7 +15,12 @@ from kiebitz.dissectors.model import Chunk, Ids
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import merge_wal
-from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, optional_tables
+from kiebitz.storage.database.schema import (
+    SESSION_CONDITIONS,
+    StorageError,
+    create_indexes,
+    optional_tables,
+)
 from kiebitz.storage.database.write_access import exclusive_connection
 from kiebitz.storage.read.recorded_items import (
     RecordedItems,
@@ -57,6 +62,8 @@ def redissect(
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             lost = _redissect_all(connection, recorded, decode_as, on_progress)
+        # An interrupted import leaves none.
+        create_indexes(connection)
         merge_wal(connection)
         return lost
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
+from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.escaping import encodable
@@ -22,7 +23,7 @@ from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.losses import store_losses
-from kiebitz.storage.database.opening import merge_wal, open_for_writing
+from kiebitz.storage.database.opening import LimitedConnection, merge_wal, never, open_for_writing
 from kiebitz.storage.database.protocol_files import store_files
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import MEMORY, StorageError, create_indexes, sentence
@@ -51,6 +52,9 @@ _BATCH_BYTES = 4 << 20
 
 _INDEX_FACTOR = 1.25
 """Ratio of a database's size with indexes to its size without."""
+
+_INDEXING_S = 0.3
+"""Time in seconds for indexes after `Recorder.stop_soon`."""
 
 
 ANONYMIZED = "anonymized"
@@ -94,8 +98,8 @@ class Recorder:
             self._inspection = inspect(self.session_id, self._ids, decode_as or {})
             self._inspection.on_full = self.commit
             # An import into a new file creates its indexes at the end, which halves their cost.
-            self._indexed = kind != "import" or any(last.values())
-            if self._indexed:
+            self.indexed = kind != "import" or any(last.values())
+            if self.indexed:
                 self._create_indexes()
             if anonymizer is not None:
                 source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
@@ -128,7 +132,7 @@ class Recorder:
     def _begin(
         self,
         path: str,
-        connection: sqlite3.Connection,
+        connection: LimitedConnection,
         held: int | None,
         session_id: int,
         started_ns: int | None,
@@ -149,6 +153,7 @@ class Recorder:
         self._chunks: list[Chunk] = []
         """Chunks without a row yet."""
         self._is_stopped = False
+        self._stopped_at = 0.0
         self.counts: Counter[str] = Counter()
         """The session's numbers of streams, games, messages, events and diagnostics so far.
 
@@ -157,7 +162,8 @@ class Recorder:
         self.missing: Counter[tuple[int, Direction]] = Counter()
         """Number of bytes known to be missing, by stream and direction."""
         self._before = before
-        self._indexed = True
+        self.indexed = True
+        """True if the database has its indexes, unless they could not be created."""
         self._pending = 0
         self._pending_bytes = 0
         self._latest_ns = 0
@@ -178,7 +184,7 @@ class Recorder:
         (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
         (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
         written = pages * page_bytes + self._pending_bytes
-        return int(written if self._indexed else written * _INDEX_FACTOR)
+        return int(written if self.indexed else written * _INDEX_FACTOR)
 
     def record(self, items: Iterable[Item]) -> None:
         """Record the next items, in order."""
@@ -241,7 +247,11 @@ class Recorder:
         self._inspection.on_full = call
 
     def stop_soon(self) -> None:
-        """Ignore further items except ends, after the next message; signal handlers may use this."""
+        """Ignore further items except ends, after the next message, and soon end the creation of indexes.
+
+        Signal handlers may use this.
+        """
+        self._stopped_at = monotonic()
         self._is_stopped = True
         self._inspection.stop_soon()
 
@@ -267,11 +277,10 @@ class Recorder:
 
     def _index_while_busy(self) -> None:
         """Create the indexes while the last items are inspected elsewhere, then write their rows."""
-        if not self._indexed:
+        if not self.indexed:
             # Without space for them there may be enough for the rows, and they are tried again.
             with suppress(sqlite3.Error):
                 self._create_indexes()
-                self._indexed = True
         while self._inspection.is_busy:
             self.gather()
             self.write()
@@ -310,12 +319,11 @@ class Recorder:
             rows.clear()
         self._pending = 0
         self._pending_bytes = 0
-        if self._finished and not self._indexed:
+        if self._finished and not self.indexed:
             try:
                 self._create_indexes()
             except sqlite3.Error as error:
                 raise StorageError(sentence(self.path, error)) from error
-            self._indexed = True
 
     def commit(self) -> Findings:
         """Gather and write."""
@@ -352,8 +360,19 @@ class Recorder:
             self._lock = None
 
     def _create_indexes(self) -> None:
-        create_indexes(self.connection)
-        self.connection.commit()
+        self.connection.is_cancelled = self._is_impatient
+        try:
+            create_indexes(self.connection)
+            self.connection.commit()
+            self.indexed = True
+        except sqlite3.OperationalError:
+            if not self._is_impatient():
+                raise
+        finally:
+            self.connection.is_cancelled = never
+
+    def _is_impatient(self) -> bool:
+        return self._is_stopped and monotonic() > self._stopped_at + _INDEXING_S
 
     def _gap(self, gap: Gap) -> None:
         if gap.length:

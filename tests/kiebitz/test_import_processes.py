@@ -135,23 +135,6 @@ def test_a_port_is_said_to_be_a_protocol_s(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.full
-def test_ctrl_c_keeps_what_was_read(tmp_path: Path, long_capture: Path) -> None:
-    database = tmp_path / "game.db"
-    with importing_process(long_capture, database) as (process, _):
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert said.strip() == ""
-    (ended,) = rows(database, "SELECT ended_ns IS NOT NULL FROM sessions")
-    assert ended == (1,)
-    # Each chunk is a datagram, and each datagram of a game a message.
-    ((chunks, messages),) = rows(
-        database, "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM messages)"
-    )
-    assert chunks == messages > 0
-
-
-@pytest.mark.full
 def test_the_inspector_is_killed(tmp_path: Path, long_capture: Path) -> None:
     database = tmp_path / "game.db"
     with importing_process(long_capture, database) as (process, inspector):

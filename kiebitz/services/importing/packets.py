@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
+from shlex import quote
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from kiebitz.services.decode_as import server_ports
 from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.importing.losses import losses
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.recording.inspection import InspectionFactory, LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
@@ -131,14 +133,15 @@ def import_capture(
         interrupts = stack.enter_context(_Interrupts())
         is_large = _HAS_PROCESSES and capture.size is not None and capture.size >= MIN_SIZE_FOR_PROCESS
         inspect = stack.enter_context(_in_process()) if is_large and takes_second_core else LocalInspection
-        recorder = Recorder(
-            database,
-            "import",
-            source,
-            decode_as=forced,
-            inspect=inspect,
-            anonymizer=anonymizer_if(stand_ins, forced),
-        )
+        with interrupts.allowed():
+            recorder = Recorder(
+                database,
+                "import",
+                source,
+                decode_as=forced,
+                inspect=inspect,
+                anonymizer=anonymizer_if(stand_ins, forced),
+            )
         interrupts.on_impatience = recorder.stop_soon
         recording = PacketRecording(recorder, forced, from_file=True)
         packets = iter(capture)
@@ -163,14 +166,27 @@ def import_capture(
             recording.take(batch)
             if recording.packets:
                 recording.close(capture, False, capture.dropped)
+                _warn_about_rest(recorder, interrupts.was_impatient)
             else:
                 recorder.release()
             raise
         except BaseException:
             recorder.release()
             raise
-        interrupts.check()
+        if interrupts.was_impatient:
+            _warn_about_rest(recorder, is_cut=True)
+            raise KeyboardInterrupt
         return recording, recorder.lacks
+
+
+def _warn_about_rest(recorder: Recorder, is_cut: bool) -> None:
+    """Warn about what an interrupted import has left out; with `is_cut` it did not finish its last batch."""
+    missing = ["its last bytes may not be dissected"] if is_cut else []
+    if not recorder.indexed:
+        missing.append("it has no indexes")
+    if missing and recorder.path != MEMORY:
+        path = recorder.path
+        warn(f"{path}: {', and '.join(missing)}; kiebitz redissect {quote(path)} completes it")
 
 
 @contextmanager
@@ -194,7 +210,9 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self._are_allowed = False
-        self._has_come = self._was_impatient = False
+        self._has_come = False
+        self.was_impatient = False
+        """True if `on_impatience` was called, so that something may be missing."""
         self._timer = threading.Timer(_IMPATIENCE_S, self._lose_patience)
         self._timer.daemon = True
         self.on_impatience: Callable[[], None] = lambda: None
@@ -221,13 +239,8 @@ class _Interrupts:
         finally:
             self._are_allowed = False
 
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if `on_impatience` was called, so that something is missing."""
-        if self._was_impatient:
-            raise KeyboardInterrupt
-
     def _lose_patience(self) -> None:
-        self._was_impatient = True
+        self.was_impatient = True
         self.on_impatience()
 
     def _note(self, _number: int, _frame: object) -> None:

@@ -1,0 +1,175 @@
+"""Ctrl-C ends each command within a second, wherever it is at work, and loses nothing that was recorded.
+
+The second is one of CPU time, which other work of the machine does not change.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from command import CAPTURES, ROOT, kiebitz
+from processes_and_rows import KIEBITZ, PATIENCE_S, rows, until
+from session_factory import Conversation
+from strength import a_few, times
+
+from kiebitz.storage.database import opening
+from kiebitz.storage.database.schema import INDEXES
+from kiebitz.storage.recording import recorder
+from kiebitz.storage.recording.recorder import Recorder
+
+FILE_HEADER = 24
+REPETITIONS = 15
+STEP_S = 0.35
+"""CPU time in seconds between two positions at which a command is interrupted."""
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a capture of 135,000 messages."""
+    once = (CAPTURES / "maexchen-old-20111003.pcap").read_bytes()
+    path = tmp_path_factory.mktemp("long") / "long.pcap"
+    path.write_bytes(once[:FILE_HEADER] + once[FILE_HEADER:] * REPETITIONS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def database(capture: Path) -> Path:
+    path = capture.with_suffix(".db")
+    assert kiebitz("import", str(capture), "-w", str(path)).status == 0
+    return path
+
+
+def cpu_s(process: int) -> float:
+    """Return the CPU time in seconds of a running process and its children."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        return sum(map(int, used)) / os.sysconf("SC_CLK_TCK") + sum(cpu_s(int(child)) for child in children)
+    return 0.0
+
+
+def interrupted(command: list[str], after_s: float, standard_input: Path | None = None) -> str | None:
+    """Interrupt a command after some CPU time; return its messages, or None if it ended before."""
+    with open(standard_input or os.devnull, "rb") as given:
+        process = subprocess.Popen(
+            [*KIEBITZ, *command],
+            stdin=given,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+    assert process.stderr is not None
+    try:
+        until(lambda: cpu_s(process.pid) >= after_s or process.poll() is not None, "it is at work")
+        before = cpu_s(process.pid)
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGINT)
+        end = time.monotonic() + PATIENCE_S
+        while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0 and process.returncode is None:
+            assert time.monotonic() < end, command
+            time.sleep(0.01)
+    except ChildProcessError:
+        return None
+    finally:
+        process.kill()
+        said = process.stderr.read().decode()
+        process.communicate()
+    status = os.waitstatus_to_exitcode(ended[1])
+    assert "Traceback" not in said
+    if status in (0, 3):
+        return None
+    assert status == 130, said
+    used = ended[2]
+    assert used.ru_utime + used.ru_stime - before < 1.0, (command, after_s)
+    return said
+
+
+COMMANDS = {
+    "import": ["import", "{capture}", "-w", "{new}"],
+    "import of a pipe": ["import", "-", "-w", "{new}"],
+    "import of a database": ["import", "{database}", "-w", "{new}"],
+    "anonymized import": ["import", "{capture}", "--anonymize", "-w", "{new}"],
+    "redissect": ["redissect", "{copy}"],
+    "check": ["check", "{database}"],
+    "check of a capture": ["check", "{capture}"],
+    "stats": ["stats", "{database}"],
+    "events": ["events", "{database}"],
+    "messages": ["messages", "{database}", "-Y", 'maexchen.dice == "9,9"'],
+    "state": ["state", "{database}"],
+    "sequence": ["sequence", "{database}"],
+    "diff": ["diff", "{database}", "{capture}"],
+    "whatif": ["whatif", "{database}", "--drop", "#100"],
+    "draft": ["draft", "{capture}"],
+    "replay": ["replay", "{database}", "--speed", "0"],
+    "export -T html": ["export", "{database}", "-T", "html", "-o", "{new}"],
+    "export -T pcapng": ["export", "{database}", "-T", "pcapng", "-o", "{new}"],
+    "export -T jsonl": ["export", "{database}", "-T", "jsonl", "-o", "{new}"],
+    "export --anonymize": ["export", "{database}", "-T", "csv", "--anonymize", "-o", "{new}"],
+    "corpus add": ["corpus", "add", "{new}", "{capture}"],
+}
+
+
+@pytest.mark.parametrize("name", a_few(COMMANDS, ["import of a pipe"]))
+def test_ctrl_c_ends_a_command_within_a_second(
+    name: str, capture: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    number = 1
+    while number <= times(4, 1) and _is_interrupted(name, number, capture, tmp_path, request):
+        number += 1
+    assert number > 1, "it is never interrupted"
+
+
+def _is_interrupted(
+    name: str, number: int, capture: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> bool:
+    """Interrupt the command at this position; return False if it ends before. Check what it leaves."""
+    command = COMMANDS[name]
+    new, copy = tmp_path / f"new{number}", tmp_path / f"copy{number}.db"
+    paths = {"capture": str(capture), "new": str(new), "copy": str(copy)}
+    if "{database}" in command or "{copy}" in command:
+        stored: Path = request.getfixturevalue("database")
+        copy.write_bytes(stored.read_bytes())
+        paths["database"] = str(stored)
+    given = capture if "-" in command else None
+    said = interrupted([part.format(**paths) for part in command], number * STEP_S, given)
+    if said is None:
+        return False
+    if name in ("import", "import of a pipe", "anonymized import"):
+        # Each datagram of this capture is a message.
+        recorded = "SELECT (SELECT count(*) FROM chunks) - (SELECT count(*) FROM messages), count(ended_ns)"
+        ((undissected, ended),) = rows(new, f"{recorded} FROM sessions")
+        assert ended == 1
+        assert undissected == 0 or "its last bytes may not be dissected" in said
+    if name == "redissect":
+        messages = "SELECT count(*) FROM messages"
+        assert rows(copy, messages) == rows(stored, messages)
+    return True
+
+
+@pytest.mark.parametrize("patience_s", [recorder._INDEXING_S, -1.0])
+def test_indexes_that_take_long_are_left_out(
+    patience_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "_INDEXING_S", patience_s)
+    monkeypatch.setattr(opening, "_STEP_INTERVAL", 10)
+    conversation = Conversation()
+    for number in range(100):
+        conversation.says(b"REGISTER;%d" % number)
+    database = tmp_path / "game.db"
+    stopped = Recorder(str(database), "import", "game.pcap")
+    stopped.record(conversation.items)
+    stopped.stop_soon()
+    stopped.close()
+    count = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE 'idx%'"
+    (indexes,) = rows(database, count)[0]
+    assert stopped.indexed == (indexes > 0) == (patience_s > 0)
+    assert rows(database, "SELECT count(*), ended_ns > 0 FROM messages, sessions") == [(100, 1)]
+    assert kiebitz("redissect", str(database)).status == 0
+    assert rows(database, count) == [(sum(map(len, INDEXES.values())),)]
