@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from html import escape
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from kiebitz.cli.render.svg.theme import page_style
+from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import (
     diagnostic_record,
@@ -234,10 +236,12 @@ class _PageBuilder:
         state = reader.timeline.state_at(table.id, first)
         yield self._picture(render_table(reader, table, first, player, state))
         spectator_view = reader.spectator_view(player)
+        recent = deque(reader.timeline.recent(table.id, first, RECENT), RECENT)
         for event in reader.timeline.events_between(table.id, first, last):
             apply(state, event.changes)
+            recent.append(event)
             if spectator_view.may_see(event):
-                yield self._picture(render_table(reader, table, event.seq, player, state))
+                yield self._picture(render_table(reader, table, event.seq, player, state, [*recent]))
 
     def _picture(self, drawn: RenderedTable) -> _Picture:
         self._drawn += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.web import records
 from kiebitz.cli.web.reader import Reader, RenderedTable
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import TableInfo
+from kiebitz.dissectors.model import Event, TableInfo
 
 _MAX_PICTURES = 64
 """Number of pictures kept: the fragments of a picture are requested soon after it."""
@@ -25,11 +27,17 @@ def cached_table(reader: Reader, table: TableInfo, seq: int, player: str | None)
 
 
 def render_table(
-    reader: Reader, table: TableInfo, seq: int, player: str | None, state: State | None = None
+    reader: Reader,
+    table: TableInfo,
+    seq: int,
+    player: str | None,
+    state: State | None = None,
+    events: Sequence[Event] | None = None,
 ) -> RenderedTable:
-    """Draw a table after event `seq`; `state` is its full state then, if known."""
+    """Draw a table after event `seq`; its full state then and the recent events are read unless given."""
     spectator_view = reader.spectator_view(player)
-    events = reader.timeline.recent(table.id, seq, RECENT)
+    if events is None:
+        events = reader.timeline.recent(table.id, seq, RECENT)
     if state is None:
         # A player's view computes its own state.
         state = reader.timeline.state_at(table.id, seq) if player is None else {}

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import MessageType, unreadable
@@ -36,6 +37,9 @@ _MAX_CARRIED = 4 * FRAME_LIMIT
 
 MAX_COPIES = 50
 """Maximum number of a message's copies to list."""
+
+_MAX_STEPS = 100
+"""Events up to which a state is continued rather than read anew."""
 
 
 class GrammarDescription(msgspec.Struct, frozen=True):
@@ -132,6 +136,8 @@ class MessageDetails:
         self.timeline = timeline
         self._visibility = visibility or Visibility(timeline)
         self._player = name_of_stream(timeline)
+        self._reached: tuple[int, int, State] = (0, 0, {})
+        """A table's state after an event, as the next message usually follows shortly after."""
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageDetail | None:
         """Return a message by its id; None if the session has no such message.
@@ -238,11 +244,22 @@ class MessageDetails:
         if not changes:
             return
         if as_player is None:
-            before = self.timeline.state_at(event.table_id, event.seq - 1)
+            before = self._state_before(event)
         else:
-            before = self._visibility.state(as_player, event.table_id, event.seq - 1)
+            before = self._visibility.shared_state(as_player, event.table_id, event.seq - 1)
         for path, value in changes:
-            yield ChangeDetail(self.timeline.numbers.path(path), value, _value_at(before, path))
+            yield ChangeDetail(self.timeline.numbers.path(path), value, _copy(_value_at(before, path)))
+
+    def _state_before(self, event: StoredEvent) -> State:
+        """Return the full state before an event, valid until the next call."""
+        table, seq, state = self._reached
+        if table == event.table_id and seq < event.seq <= seq + _MAX_STEPS:
+            for step in self.timeline.events_between(table, seq, event.seq - 1):
+                apply(state, step.changes)
+        else:
+            state = self.timeline.state_at(event.table_id, event.seq - 1)
+        self._reached = event.table_id, event.seq - 1, state
+        return state
 
     def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[BroadcastCopy, ...], int]:
         """Return the first copies of a message and the number of all; a player sees only its own."""
@@ -297,6 +314,10 @@ def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> Gram
 
 def _row_of(dissector: Dissector, row: StoredMessage) -> MessageType | None:
     return dissector.grammar.row_of(row.name, row.direction, row.fields)
+
+
+def _copy(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value)) if isinstance(value, dict | list) else value
 
 
 def _value_at(state: Any, path: Sequence[str]) -> Any:
