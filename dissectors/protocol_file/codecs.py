@@ -11,7 +11,7 @@ from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.json_codec import JsonCodec
+from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
 from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
 from kiebitz.dissectors.protocol_file.specification import Framing, Specification
 from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
@@ -36,7 +36,7 @@ _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
     "words": _text_codec,
     "delimited": _text_codec,
     "pairs": PairsCodec,
-    "json": JsonCodec,
+    "json": FileJsonCodec,
     "xml": XmlCodec,
     "struct": StructCodec,
 }

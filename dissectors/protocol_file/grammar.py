@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
@@ -16,10 +17,12 @@ from kiebitz.dissectors.grammar.grammar import (
     MessageType,
     Rule,
 )
+from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in
 from kiebitz.dissectors.protocol_file.field_types import field_type
 from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
+from kiebitz.dissectors.protocol_file.json_codec import has_value
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,
@@ -66,7 +69,10 @@ def _more_words(specification: Specification) -> Iterator[str]:
 
 
 def _row(row: MessageSpec, specification: Specification) -> MessageType:
-    return MessageType(
+    make: Callable[..., MessageType] = MessageType
+    if specification.format.kind == "json":
+        make = partial(JsonRow, form="value" if has_value(row, specification) else "object")
+    return make(
         row.name,
         row.direction,
         tuple(

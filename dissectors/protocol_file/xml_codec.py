@@ -9,11 +9,11 @@ from typing import Any
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import ListText, ObjectText, PartsText
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, unreadable
+from kiebitz.dissectors.grammar.json.types import Misfit
 from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, parts_in, walk
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.framers import xml_framing
-from kiebitz.dissectors.protocol_file.json_types import Misfit
 from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.text_types import AnyText

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, Text, Word
+from kiebitz.dissectors.grammar.json import containers
+from kiebitz.dissectors.grammar.json import types as json_types
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file import binary_types, json_types, text_types
+from kiebitz.dissectors.protocol_file import binary_types, text_types
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 
@@ -197,15 +199,20 @@ def values_of(kind: FieldType) -> st.SearchStrategy[Any] | None:
             return st.booleans()
         case Word() | json_types.JsonChoice():
             return st.sampled_from(kind.words)
-        case Number() | json_types.JsonNumber():
-            return _numbers(kind)
-        case ListText() | json_types.JsonList() | binary_types.BinaryList():
+        case Number():
+            assert kind.limits is not None
+            return _numbers(kind.limits.minimum, kind.limits.maximum, kind.limits.whole)
+        case json_types.JsonNumber():
+            return _numbers(kind.least, kind.most, kind.whole)
+        case ListText() | containers.JsonList() | binary_types.BinaryList():
             return st.lists(_known(kind.item), min_size=1, max_size=4)
-        case ObjectText() | json_types.JsonObject() | binary_types.BinaryObject():
+        case containers.JsonObject():
+            return _objects({field.name: field.type for field in kind.fields})
+        case ObjectText() | binary_types.BinaryObject():
             return _objects(kind.fields)
-        case json_types.JsonPattern():
+        case json_types.JsonText() if kind.matches is not None:
             return st.text("abcdefg", min_size=1, max_size=5)
-        case json_types.JsonToken():
+        case json_types.JsonEither():
             return st.one_of(_WHOLE, _LETTERS)
         case binary_types.BinaryText():
             return st.text("abc", max_size=4) if kind.title.endswith("4 bytes") else _LETTERS
@@ -230,14 +237,12 @@ def _objects(kinds: Mapping[str, FieldType]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({name: _known(kind) for name, kind in kinds.items()})
 
 
-def _numbers(kind: Number | json_types.JsonNumber) -> st.SearchStrategy[Any]:
-    limits = kind.limits if isinstance(kind, Number) else kind.spec
-    assert limits is not None
-    if not limits.whole:
+def _numbers(least: float | None, most: float | None, is_whole: bool) -> st.SearchStrategy[Any]:
+    if not is_whole:
         return st.one_of(_WHOLE, st.floats(-1e15, 1e15))
-    if limits.minimum is None or limits.maximum is None:
+    if least is None or most is None:
         return _WHOLE
-    return st.integers(int(limits.minimum), int(limits.maximum))
+    return st.integers(int(least), int(most))
 
 
 def _binary_numbers(kind: binary_types.BinaryNumber) -> st.SearchStrategy[Any]:

@@ -20,7 +20,7 @@ from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, to_json, unreadable
 from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonObject
-from kiebitz.dissectors.grammar.json.diagnostics import Conventions, Diagnostics, misfit, remarks_on
+from kiebitz.dissectors.grammar.json.diagnostics import Conventions, Diagnostics
 from kiebitz.dissectors.grammar.json.dissection_tree import build_tree
 from kiebitz.dissectors.grammar.json.layouts import Candidates, JsonRow, Layout
 from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, parse_places
@@ -75,7 +75,7 @@ class JsonCodec(Codec):
         self._has_lines = conventions.has_lines
         self._productions = productions or {}
         self._keeps_valid_fields = keeps_valid_fields
-        self._report = Diagnostics(conventions, layout.names)
+        self._report = Diagnostics(conventions, layout)
         self._names: dict[tuple[Direction, bytes], tuple[JsonRow, ...]] = {}
         for row in layout.all_rows:
             for text in layout.sent_texts(row):
@@ -186,7 +186,7 @@ class JsonCodec(Codec):
         if reading.has_surplus and unfit is not None and self._is_surplus(unfit, row):
             return self._misfit(closest, unfit)
         fields = self.layout.fields(row, whole)
-        notes = remarks_on(row, reading.remarks) if reading.remarks else ()
+        notes = self._report.remarks_on(row, reading.remarks) if reading.remarks else ()
         if self._has_lines and (
             frame[:1] != b"{" or frame[-2:] != b"}\n" or frame.find(b"\n") != len(frame) - 1
         ):
@@ -210,11 +210,9 @@ class JsonCodec(Codec):
         return error.code == "bad-value" and len(error.path) > place and error.path[place] not in names
 
     def _misfit(self, row: JsonRow, error: Misfit) -> Decoded:
-        names = {field.name for field in row.fields}
+        names = {field.name for field in row.fields if self._keeps_valid_fields}
         fields = {name: value for name, value in error.valid_fields.items() if name in names}
-        if not self._keeps_valid_fields:
-            fields = {}
-        return misfit(row, error, fields, to_json(fields))
+        return self._report.misfit(row, error, fields)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         try:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.fields import MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, to_json
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.grammar.json.types import (
-    MAX_QUOTED,
     Check,
     JsonAny,
     JsonNumber,
@@ -259,7 +259,8 @@ class JsonObject(JsonType):
         compact: True if the byte tree has a valid object as one piece.
         sizes: Number of items of one attribute by the value of another.
         is_open: True if other attributes are kept; otherwise they are noted and left out.
-        keeps_null: True if null in place of an optional attribute is kept; otherwise it is left out.
+        is_lenient: True if the table may be incomplete: null in place of an optional attribute is kept, and a
+            misspelt optional attribute is only noted.
     """
 
     kinds = (dict,)
@@ -275,10 +276,10 @@ class JsonObject(JsonType):
         compact: bool = False,
         sizes: SizeRule | None = None,
         is_open: bool = False,
-        keeps_null: bool = False,
+        is_lenient: bool = False,
     ) -> None:
         self.fields, self.noun, self.sizes, self.is_compact = fields, noun, sizes, compact
-        self.is_open, self.keeps_null = is_open, keeps_null
+        self.is_open, self.is_lenient = is_open, is_lenient
         self.title = title or "{" + ",".join(f'"{field.name}":…' for field in fields) + "}"
         by_name = {field.name: field for field in fields}
         self._order = {name: number for number, name in enumerate(by_name)}
@@ -291,6 +292,8 @@ class JsonObject(JsonType):
         self._required = tuple(field.name for field in fields if not field.optional)
         self.parts = tuple(json_type_of(field) for field in fields)
         self._others = JsonAny() if is_open else None
+        # A program that sends an unknown attribute sends it again and again.
+        self._meant = lru_cache(64)(self._nearest)
 
     def read(self, value: Any, reading: Reading) -> Any:
         if type(value) is not dict:
@@ -304,7 +307,7 @@ class JsonObject(JsonType):
                 if self.is_open:
                     found[key] = part
                 else:
-                    self._note_unknown(key, value, reading)
+                    self._note_unknown(key, value, found, reading)
                 continue
             name, kind, optional = known
             if name != key:
@@ -312,7 +315,7 @@ class JsonObject(JsonType):
             if name in found:
                 raise Misfit(f'"{name}" is given twice', self.title, "twice", (key,), of_key=True)
             if part is None and optional:
-                if self.keeps_null:
+                if self.is_lenient:
                     found[name] = None
                 continue
             path.append(key)
@@ -337,6 +340,11 @@ class JsonObject(JsonType):
             unfit.valid_fields = found
         raise unfit
 
+    def _nearest(self, key: str) -> str | None:
+        """Return the attribute whose name is probably meant."""
+        near = nearest_word(key, self.spelt)
+        return None if near is None else self.spelt[near]
+
     def _missing(self, name: str, value: Mapping[str, Any]) -> Misfit:
         among = f" among {count_of_fields(len(value)).replace('field', 'attribute')}" if value else ""
         return Misfit(f'there is no "{name}"{among}', f'"{name}":…', "missing-attribute")
@@ -353,11 +361,14 @@ class JsonObject(JsonType):
         # msgspec leaves out other attributes, which the codec notices.
         kinds: dict[str, Any] = {}
         for field in self.fields:
-            kind = json_type_of(field).strict()
-            if kind is None and not field.optional:
+            part = json_type_of(field)
+            kind = part.strict()
+            # Without the object with the fields, the number of colons would be another.
+            is_optional = field.optional and not (isinstance(part, JsonObject) and part.is_body)
+            if kind is None and not is_optional:
                 return None
-            if kind is not None and field.optional:
-                kind = NotRequired[kind | None] if self.keeps_null else NotRequired[kind]
+            if kind is not None and is_optional:
+                kind = NotRequired[kind | None] if self.is_lenient else NotRequired[kind]
             if kind is not None:
                 kinds[field.name] = kind
         return TypedDict(f"Object{id(self)}", kinds)  # type: ignore[operator]  # made at run time
@@ -404,23 +415,32 @@ class JsonObject(JsonType):
         texts = {key: to_json(part) for key, part in value.items()} | {name: wrong.of(value[name])}
         return "{" + ",".join(f"{to_json(key)}:{text}" for key, text in texts.items()) + "}"
 
-    def _note_unknown(self, key: str, value: Mapping[str, Any], reading: Reading) -> None:
+    def _note_unknown(
+        self, key: str, value: Mapping[str, Any], found: dict[str, Any], reading: Reading
+    ) -> None:
         """Note an unknown attribute; raise Misfit if it looks like a missing one, misspelt."""
-        near = nearest_word(key, self.spelt)
-        if near is not None and all(self.spelt.get(other) != self.spelt[near] for other in value):
-            meant = f'"{self.spelt[near]}"'
-            problem = with_suggestion(f'"{key[:MAX_QUOTED]}" is not an attribute here', meant)
-            raise Misfit(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
+        meant = self._meant(key[:MAX_QUOTED])
+        if meant is not None and any(self.spelt.get(other) == meant for other in value):
+            meant = None
+        suggestion = None if meant is None else f'"{meant}"'
+        if meant is not None and (meant in self._required or not self.is_lenient):
+            problem = with_suggestion(f'"{key[:MAX_QUOTED]}" is not an attribute here', suggestion)
+            error = Misfit(problem, f"{suggestion}:…", "unknown-attribute", (key,), of_key=True)
+            error.valid_fields = found if self.is_body else {}
+            raise error
         reading.has_surplus = True
-        reading.note("surplus-attribute", f'"{key[:MAX_QUOTED]}" is not specified here', key, of_key=True)
+        problem = with_suggestion(f'"{key[:MAX_QUOTED]}" is not specified here', suggestion)
+        reading.note("surplus-attribute", problem, key, of_key=True)
 
     def wire_type(self) -> Mapping[str, Any]:
+        if self.is_open and not self.fields:
+            return {"kind": "json_any", "limit": "any value is accepted, not only an object"}
         limit = (
             {} if self.sizes is None else {"limit": f"the number of items of {self.sizes.of} is not checked"}
         )
         return {
             "kind": "json_object",
-            "spelt": self.spelt,
+            "spelt": None if self.is_lenient else self.spelt,
             "fields": [
                 {"name": field.name, "type": field.type.wire_type(), "optional": field.optional or None}
                 for field in self.fields

@@ -11,10 +11,18 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Decoded, Violation, nearest_word, sender_of, unreadable
-from kiebitz.dissectors.grammar.json.layouts import JsonRow
+from kiebitz.dissectors.grammar.fields import MAX_QUOTED
+from kiebitz.dissectors.grammar.grammar import (
+    Decoded,
+    Violation,
+    nearest_word,
+    sender_of,
+    to_json,
+    unreadable,
+)
+from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout
 from kiebitz.dissectors.grammar.json.scanner import first_error, parse_places
-from kiebitz.dissectors.grammar.json.types import MAX_QUOTED, Misfit, Remark, quoted
+from kiebitz.dissectors.grammar.json.types import Misfit, Remark, quoted
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.quoted_text import JSON_STRING
 from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
@@ -22,6 +30,7 @@ from kiebitz.dissectors.suggestions import with_suggestion
 
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
 """Every escape; the group is a surrogate without its other half."""
+_BLANKS = b" \t\r\n"
 _NUMBERS = re.compile(JSON_STRING + rb"|(-?[0-9][-+.0-9eE]*+)")
 
 
@@ -85,35 +94,17 @@ def _malformed(code: str, text: str, place: Place, expected: str, clause: str | 
     return Violation("error", "malformed", code, text, *place, expected, clause)
 
 
-def misfit(row: JsonRow, error: Misfit, fields: dict[str, Any], fields_json: str) -> Decoded:
-    """Return a message with a value that its row does not allow, and with its valid fields."""
-    text = f"{format_path(error.path)}: {error.problem}"
-    violation = _located("error", error.code, text, error.expected, row.clause, error.path, error.of_key)
-    return Decoded(row, fields, fields_json, False, (violation,))
-
-
-def remarks_on(row: JsonRow, remarks: Iterable[Remark]) -> tuple[Violation, ...]:
-    """Return notes on unusual parts of a valid message, one of each kind."""
-    notes: dict[str, Violation] = {}
-    for remark in remarks:
-        if remark.code not in notes:
-            text = f"{format_path(remark.path)}: {remark.text}"
-            notes[remark.code] = _located(
-                "note", remark.code, text, None, row.clause, remark.path, remark.of_key, habit=True
-            )
-    return tuple(notes.values())
-
-
 class Diagnostics:
-    """The diagnostics of bytes that are no known message, with the names of the messages."""
+    """The diagnostics of messages with this layout."""
 
-    def __init__(self, conventions: Conventions, names: Mapping[Direction, Mapping[Any, str]]) -> None:
-        self._conventions, self._names = conventions, names
+    def __init__(self, conventions: Conventions, layout: Layout) -> None:
+        self._conventions = conventions
+        self._names, self._name_is_key = layout.names, layout.name_is_key
 
     def undecodable(self, frame: bytes, ended: bool = False) -> Decoded:
         """Return the diagnostic for bytes that are not JSON, or not complete."""
         conventions = self._conventions
-        if not frame.strip():
+        if not frame.strip(_BLANKS):
             text = "an empty line between two messages is ignored, but some peers close the connection"
             place = 0, len(frame)
             return unreadable(
@@ -121,7 +112,7 @@ class Diagnostics:
             )
         # Characters missing at the end are missing before the line feed.
         body = frame.rstrip(b"\r\n")
-        start = len(frame) - len(frame.lstrip())
+        start = len(frame) - len(frame.lstrip(_BLANKS))
         violation = (
             self._charset_error(frame, body)
             or (self._no_object(frame, None) if not frame.startswith(b"{", start) else None)
@@ -178,11 +169,29 @@ class Diagnostics:
 
     def _no_object(self, frame: bytes, value: str | None) -> Violation:
         conventions = self._conventions
-        start = len(frame) - len(frame.lstrip())
-        found = value or f'"{frame.strip()[:MAX_QUOTED].decode(errors="replace")}"'
+        start = len(frame) - len(frame.lstrip(_BLANKS))
+        found = value or f'"{frame.strip(_BLANKS)[:MAX_QUOTED].decode(errors="replace")}"'
         text = f"{found} is not the beginning of a message"
-        place = start, len(frame.strip())
+        place = start, len(frame.strip(_BLANKS))
         return _malformed("no-object", text, place, conventions.message, conventions.message_clause)
+
+    def misfit(self, row: JsonRow, error: Misfit, fields: dict[str, Any]) -> Decoded:
+        """Return a message with a value that its row does not allow, and with its valid fields."""
+        text = f"{self._place(row, error.path)}: {error.problem}"
+        violation = _located("error", error.code, text, error.expected, row.clause, error.path, error.of_key)
+        return Decoded(row, fields, to_json(fields), False, (violation,))
+
+    def remarks_on(self, row: JsonRow, remarks: Iterable[Remark]) -> tuple[Violation, ...]:
+        """Return notes on unusual parts of a valid message, one of each kind."""
+        notes: dict[str, Violation] = {}
+        for code, text, path, of_key in remarks:
+            if code not in notes:
+                text = f"{self._place(row, path)}: {text}"
+                notes[code] = _located("note", code, text, None, row.clause, path, of_key, habit=True)
+        return tuple(notes.values())
+
+    def _place(self, row: JsonRow, path: Path) -> str:
+        return format_path(path) if self._name_is_key else f"{row.name}: {format_path(path)}"
 
     def not_one_message(self, value: Mapping[str, Any], direction: Direction) -> Decoded:
         """Return the diagnostic for an object with no message or with several."""
@@ -227,8 +236,8 @@ class Diagnostics:
     def layout_notes(self, frame: bytes) -> tuple[Violation, ...]:
         """Return notes on unusual blanks and line feeds around and within an object."""
         notes = []
-        body = frame.strip()
-        start = len(frame) - len(frame.lstrip())
+        body = frame.strip(_BLANKS)
+        start = len(frame) - len(frame.lstrip(_BLANKS))
         end = start + len(body)
         if start:
             notes.append(("blanks", "there are blanks before the message", 0, start))

@@ -47,13 +47,13 @@ class Layout(ABC):
     Args:
         grammar: The grammar, whose rows are `JsonRow`.
         spellings: Other spellings of names and attributes.
-        keeps_null: True if null in place of an optional field is a value; otherwise it is left out.
+        is_lenient: As in `JsonObject`.
     """
 
     name_is_key: bool
 
-    def __init__(self, grammar: Grammar, spellings: Spellings = AS_WRITTEN, keeps_null: bool = False) -> None:
-        self.grammar, self.spellings, self.keeps_null = grammar, spellings, keeps_null
+    def __init__(self, grammar: Grammar, spellings: Spellings = AS_WRITTEN, is_lenient: bool = False) -> None:
+        self.grammar, self.spellings, self.is_lenient = grammar, spellings, is_lenient
         self._rows: dict[tuple[Direction, str], tuple[JsonRow, ...]] = {}
         for row in grammar.rows:
             assert isinstance(row, JsonRow), row
@@ -95,7 +95,7 @@ class Layout(ABC):
             return JsonTuple(*inner)
         if row.form == "value":
             return JsonAlone(*inner)
-        body = JsonObject(*inner, spellings=self.spellings, sizes=row.sizes, keeps_null=self.keeps_null)
+        body = JsonObject(*inner, spellings=self.spellings, sizes=row.sizes, is_lenient=self.is_lenient)
         body.is_body = True
         return body
 
@@ -156,7 +156,7 @@ class KeyLayout(Layout):
         """Rows with no attribute next to the message's name."""
 
     def _make_around(self, row: JsonRow) -> JsonObject:
-        may_be_null = self.keeps_null and all(field.optional for field in row.fields)
+        may_be_null = self.is_lenient and all(field.optional for field in row.fields)
         body = Field(row.name, self.body(row), row.description, optional=may_be_null)
         beside = (field for field in row.fields if field.name in row.beside)
         return JsonObject(body, *beside, spellings=self.spellings)
@@ -264,7 +264,7 @@ class PathLayout(Layout):
                     fields.append(Field(inner[-1], inside(inner), "", optional=optional))
             if path == self.name_path[:-1]:
                 fields.append(Field(self.name_path[-1], JsonChoice((sent,)), "the message's name"))
-            found = JsonObject(*fields, is_open=not is_body, keeps_null=is_body and self.keeps_null)
+            found = JsonObject(*fields, is_open=not is_body, is_lenient=is_body and self.is_lenient)
             found.is_body = is_body
             return found
 
@@ -300,11 +300,11 @@ class PathLayout(Layout):
 
     def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {}
-        inner = _object_at(message, self.fields_path)
         if self.reserved in fields:
             raise ValueError(f"{self.reserved} is the message's name")
         around = _object_at(message, self.name_path[:-1])
         around[self.name_path[-1]] = self._sent[row.direction, row.name]
+        inner = _object_at(message, self.fields_path)
         inner.update({field.name: fields[field.name] for field in row.fields if field.name in fields})
         return message
 

@@ -18,18 +18,12 @@ import msgspec
 from msgspec import Meta
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch, Rename, Replace
-from kiebitz.dissectors.grammar.fields import is_version
+from kiebitz.dissectors.grammar.fields import LARGEST, MAX_QUOTED, OF_WHOLE_FIELDS, SMALLEST, is_version
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
 from kiebitz.dissectors.suggestions import with_suggestion
-
-MAX_QUOTED = 40
-"""Maximum number of characters quoted from a message."""
-
-SMALLEST, LARGEST = -(2**63), 2**64 - 1
-"""Limits of numbers without limits of their own."""
 
 Check = Callable[[Any], bool]
 
@@ -100,8 +94,6 @@ _WRONG = (
     Wrong("markup", "markup of other formats", f'"<b>&\\"{UNKNOWN_WORD}\\"</b>"', odd=True),
     Wrong("outside-ascii", "letters of two and four bytes", '"Größe🎲"', odd=True),
 )
-_OF_WHOLE_FIELDS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction")
-"""Invalid values to try in place of a whole field, but not of its parts."""
 
 
 def quoted(value: Any) -> str:
@@ -159,7 +151,9 @@ class JsonType(FieldType):
 def wrong_inside(part: JsonType, name: str, around: Callable[[Wrong, Any], str]) -> Iterator[Wrong]:
     """Yield the invalid values of a part; `around` returns the text of the whole value with one of them."""
     for wrong in part.wrong_values():
-        if wrong.kind not in _OF_WHOLE_FIELDS and not (wrong.kind == "too-large" and wrong.allowed):
+        if wrong.kind not in (*OF_WHOLE_FIELDS, "fraction") and not (
+            wrong.kind == "too-large" and wrong.allowed
+        ):
             yield wrong.inside(name, functools.partial(around, wrong))
 
 

@@ -189,7 +189,6 @@ local function of(kinds, problem)
 end
 
 K.types.json_text = of({s = true}, "this is not a text")
-K.types.json_token = of({s = true, i = true}, "this is neither a number nor a text")
 K.types.json_boolean = of({b = true}, "this is neither true nor false")
 
 function K.types.json_number(kind, node)
