@@ -33,45 +33,59 @@ def messages_by_name(rows: Iterable[tuple[str, Direction, int]]) -> Counts | Non
     return Counts("messages", "Messages", "message", lines, left_out) if lines else None
 
 
+_Key = tuple[str, str]
+"""Protocol and server of a table."""
+
+
 class MessageCounts:
-    """Counts of a session's messages that pass a filter, of one game if given."""
+    """Counts of a session's messages that pass a filter, of one game if given, for all tables at once."""
 
     def __init__(self, timeline: Timeline, wanted: Filter | None, game: Game | None) -> None:
-        self._timeline = timeline
         condition, parameters = sql_condition(timeline, wanted, "messages")
-        self._where = f"s.session_id = ? AND s.protocol = ? AND s.server = ? AND ({condition})"
-        self._parameters = [*parameters]
+        self._rest = "FROM messages m JOIN streams s ON s.id = m.stream_id"
+        self._rest += f" WHERE s.session_id = ? AND ({condition})"
+        self._parameters = [timeline.session.id, *parameters]
         if game is not None:
-            self._where += " AND m.game_id = ?"
+            self._rest += " AND m.game_id = ?"
             self._parameters.append(game.id)
+        self._timeline = timeline
+        self._names: dict[_Key, list[tuple[str, Direction, int]]] = {}
+        self._rates: dict[_Key, Rate] = {}
+        self._read_names()
+        self._read_rates()
 
     def count(self, table: TableInfo) -> int:
         """Return the number of a table's messages."""
-        ((count,),) = self._ask("count(*)", table)
-        found: int = count
-        return found
+        return sum(count for _, _, count in self._names.get((table.protocol, table.server), ()))
 
     def results(self, table: TableInfo) -> Iterator[Result]:
         """Yield the counts of a table's messages by name and over time."""
-        rows = self._ask("m.name, m.direction, count(*)", table, "GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2")
-        by_name = messages_by_name(rows)
+        key = table.protocol, table.server
+        by_name = messages_by_name(self._names.get(key, ()))
         if by_name is not None:
             yield by_name
-        yield from self._by_time(table)
+            yield self._rates[key]
 
-    def _by_time(self, table: TableInfo) -> Iterator[Rate]:
-        ((first, last),) = self._ask("min(m.ts_ns), max(m.ts_ns)", table)
-        if first is None:
-            return
-        stretch = max(_SECOND_NS, -(-(last - first + 1) // _MAX_INTERVALS))
-        counts = [0] * ((last - first) // stretch + 1)
-        for place, count in self._ask("(m.ts_ns - ?) / ?, count(*)", table, "GROUP BY 1", first, stretch):
-            counts[place] = count
-        begin = self._timeline.seconds(first)
-        yield Rate("rate", "Messages a second", begin, stretch / 1e9, counts)
+    def _read_names(self) -> None:
+        grouped = "GROUP BY 1, 2, 3, 4 ORDER BY count(*) DESC, 3, 4"
+        for protocol, server, *counted in self._ask("m.name, m.direction, count(*)", grouped):
+            name, direction, count = counted
+            self._names.setdefault((protocol, server), []).append((name, direction, count))
 
-    def _ask(self, what: str, table: TableInfo, rest: str = "", *first: int) -> Iterator[tuple[Any, ...]]:
+    def _read_rates(self) -> None:
+        spans = {}
+        for protocol, server, first, last in self._ask("min(m.ts_ns), max(m.ts_ns)", "GROUP BY 1, 2"):
+            stretch = max(_SECOND_NS, -(-(last - first + 1) // _MAX_INTERVALS))
+            counts = [0] * ((last - first) // stretch + 1)
+            rate = Rate("rate", "Messages a second", self._timeline.seconds(first), stretch / 1e9, counts)
+            self._rates[protocol, server] = rate
+            spans[protocol, server] = counts, first, stretch
+        # In SQL, a query for each table would read all messages.
+        for protocol, server, ts_ns in self._ask("m.ts_ns"):
+            counts, first, stretch = spans[protocol, server]
+            counts[(ts_ns - first) // stretch] += 1
+
+    def _ask(self, what: str, grouped: str = "") -> Iterator[tuple[Any, ...]]:
         return self._timeline.connection.execute(
-            f"SELECT {what} FROM messages m JOIN streams s ON s.id = m.stream_id WHERE {self._where} {rest}",
-            [*first, self._timeline.session.id, table.protocol, table.server, *self._parameters],
+            f"SELECT s.protocol, s.server, {what} {self._rest} {grouped}", self._parameters
         )

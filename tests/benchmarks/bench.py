@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import corpus
 import diffs
+import growths
 import imports
 import page_latency
 import probes
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "imports": (imports.imported, 1),
     "queries": (queries.answered, 7),
     "diffs": (diffs.compared, 1),
+    "growths": (growths.measured, 1),
     "corpus": (corpus.measured, 1),
     "taps": (taps.measured, 1),
     "probes": (probes.measured, 1),
