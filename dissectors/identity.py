@@ -17,6 +17,9 @@ SamePlayer = Literal["connection", "address", "number"]
 one server; or the same IP address at any server, as clients reconnect for each part of a game.
 """
 
+OTHERS = "\0others"
+"""In a path of `hidden_state`: any name but the viewer's own."""
+
 _MAX_NAME_LENGTH = 60
 """Maximum length of a client's name in characters."""
 
@@ -32,8 +35,8 @@ class Identity:
         sees_own_dissection: True if a player sees what a dissection of its own connections alone yields: the
             table computes with any values, so that events may contain what only others sent.
         differing_copies: Names of broadcasts whose copies differ, see `as_copied`.
-        computed_state: Paths of the state's parts that are computed from values of several players, and so
-            are in no player's view; None stands for any key.
+        hidden_state: Paths of the state's parts that no view has, as they are computed from values of several
+            players; None stands for any key, OTHERS for any name but the viewer's own.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class Identity:
         same_player: SamePlayer = "connection",
         sees_own_dissection: bool = False,
         differing_copies: Iterable[str] = (),
-        computed_state: Iterable[Sequence[str | None]] = (),
+        hidden_state: Iterable[Sequence[str | None]] = (),
     ) -> None:
         self._grammar = grammar
         self.login_messages = frozenset(login_messages)
@@ -53,7 +56,7 @@ class Identity:
         self.same_player: SamePlayer = same_player
         self.sees_own_dissection = sees_own_dissection
         self.differing_copies = frozenset(differing_copies)
-        self.computed_state = tuple(computed_state)
+        self.hidden_state = tuple(hidden_state)
 
     def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
         """Return the player's name in a login message; None if it has none."""
@@ -78,6 +81,15 @@ class Identity:
 
     def as_copied(self, event: Event, copies: Sequence[Mapping[str, Any]]) -> Event:
         """Return an event with values from the fields of a player's own copies, not from others'."""
+        return event
+
+    def as_public(self, event: Event, reports: Sequence[tuple[str, int, Mapping[str, Any]]]) -> Event:
+        """Return a public event with the values that all players may know.
+
+        Args:
+            event: The event without the values that are known to some players only.
+            reports: The server's messages that report it: name, stream and fields of each.
+        """
         return event
 
     def seen_by(self, event: Event, *names: str) -> Event | None:

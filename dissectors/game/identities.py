@@ -15,6 +15,9 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 
+PUBLIC = "public"
+"""The label of the view that shows what all players at a table may know; no player has it."""
+
 
 class Evidence(msgspec.Struct, frozen=True):
     """An event that links a name to a connection, or to the previous name.
@@ -209,7 +212,7 @@ class Identities:
             latest[place] = key
             groups.setdefault(key, []).append(claim)
         names = {group[-1].name for group in groups.values()}
-        taken: set[str] = set()
+        taken = {PUBLIC}
         players = []
         for group in groups.values():
             label = group[-1].name

@@ -6,13 +6,14 @@ of several players.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, seen_by, seen_change
 from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
 from kiebitz.dissectors.grammar.sentences import value_at
+from kiebitz.dissectors.identity import OTHERS
 from kiebitz.dissectors.model import Change, Event
 
 _ADDRESS = IdentifierKind("address")
@@ -50,47 +51,45 @@ def initial_view(dissector: Dissector | None, whole: State, names: Collection[st
 def visible_state(dissector: Dissector | None, whole: State, names: Collection[str]) -> State:
     """Return a table's state as a player with these names sees it, if all its events were visible."""
     state: State = seen_by(whole, *names)
-    for path in dissector.identity.computed_state if dissector is not None else ():
-        _remove(state, path)
+    for path in dissector.identity.hidden_state if dissector is not None else ():
+        _remove(state, path, names)
     return state
 
 
 def visible_changes(
-    dissector: Dissector | None, changes: Collection[Change], names: Collection[str]
+    dissector: Dissector | None, changes: Iterable[Change], names: Collection[str]
 ) -> list[Change]:
     """Return the changes that a player with these names sees, without those private to others."""
-    computed = dissector.identity.computed_state if dissector is not None else ()
+    patterns = dissector.identity.hidden_state if dissector is not None else ()
     seen = []
     for path, value in changes:
-        if any(_is_in(path, hidden) for hidden in computed):
-            continue
         change = seen_change(path, value, *names)
-        if change is None:
+        inside = [pattern for pattern in patterns if _agree(path, pattern, names)]
+        if change is None or any(len(pattern) <= len(path) for pattern in inside):
             continue
-        for hidden in computed:
-            if len(hidden) > len(path) and _is_in(hidden, path):
-                _remove(change[1], hidden[len(path) :])
+        for pattern in inside:
+            _remove(change[1], pattern[len(path) :], names)
         seen.append(change)
     return seen
 
 
-def _is_in(path: Sequence[str | None], part: Sequence[str | None]) -> bool:
-    """Return True if a path begins with the path of a part; None is equal to any key."""
-    return len(path) >= len(part) and all(
-        None in (one, other) or one == other for one, other in zip(path, part, strict=False)
+def _agree(path: Sequence[str], pattern: Sequence[str | None], names: Collection[str]) -> bool:
+    """Return True if a path and a pattern of hidden paths are equal as far as both go."""
+    return all(
+        wanted is None or (step not in names if wanted == OTHERS else step == wanted)
+        for step, wanted in zip(path, pattern, strict=False)
     )
 
 
-def _remove(state: Any, path: Sequence[str | None]) -> None:
-    """Remove the values at a path, of which None is any key."""
+def _remove(state: Any, pattern: Sequence[str | None], names: Collection[str]) -> None:
+    """Remove the values at the paths that a pattern describes."""
     if not isinstance(state, dict):
         return
-    key, *rest = path
-    if rest:
-        for inner in [*state] if key is None else [key]:
-            _remove(state.get(inner), rest)
-    elif key is not None:
-        state.pop(key, None)
+    for step in [step for step in state if _agree([step], pattern, names)]:
+        if len(pattern) == 1:
+            del state[step]
+        else:
+            _remove(state[step], pattern[1:], names)
 
 
 def _address_keys(dissector: Dissector) -> set[str]:

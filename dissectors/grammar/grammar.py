@@ -148,6 +148,7 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
         accompanies: Position of the event whose message it belongs to if no message reports it; an event with
             an `ending` then belongs to none.
         directed: True if it may have been sent to a single client, which `to` in its data names if known.
+        public: True if all players at the table are told of it, though not in a broadcast.
         joins: True if its actor takes part in the game from here on: a message that reports it is no move.
         ends: True if the game has been played to its end with it.
         cancels: True if the game ends with it without having been played.
@@ -165,6 +166,7 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
     implied_by: ImpliedBy | None = None
     accompanies: ImpliedBy = "before"
     directed: bool = False
+    public: bool = False
     joins: bool = False
     ends: bool | str = False
     cancels: bool | str = False

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 import msgspec
 
+from kiebitz.dissectors.game.identities import PUBLIC
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.database.schema import StorageError
@@ -82,7 +83,12 @@ _MAX_LISTED = 8
 
 
 def check_player(timeline: Timeline, player: str) -> None:
-    """Raise StorageError, with the nearest names, unless `player` acts in the session or is known in it."""
+    """Raise StorageError, with the nearest names, unless `player` acts in the session or is known in it.
+
+    `PUBLIC` is always a view.
+    """
+    if player == PUBLIC:
+        return
     known = known_players(timeline)
     if player not in known:
         raise no_such_player(player, known)

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.game.identities import Claim, Identities, Player
+from kiebitz.dissectors.game.broadcasts_only import broadcasts_only
+from kiebitz.dissectors.game.identities import PUBLIC, Claim, Identities, Player
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.game.visibility import initial_view, revealed_changes, visible_changes, visible_state
 from kiebitz.dissectors.model import Change, Event, Game
@@ -75,8 +76,8 @@ class Visibility:
         self._upto = -1
         self._views: dict[tuple[str, int], _View] = {}
         self._reporting: dict[int, Set[int]] = {}
-        self._copies: dict[int, Sequence[tuple[int, dict[str, Any]]]] = {}
-        """Reporting streams, and differing copies, by event of a session that has ended."""
+        self._copies: dict[int, Sequence[tuple[str, int, dict[str, Any]]]] = {}
+        """Reporting streams, and the server's reports, by event of a session that has ended."""
         self._own = self._before.dissections
         self._current: set[tuple[str, int]] = set()
         """Keys of the dissections in `_own` that include everything recorded up to the event `_upto`."""
@@ -88,7 +89,7 @@ class Visibility:
         states = {
             (player, table_id): self.state(player, table_id, self.timeline.last_seq(table_id))
             for player, table_id in [*self._own]
-            if player in known.players()
+            if player == PUBLIC or player in known.players()
         }
         return Inheritance(known.claims, self._own, states)
 
@@ -119,7 +120,7 @@ class Visibility:
 
     def player(self, label: str) -> Player | None:
         """Return the player of this label, or the last one of this name; None without a known connection."""
-        return self._known().find(label)
+        return self._known().find(label) if label != PUBLIC else None
 
     def streams_of(self, player: str) -> frozenset[int]:
         """Return the streams of a player; none without a known connection."""
@@ -167,6 +168,8 @@ class Visibility:
         if event.id > self._upto:
             self._upto = -1
         identities = self._known()
+        if player == PUBLIC:
+            return self._public(dissector, event)
         found = identities.find(player)
         if found is None:
             return dissector.identity.seen_by(event, player)
@@ -174,18 +177,82 @@ class Visibility:
         if dissector.identity.sees_own_dissection:
             own = self._own_dissection(dissector, found, event.table_id).event(event)
             return None if own is None else dissector.identity.seen_by(own, *names)
+        streams = found.streams
+
+        def knows(near: Event, told: Set[int]) -> bool:
+            return not told.isdisjoint(streams) if told else near.actor in names
+
         seen = dissector.identity.seen_by(event, *names)
-        if seen is None or not self._knows(dissector, event, names, found.streams):
+        if seen is None or not self._knows(dissector, event, knows):
             return None
-        return self._as_copied(dissector, seen, found.streams)
+        return self._as_copied(dissector, seen, streams)
+
+    def _public(self, dissector: Dissector, event: Event) -> Event | None:
+        """Return an event as all players may know it, None if some may not."""
+        if dissector.identity.sees_own_dissection:
+            own = self._public_dissection(dissector, event.table_id).event(event)
+            return None if own is None else dissector.identity.seen_by(own)
+
+        def knows(near: Event, told: Set[int]) -> bool:
+            return self._is_told_to_all(dissector, near)
+
+        seen = dissector.identity.seen_by(event)
+        if seen is None or not self._knows(dissector, event, knows):
+            return None
+        return dissector.identity.as_public(seen, self._server_reports(event.id))
+
+    def _is_told_to_all(self, dissector: Dissector, event: Event) -> bool:
+        """Return True if the server tells all players of an event."""
+        kind = dissector.grammar.events[event.kind]
+        reports = self._server_reports(event.id)
+        if kind.directed or kind.ending is not None:
+            receivers = {stream for _, stream, _ in reports}
+            return len(receivers) > 1 and event.data.get("to") is None and receivers >= self._present(event)
+        rows = (dissector.grammar.row_of(name, "s2c", fields) for name, _, fields in reports)
+        return not kind.secret and any(kind.public or (row is not None and row.broadcast) for row in rows)
 
     def _as_copied(self, dissector: Dissector, event: Event, streams: Set[int]) -> Event:
         """Return an event with values from a player's own copies, if copies differ."""
         differing = dissector.identity.differing_copies
         if not differing:
             return event
-        copies = self._reports(event.id, differing)
-        return dissector.identity.as_copied(event, [fields for stream, fields in copies if stream in streams])
+        copies = [
+            fields
+            for name, stream, fields in self._server_reports(event.id)
+            if name in differing and stream in streams
+        ]
+        return dissector.identity.as_copied(event, copies)
+
+    def _present(self, event: Event) -> Set[int]:
+        """Return the streams of a table's server that were open at the time of an event."""
+        rows = self.timeline.connection.execute(
+            "SELECT id FROM streams WHERE session_id = ? AND server = ? AND opened_ns <= ?"
+            " AND coalesce(closed_ns, ?) >= ?",
+            (
+                self.timeline.session.id,
+                self.timeline.table(event.table_id).server,
+                *[event.ts_ns] * 3,
+            ),
+        )
+        return {stream for (stream,) in rows}
+
+    def _public_dissection(self, dissector: Dissector, table_id: int) -> OwnDissection:
+        """Return the dissection of the broadcasts at a table."""
+        timeline = self.timeline
+        rows = timeline.connection.execute(
+            "SELECT id FROM streams WHERE session_id = ? AND server = ?",
+            (timeline.session.id, timeline.table(table_id).server),
+        )
+        key, streams = (PUBLIC, table_id), {stream for (stream,) in rows}
+        own = self._own.get(key)
+        if own is None:
+            own = self._own[key] = OwnDissection(broadcasts_only(dissector), streams)
+        if key not in self._current:
+            # Those that are new have new bytes only.
+            own.streams = streams
+            own.refresh(timeline)
+            self._current.add(key)
+        return own
 
     def _own_dissection(self, dissector: Dissector, player: Player, table_id: int) -> OwnDissection:
         """Return the dissection of a player's connections at a table."""
@@ -203,15 +270,23 @@ class Visibility:
     def label(self, game: Game, player: str) -> str:
         """Return the label of a game as a player knows it."""
         dissector, found = dissector_of(game.protocol), self.player(player)
-        if dissector is None or found is None or not dissector.identity.sees_own_dissection:
+        if dissector is None or not dissector.identity.sees_own_dissection:
             return game.label
-        own = self._own_dissection(dissector, found, game.table_id)
+        if player == PUBLIC:
+            own = self._public_dissection(dissector, game.table_id)
+        elif found is not None:
+            own = self._own_dissection(dissector, found, game.table_id)
+        else:
+            return game.label
         return own.labels.get(game.id, dissector.grammar.title)
 
     def changes(self, event: Event, player: str) -> list[Change]:
         """Return the changes of an event that the player sees, without those private to others."""
         names, found = self._names(event, player), self.player(player)
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
+        if player == PUBLIC and dissector is not None:
+            public = self._public(dissector, event)
+            return [] if public is None else visible_changes(dissector, public.changes, ())
         if found is not None and dissector is not None:
             if dissector.identity.sees_own_dissection:
                 own = self._own_dissection(dissector, found, event.table_id).event(event)
@@ -234,6 +309,8 @@ class Visibility:
 
     def _names(self, event: Event, player: str) -> Collection[str]:
         found = self.player(player)
+        if player == PUBLIC:
+            return ()
         return [player] if found is None else self._identities.names_at(found, event.table_id, event.id)
 
     def sentence(self, event: Event) -> str:
@@ -251,11 +328,11 @@ class Visibility:
     def shared_state(self, player: str, table_id: int, seq: int) -> State:
         """Return such a state without a copy, valid until the next call: for going through a table."""
         found = self.player(player)
-        if found is None:
+        if found is None and player != PUBLIC:
             dissector = dissector_of(self.timeline.table(table_id).protocol)
             return visible_state(dissector, self.timeline.state_at(table_id, seq), [player])
         key = player, table_id
-        shape = [(claim.stream, tuple(claim.names)) for claim in found.claims]
+        shape = [(claim.stream, tuple(claim.names)) for claim in found.claims] if found is not None else []
         view = self._views.get(key)
         if view is None or view.shape != shape:
             start, first = self._initial_state(found, table_id)
@@ -264,16 +341,21 @@ class Visibility:
         final_ns = None if whole else time.time_ns() - _MAX_COPY_DELAY_NS
         return view.at(self, player, table_id, seq, final_ns)
 
-    def _initial_state(self, player: Player, table_id: int) -> tuple[State, int]:
-        """Return the state before this database, if the player was present then, and its event's number."""
+    def _initial_state(self, player: Player | None, table_id: int) -> tuple[State, int]:
+        """Return the state before this database, if the player was present then, and its event's number.
+
+        Without a player, it is the public state.
+        """
         first = self.timeline.first_seq(table_id)
-        if not first or not any(claim.table == table_id and not claim.names[0][0] for claim in player.claims):
+        claims = [claim for claim in player.claims if claim.table == table_id] if player is not None else []
+        if not first or (player is not None and all(claim.names[0][0] for claim in claims)):
             return {}, first
-        names = {claim.names[0][1] for claim in player.claims if claim.table == table_id}
+        names = {claim.names[0][1] for claim in claims}
         dissector = dissector_of(self.timeline.table(table_id).protocol)
         if dissector is not None and dissector.identity.sees_own_dissection:
             # Others' values may be in the stored state.
-            known = self._before.states.get((player.label, table_id), {})
+            label = PUBLIC if player is None else player.label
+            known = self._before.states.get((label, table_id), {})
             return msgspec.json.decode(msgspec.json.encode(known)), first
         return initial_view(dissector, self.timeline.state_at(table_id, first), names), first
 
@@ -297,17 +379,18 @@ class Visibility:
             },
         )
 
-    def _reports(self, event_id: int, names: Set[str]) -> Sequence[tuple[int, dict[str, Any]]]:
-        """Return the messages with these names that report an event: stream and fields of each."""
+    def _server_reports(self, event_id: int) -> Sequence[tuple[str, int, dict[str, Any]]]:
+        """Return name, stream and fields of the server's messages that report an event."""
         return self._kept(
             self._copies,
             event_id,
             lambda: [
-                (stream, msgspec.json.decode(fields))
+                (name, stream, msgspec.json.decode(fields))
                 for name, stream, fields in self.timeline.connection.execute(
-                    "SELECT name, stream_id, fields FROM messages WHERE event_id = ?", (event_id,)
+                    "SELECT name, stream_id, fields FROM messages"
+                    " WHERE event_id = ? AND +direction = 's2c' ORDER BY id",
+                    (event_id,),
                 )
-                if name in names
             ],
         )
 
@@ -322,28 +405,33 @@ class Visibility:
                 kept[event_id] = found
         return found
 
-    def _knows(self, dissector: Dissector, event: Event, names: Set[str], streams: Set[int]) -> bool:
-        """Return True if a player with these names and streams received an event, or one it follows from."""
+    def _knows(self, dissector: Dissector, event: Event, knows: Callable[[Event, Set[int]], bool]) -> bool:
+        """Return True if a viewer received an event, or one it follows from.
+
+        `knows` returns whether the viewer received an event that these streams report.
+        """
         told = self._reporting_streams(event.id)
-        if told & streams or (event.actor in names and not told):
+        if knows(event, told):
             return True
         follows = dissector.identity.implied_by(event)
         if told and follows is None:
             return False
         if follows is None:
-            return self._accompanies_reported(dissector, event, streams)
+            return self._accompanies_reported(dissector, event, knows)
         for near in islice(self.timeline.near(event, follows), _MAX_SEARCHED):
             if near.game_id != event.game_id:
                 continue
             told = self._reporting_streams(near.id)
-            if told & streams or (near.actor in names and not told):
+            if knows(near, told):
                 return True
             if told and dissector.identity.implied_by(near) != follows:
                 return False
         return False
 
-    def _accompanies_reported(self, dissector: Dissector, event: Event, streams: Set[int]) -> bool:
-        """Return True if an unreported event came from a message that these streams received.
+    def _accompanies_reported(
+        self, dissector: Dissector, event: Event, knows: Callable[[Event, Set[int]], bool]
+    ) -> bool:
+        """Return True if an unreported event came from a message that a viewer received.
 
         Several messages may have the same time. The events of each follow one another, so the nearest
         reported one is of the same message.
@@ -353,7 +441,7 @@ class Visibility:
         for near in takewhile(lambda near: near.ts_ns == event.ts_ns, near_events):
             told = self._reporting_streams(near.id)
             if told:
-                return not told.isdisjoint(streams)
+                return knows(near, told)
         return False
 
     def _only_receiver(self, protocol: str, event: Event) -> str | None:

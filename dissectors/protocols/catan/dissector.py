@@ -128,6 +128,22 @@ class Catan(Dissector):
 class CatanIdentity(Identity):
     """Identity in Catan: a player's own points include those of hidden cards, which others do not see."""
 
+    def as_public(self, event: Event, reports: Sequence[tuple[str, int, Mapping[str, Any]]]) -> Event:
+        told = [
+            (stream, fields["Spieler"] if name == "Statusupdate" else fields)
+            for name, stream, fields in reports
+            if name in ("Statusupdate", "Ertrag", "Kosten")
+        ]
+        hidden = [fields for _, fields in told if isinstance(fields.get("Rohstoffe"), int)]
+        is_open = not hidden and len({stream for stream, _ in told}) >= _OPEN_TO
+        resources = event.data.get("resources")
+        if event.kind in ("gained", "paid") and event.data.get("why") is None and isinstance(resources, dict):
+            # No public event explains it.
+            resources = resources if is_open else sum(resources.values())
+            return msgspec.structs.replace(event, data=event.data | {"resources": resources})
+        copies = [fields for _, fields in told] if is_open else hidden
+        return self.as_copied(event, [{"Spieler": fields} for fields in copies if "id" in fields])
+
     def as_copied(self, event: Event, copies: Sequence[Mapping[str, Any]]) -> Event:
         points: dict[int, int] = {}
         for told in (fields["Spieler"] for fields in copies):
@@ -143,6 +159,10 @@ class CatanIdentity(Identity):
         return msgspec.structs.replace(event, data=data, changes=changes)
 
 
+_OPEN_TO = 2
+"""Number of streams with open copies from which on a value is not hidden from anyone."""
+
+
 CATAN = Catan(
     **assembly_of(__package__),
     grammar=GRAMMAR,
@@ -154,7 +174,7 @@ CATAN = Catan(
         login_messages=("Spieler",),
         differing_copies=("Statusupdate",),
         # What the bank has follows from all hands.
-        computed_state=[("games", None, "bank")],
+        hidden_state=[("games", None, "bank")],
     ),
     conformance=_conformance,
 )

@@ -48,7 +48,7 @@ class Deals:
         conversation.game, conversation.seat = game, seat
         context.put_place(game, seat, conversation.name)
         context.put_deck(game, seat)
-        context.put_count(game, seat, place.count)
+        context.put_count(game, seat, min(max(len(tiles(deck)), DECK), DECK + 1))
         conversation.turn = None
         conversation.certain_since_deal = not returns and certain
         if not certain:

@@ -140,7 +140,7 @@ OKEY = Okey(
         login_messages=("LOGI",),
         logout_messages=("LOGO",),
         # What is unknown follows from all connections.
-        computed_state=[("games", None, "unknown")],
+        hidden_state=[("games", None, "unknown")],
     ),
     conformance=_conformance,
 )

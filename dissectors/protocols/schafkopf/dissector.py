@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.identity import Identity
+from kiebitz.dissectors.identity import OTHERS, Identity
 from kiebitz.dissectors.model import ENDINGS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.schafkopf.codec import SchafkopfCodec
@@ -95,6 +95,12 @@ SCHAFKOPF = Schafkopf(
     codec=SchafkopfCodec(),
     framer=SchafkopfFramer,
     presentation=SchafkopfPresentation(GRAMMAR),
-    identity=Identity(GRAMMAR, login_messages=("NAME",), logout_messages=("BEENDEN",)),
+    identity=Identity(
+        GRAMMAR,
+        login_messages=("NAME",),
+        logout_messages=("BEENDEN",),
+        # The server tells each player its own account only.
+        hidden_state=[("accounts", OTHERS)],
+    ),
     conformance=_conformance,
 )
