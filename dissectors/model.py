@@ -25,6 +25,9 @@ Group = Literal["malformed", "sequence", "rule", "state", "network"]
 Blame = Literal["client", "server", "network", "kiebitz", "unknown"]
 """The side at fault; `kiebitz` if Kiebitz altered the message."""
 
+PUBLIC = "public"
+"""The label of the view that shows what all players at a table may know; no player has it."""
+
 
 def port_of(endpoint: str) -> int:
     """Return the port of an endpoint that is written `ip:port`."""

@@ -14,8 +14,9 @@ from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import write_json_array
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.players import check_player
+from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES, check_player
 from kiebitz.storage.session.message_detail import MessageDetail, MessageDetails
 
 _NEIGHBOURS = 2
@@ -73,6 +74,8 @@ def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool
 
 
 def _seen(message: MessageDetail | None, number: int, player: str | None) -> MessageDetail:
+    if message is None and player == PUBLIC:
+        raise StorageError(f"#{number}: {NO_PUBLIC_MESSAGES}")
     if message is None:
         raise StorageError(f"#{number}: this message is not on a connection of {player}")
     return message

@@ -14,6 +14,7 @@ import click
 
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.console import Candidate, candidates
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_database, load, session_of, split_number
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.read.players import known_players, names_of_streams
@@ -47,9 +48,10 @@ class SessionType(click.Path):
 def complete_player(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """Complete player names."""
     players = {name for timeline in completing_sessions(context) for name in known_players(timeline)}
+    views = {PUBLIC: "what all may know", **dict.fromkeys(sorted(players - {PUBLIC}))}
     # A name that starts with - would be an option.
     return candidates(
-        (name, None) for name in sorted(players) if name.startswith(text) and not name.startswith("-")
+        (name, about) for name, about in views.items() if name.startswith(text) and not name.startswith("-")
     )
 
 

@@ -9,6 +9,7 @@ import click
 
 from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
 from kiebitz.cli.options.parsed import Parsed
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.read.seek import parse_position
 
 game_option = click.option(
@@ -20,7 +21,7 @@ player_option = click.option(
     "player",
     metavar="PLAYER",
     shell_complete=complete_player,
-    help="Show only what this player could observe.",
+    help=f"Show only what this player could observe; {PUBLIC}: what all at the table may know.",
 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kiebitz.cli.spectator.event_cursor import EventCursor
 from kiebitz.cli.spectator.view import SpectatorView
-from kiebitz.dissectors.model import TableInfo
+from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
@@ -99,8 +99,8 @@ class FollowedSession:
         return [table for table in self.timeline.tables() if table.id in known]
 
     def players(self) -> list[str]:
-        """Return the names of the players that a viewer can look over the shoulder of."""
-        return sorted(self.timeline.actors() | {*self.spectator_view.players()})
+        """Return the views other than the full one: the public one, and those of the players."""
+        return [PUBLIC, *sorted((self.timeline.actors() | {*self.spectator_view.players()}) - {PUBLIC})]
 
     def look_over(self, player: str | None) -> None:
         """Change the perspective to a player, or to all if None."""

@@ -16,7 +16,7 @@ from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.tui.log_tail import LogTail
-from kiebitz.dissectors.model import Action, Direction, Message, Stream
+from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message, Stream
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
@@ -27,7 +27,7 @@ from kiebitz.storage.read.message_queries import (
     streams_numbered,
     visible_groups,
 )
-from kiebitz.storage.read.players import StreamNames
+from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES, StreamNames
 from kiebitz.storage.read.search import Search
 from kiebitz.storage.session.session import message_record
 
@@ -113,6 +113,8 @@ class MessageRows(Rows):
         self.search = search
         self._names = names
         self._arrows = ARROWS[has_letters]
+        if followed.player == PUBLIC:
+            self.nothing = NO_PUBLIC_MESSAGES
 
     def __len__(self) -> int:
         return len(self.search.found)

@@ -6,11 +6,12 @@ import msgspec
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """The permission of a request: everything, everything with a delay (`is_late`), or one player's view.
+    """The permission of a request: everything, the public view (`PUBLIC`) or one player's view.
 
     A player's link belongs to a connection: it shows the player on that `stream` of that `session` (numbers),
     even if the player's name changes. `player` is the name when the link was printed, `opened_ns` when
-    its connection was opened, as another session may have this number when the server is started again.
+    its connection was opened, as another session may have this number when the server is started again. With
+    `is_late`, live sessions are shown with a delay.
     """
 
     player: str | None = None

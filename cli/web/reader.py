@@ -20,7 +20,7 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import TableInfo
+from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.dissectors.registry import Copies, using_copies
 from kiebitz.services.damage import damaged_database
 from kiebitz.storage.database.opening import open_existing
@@ -248,8 +248,9 @@ class Reader:
 
     def label(self, grant: Grant) -> str | None:
         """Return the current name of a permission's player. Raises NotThereError."""
-        if grant.player is None:
-            return None
+        if grant.player in (None, PUBLIC):
+            return grant.player
+        assert grant.player is not None
         label = None
         stream = self.timeline.numbers.row_id("streams", grant.stream)
         if (grant.session, grant.opened_ns) == (self.served.number, self._opened_ns(stream)):

@@ -14,9 +14,7 @@ from itertools import count
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-
-PUBLIC = "public"
-"""The label of the view that shows what all players at a table may know; no player has it."""
+from kiebitz.dissectors.model import PUBLIC
 
 
 class Evidence(msgspec.Struct, frozen=True):

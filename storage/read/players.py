@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import msgspec
 
-from kiebitz.dissectors.game.identities import PUBLIC
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.database.schema import StorageError
@@ -77,6 +77,8 @@ def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
 
     return name
 
+
+NO_PUBLIC_MESSAGES = "the public view has no messages, as each is on one player's connection"
 
 _MAX_LISTED = 8
 """Maximum names listed in a sentence."""

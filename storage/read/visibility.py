@@ -10,25 +10,25 @@ that are secret by their kind are hidden.
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Set
 from itertools import islice, takewhile
-from typing import Any, TypeVar
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.broadcasts_only import broadcasts_only
-from kiebitz.dissectors.game.identities import PUBLIC, Claim, Identities, Player
-from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.game.identities import Claim, Identities, Player
+from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.visibility import initial_view, revealed_changes, visible_changes, visible_state
-from kiebitz.dissectors.model import Change, Event, Game
+from kiebitz.dissectors.model import PUBLIC, Change, Event, Game
 from kiebitz.dissectors.presentation import as_seen_by
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.event_reports import EventReports
 from kiebitz.storage.read.event_text import describe
 from kiebitz.storage.read.identities import RecordedIdentities
 from kiebitz.storage.read.own_dissection import OwnDissection
+from kiebitz.storage.read.player_state import PlayerState
 from kiebitz.storage.read.timeline import Timeline
 
 _MAX_SEARCHED = 64
@@ -36,17 +36,6 @@ _MAX_SEARCHED = 64
 
 _MAX_COPY_DELAY_NS = 3_000_000_000
 """Age (ns) beyond which no further message is expected to report an event to a player."""
-
-_CHECKPOINT_EVENTS = 200
-"""Events between two stored states of a player's view."""
-
-_MAX_KEPT = 20_000
-"""Maximum number of events whose messages are kept."""
-
-_MAX_CHECKPOINTS = 256
-"""Maximum number of stored states of a view; beyond it every second one is dropped."""
-
-_Value = TypeVar("_Value")
 
 
 class Inheritance(msgspec.Struct, frozen=True):
@@ -74,10 +63,8 @@ class Visibility:
         self._before = before or Inheritance([], {}, {})
         self._identities = RecordedIdentities(timeline, self._before.claims)
         self._upto = -1
-        self._views: dict[tuple[str, int], _View] = {}
-        self._reporting: dict[int, Set[int]] = {}
-        self._copies: dict[int, Sequence[tuple[str, int, dict[str, Any]]]] = {}
-        """Reporting streams, and the server's reports, by event of a session that has ended."""
+        self._views: dict[tuple[str, int], PlayerState] = {}
+        self._reports = EventReports(timeline)
         self._own = self._before.dissections
         self._current: set[tuple[str, int]] = set()
         """Keys of the dissections in `_own` that include everything recorded up to the event `_upto`."""
@@ -101,8 +88,7 @@ class Visibility:
     def update_timeline(self, timeline: Timeline) -> None:
         """Use `timeline`, the session in its present state, from now on."""
         self.timeline = self._identities.timeline = timeline
-        self._reporting.clear()
-        self._copies.clear()
+        self._reports.update_timeline(timeline)
         self._upto = -1
 
     def players(self) -> list[Player]:
@@ -199,17 +185,30 @@ class Visibility:
         seen = dissector.identity.seen_by(event)
         if seen is None or not self._knows(dissector, event, knows):
             return None
-        return dissector.identity.as_public(seen, self._server_reports(event.id))
+        return dissector.identity.as_public(seen, self._reports.of_server(event.id))
 
     def _is_told_to_all(self, dissector: Dissector, event: Event) -> bool:
-        """Return True if the server tells all players of an event."""
+        """Return True if the server tells all players of an event who are in its game."""
         kind = dissector.grammar.events[event.kind]
-        reports = self._server_reports(event.id)
+        if kind.secret or event.data.get("to") is not None:
+            return False
+        reports = self._reports.of_server(event.id)
+        receivers = {stream for _, stream, _ in reports}
         if kind.directed or kind.ending is not None:
-            receivers = {stream for _, stream, _ in reports}
-            return len(receivers) > 1 and event.data.get("to") is None and receivers >= self._present(event)
-        rows = (dissector.grammar.row_of(name, "s2c", fields) for name, _, fields in reports)
-        return not kind.secret and any(kind.public or (row is not None and row.broadcast) for row in rows)
+            is_public = len(receivers) > 1
+        else:
+            rows = (dissector.grammar.row_of(name, "s2c", fields) for name, _, fields in reports)
+            is_public = any(kind.public or (row is not None and row.broadcast) for row in rows)
+        return is_public and self._others_present(event) <= receivers
+
+    def _others_present(self, event: Event) -> set[int]:
+        """Return the streams, other than the actor's, that the server served in a game before and after."""
+        streams = self._reports.streams_served_around(event)
+        if streams and event.actor is not None:
+            for player in self._known().players().values():
+                if any(event.actor == name for claim in player.claims for _, name in claim.names):
+                    streams -= player.streams
+        return streams
 
     def _as_copied(self, dissector: Dissector, event: Event, streams: Set[int]) -> Event:
         """Return an event with values from a player's own copies, if copies differ."""
@@ -218,23 +217,10 @@ class Visibility:
             return event
         copies = [
             fields
-            for name, stream, fields in self._server_reports(event.id)
+            for name, stream, fields in self._reports.of_server(event.id)
             if name in differing and stream in streams
         ]
         return dissector.identity.as_copied(event, copies)
-
-    def _present(self, event: Event) -> Set[int]:
-        """Return the streams of a table's server that were open at the time of an event."""
-        rows = self.timeline.connection.execute(
-            "SELECT id FROM streams WHERE session_id = ? AND server = ? AND opened_ns <= ?"
-            " AND coalesce(closed_ns, ?) >= ?",
-            (
-                self.timeline.session.id,
-                self.timeline.table(event.table_id).server,
-                *[event.ts_ns] * 3,
-            ),
-        )
-        return {stream for (stream,) in rows}
 
     def _public_dissection(self, dissector: Dissector, table_id: int) -> OwnDissection:
         """Return the dissection of the broadcasts at a table."""
@@ -336,7 +322,7 @@ class Visibility:
         view = self._views.get(key)
         if view is None or view.shape != shape:
             start, first = self._initial_state(found, table_id)
-            view = self._views[key] = _View(shape, first, start)
+            view = self._views[key] = PlayerState(shape, first, start)
         whole = self.timeline.session.ended_ns is not None
         final_ns = None if whole else time.time_ns() - _MAX_COPY_DELAY_NS
         return view.at(self, player, table_id, seq, final_ns)
@@ -366,51 +352,12 @@ class Visibility:
             raise StorageError(f"the view of {player} cannot be determined: {not_installed(protocol)}")
         return dissector
 
-    def _reporting_streams(self, event_id: int) -> Set[int]:
-        """Return the streams with a message that reports an event."""
-        return self._kept(
-            self._reporting,
-            event_id,
-            lambda: {
-                stream
-                for (stream,) in self.timeline.connection.execute(
-                    "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
-                )
-            },
-        )
-
-    def _server_reports(self, event_id: int) -> Sequence[tuple[str, int, dict[str, Any]]]:
-        """Return name, stream and fields of the server's messages that report an event."""
-        return self._kept(
-            self._copies,
-            event_id,
-            lambda: [
-                (name, stream, msgspec.json.decode(fields))
-                for name, stream, fields in self.timeline.connection.execute(
-                    "SELECT name, stream_id, fields FROM messages"
-                    " WHERE event_id = ? AND +direction = 's2c' ORDER BY id",
-                    (event_id,),
-                )
-            ],
-        )
-
-    def _kept(self, kept: dict[int, _Value], event_id: int, read: Callable[[], _Value]) -> _Value:
-        """Return a value by event, kept once the session has ended: before, further copies may arrive."""
-        found = kept.get(event_id)
-        if found is None:
-            found = read()
-            if self.timeline.session.ended_ns is not None:
-                if len(kept) >= _MAX_KEPT:
-                    kept.clear()
-                kept[event_id] = found
-        return found
-
     def _knows(self, dissector: Dissector, event: Event, knows: Callable[[Event, Set[int]], bool]) -> bool:
         """Return True if a viewer received an event, or one it follows from.
 
         `knows` returns whether the viewer received an event that these streams report.
         """
-        told = self._reporting_streams(event.id)
+        told = self._reports.streams(event.id)
         if knows(event, told):
             return True
         follows = dissector.identity.implied_by(event)
@@ -421,7 +368,7 @@ class Visibility:
         for near in islice(self.timeline.near(event, follows), _MAX_SEARCHED):
             if near.game_id != event.game_id:
                 continue
-            told = self._reporting_streams(near.id)
+            told = self._reports.streams(near.id)
             if knows(near, told):
                 return True
             if told and dissector.identity.implied_by(near) != follows:
@@ -439,7 +386,7 @@ class Visibility:
         side = dissector.identity.accompanies(event)
         near_events = self.timeline.near(event, side) if side is not None else iter(())
         for near in takewhile(lambda near: near.ts_ns == event.ts_ns, near_events):
-            told = self._reporting_streams(near.id)
+            told = self._reports.streams(near.id)
             if told:
                 return knows(near, told)
         return False
@@ -449,7 +396,7 @@ class Visibility:
         dissector = dissector_of(protocol)
         if dissector is None or event.actor is not None or not dissector.grammar.events[event.kind].directed:
             return None
-        told = self._reporting_streams(event.id)
+        told = self._reports.streams(event.id)
         if len(told) != 1:
             return None
         (stream,) = told
@@ -462,60 +409,3 @@ class Visibility:
         if several is None:
             return None
         return self._known().name_of(stream) or f"stream {stream}"
-
-
-class _View:
-    """A table's state as one player sees it, accumulated from the events that it saw."""
-
-    def __init__(self, shape: object, seq: int, state: State) -> None:
-        self.shape = shape
-        self._seq = seq
-        self._state = state
-        self._every = _CHECKPOINT_EVENTS
-        self._checkpoints = [(seq, msgspec.json.encode(state))]
-        self._back: tuple[int, State] = (-1, {})
-        """The last requested earlier state, as its successors are usually requested next."""
-
-    def at(self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
-        """Return the state after event `seq`; an unseen event later than `final_ns` may still be reported."""
-        if seq >= self._seq:
-            return self._advance(visibility, player, table_id, seq, final_ns)
-        at, state = self._back
-        place = bisect_right(self._checkpoints, seq, key=lambda checkpoint: checkpoint[0]) - 1
-        first, stored = self._checkpoints[max(place, 0)]
-        if not first <= at <= seq:
-            at, state = first, msgspec.json.decode(stored)
-        for event in visibility.timeline.events_between(table_id, at, seq):
-            if visibility.seen(event, player) is not None:
-                _apply_event(visibility, player, event, state)
-        self._back = seq, state
-        return state
-
-    def _advance(
-        self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None
-    ) -> State:
-        state, is_kept = self._state, True
-        for event in visibility.timeline.events_between(table_id, self._seq, seq):
-            is_seen = visibility.seen(event, player) is not None
-            is_kept = is_kept and (is_seen or final_ns is None or event.ts_ns < final_ns)
-            if not is_kept and state is self._state:
-                state = msgspec.json.decode(msgspec.json.encode(state))
-            if is_seen:
-                _apply_event(visibility, player, event, state)
-            if is_kept:
-                self._seq = event.seq
-                if event.seq >= self._checkpoints[-1][0] + self._every:
-                    self._add_checkpoint()
-        return state
-
-    def _add_checkpoint(self) -> None:
-        self._checkpoints.append((self._seq, msgspec.json.encode(self._state)))
-        if len(self._checkpoints) > _MAX_CHECKPOINTS:
-            del self._checkpoints[1::2]
-            self._every *= 2
-
-
-def _apply_event(visibility: Visibility, player: str, event: Event, state: State) -> None:
-    """Apply the changes of an event that a player sees to the player's state."""
-    apply(state, visibility.changes(event, player))
-    apply(state, visibility.revealed(event, player))

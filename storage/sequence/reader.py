@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kiebitz.dissectors.escaping import field_words
-from kiebitz.dissectors.model import Event, Message, Severity, Stream
+from kiebitz.dissectors.model import PUBLIC, Event, Message, Severity, Stream
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.sequence.folding import fold
 from kiebitz.dissectors.sequence.model import Arrow, Lifeline, Note, Problem, Step
@@ -28,7 +28,7 @@ from kiebitz.storage.read.message_queries import (
     streams,
     visible_groups,
 )
-from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES, name_of_stream
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Session
@@ -93,6 +93,8 @@ class _Reader:
     def read(self, selection: Selection | None, window: Window | None, wanted: Filter | None) -> Sequence:
         shown = self._streams(selection, window)
         if self._player is not None and not self._visibility.streams_of(self._player):
+            if self._player == PUBLIC:
+                raise StorageError(f"there is nothing to draw: {NO_PUBLIC_MESSAGES}")
             raise StorageError(f"no connection of {self._player} is known, so there is nothing to draw")
         self._lines = _Lines(shown, self._labels(), name_of_stream(self._timeline))
 

@@ -178,7 +178,7 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("state {game} --as ", ["alice", "bob"]),
+        ("state {game} --as ", ["public", "alice", "bob"]),
         ("replay {game}:2 --as a", ["alice"]),
         ("events {tiny} {game} --as b", ["bob"]),
         ("watch {tiny} --game ", ["1", "2"]),

@@ -31,7 +31,7 @@ from kiebitz.cli.web.lists import seen_diagnostics, seen_events, seen_messages
 from kiebitz.cli.web.reader import Reader, ServedSession, View
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import Item
+from kiebitz.dissectors.model import PUBLIC, Item
 from kiebitz.dissectors.registry import ProtocolFile, add_file, dissector_of, remove_files
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.read.recorded_items import RecordedItems
@@ -211,8 +211,9 @@ def test_values_that_a_player_cannot_know_change_nothing_for_it(
         for world in (0, 1)
     ]
     assume("a" in opened(paths[0]).players() and numbering(paths[0]) == numbering(paths[1]))
-    for one, other in zip(*(whole_view(path, "a", ["a"], 3) for path in paths), strict=True):
-        assert one == other
+    for viewer in ("a", PUBLIC):
+        for one, other in zip(*(whole_view(path, viewer, ["a"], 3) for path in paths), strict=True):
+            assert one == other
 
 
 def test_ids_of_diagnostics_are_not_in_a_view(tmp_path: Path) -> None:
@@ -255,6 +256,8 @@ def test_a_computed_value_is_that_of_own_messages(tmp_path: Path, shares_times: 
     path = stored(tmp_path / "pot.db", talk(Conversation(dissector), SECRETS, 0, shares_times))
     common = ["a gets 0", "a sorts 0", "a picks 2", "a: 2 in the pot", "b: 2 in the pot"]
     assert sentences(path, "a") == common
+    assert sentences(path, PUBLIC) == ["a: ? in the pot", "b: ? in the pot"]
+    assert kiebitz("state", path, "--json", "--as", PUBLIC).json[0]["state"] == {}
     own = [
         "b gets 8",
         "b sorts 8",

@@ -19,7 +19,7 @@ from strength import a_few, times
 from kiebitz.cli.render import svg
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.dissectors.game.view import Scene
-from kiebitz.dissectors.model import port_of
+from kiebitz.dissectors.model import PUBLIC, port_of
 
 PAIRS = {
     "maexchen-head-tiny.pcap": 5,
@@ -42,11 +42,11 @@ QUICK = {
 }
 
 
-def pairs_of(capture: str, folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield each player with databases of two worlds that differ in what it cannot know."""
+def pairs_of(capture: str, folder: Path, viewer: str | None = None) -> Iterator[tuple[str, str, str]]:
+    """Yield a viewer, or each player, with databases of two worlds that differ in what it cannot know."""
     worlds = SecretWorlds(capture)
     first = stored(folder / "first.db", worlds.items())
-    for player in worlds.players:
+    for player in worlds.players if viewer is None else [viewer]:
         for items in worlds.others(player):
             second = stored(folder / "second.db", items)
             if numbering(first) == numbering(second) and full_messages(first) != full_messages(second):
@@ -117,6 +117,31 @@ def test_other_hidden_values_change_nothing_for_a_player(tmp_path: Path, capture
             assert seen == in_other
         pairs += 1
     assert pairs == times(PAIRS[capture], 1)
+
+
+PUBLIC_PAIRS = {
+    "maexchen-head-tiny.pcap": 1,
+    "catan-lurche-py-3p.pcap.gz": 1,
+    "catan-niedlichepixel-game2-3p.pcap.gz": 3,
+    "okey-seed-game-win.pcap.gz": 1,
+    "okey-head-game-win.pcap.gz": 1,
+    "cgml-tiny.pcap.gz": 1,
+}
+"""By capture, the number of second worlds for the public view."""
+
+
+@pytest.mark.parametrize("capture", a_few([*PUBLIC_PAIRS], {"maexchen-head-tiny.pcap", "cgml-tiny.pcap.gz"}))
+def test_secrets_change_nothing_in_the_public_view(tmp_path: Path, capture: str) -> None:
+    pairs = 0
+    view: list[tuple[str, bytes]] = []
+    for _, first, second in pairs_of(capture, tmp_path, PUBLIC):
+        view = view or [*named_alike(whole_view(first, PUBLIC, [PUBLIC], times(3, 1)))]
+        for seen, in_other in zip(
+            view, named_alike(whole_view(second, PUBLIC, [PUBLIC], times(3, 1))), strict=True
+        ):
+            assert seen == in_other
+        pairs += 1
+    assert pairs >= PUBLIC_PAIRS[capture]
 
 
 def named_alike(view: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:

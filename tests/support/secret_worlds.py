@@ -122,7 +122,7 @@ class SecretWorlds:
     def _replaced(self, player: str, hidden: Hidden) -> list[Item]:
         """Return the items with each unknown value replaced by the next one that is unknown in its game."""
         own = self._reader.visibility.streams_of(player)
-        copies = {message.content for message in self._messages if message.stream in own}
+        copies = {message.content for message in self._told(own)}
         found = [
             (at, message, match.start(1) + value.start(), value[0])
             for at, message in enumerate(self._messages)
@@ -135,7 +135,7 @@ class SecretWorlds:
         whole = _whole_bytes(items)
         for at, message, place, value in found:
             known = known_at(at)
-            if message.stream in own or message.content in copies or value in known:
+            if message.content in copies or value in known:
                 continue
             other = _next(value, values - known)
             is_changed |= other != value
@@ -147,11 +147,23 @@ class SecretWorlds:
                 item.data = bytes(of[item.offset : item.offset + len(item.data)])
         return items if is_changed else []
 
+    def _told(self, own: Collection[int]) -> list[_Sent]:
+        """Return the messages of a player; in the public view (none), those with copies for several."""
+        if own:
+            return [message for message in self._messages if message.stream in own]
+        streams: dict[tuple[Any, ...], set[int]] = {}
+        for message in self._messages:
+            streams.setdefault(message.content, set()).add(message.stream)
+        return [message for message in self._messages if len(streams[message.content]) > 1]
+
     def _known(self, own: Collection[int], hidden: Hidden) -> Callable[[int], set[bytes]]:
         """Return what a player's messages reveal near a message, or in its game, by the message's place."""
         revealing = re.compile(hidden.reveals)
         kept = re.compile(hidden.kept) if hidden.kept is not None else None
-        theirs = [at for at, one in enumerate(self._messages) if one.stream in own]
+        told = {message.content for message in self._told(own)}
+        theirs = [
+            at for at, one in enumerate(self._messages) if (one.stream in own if own else one.content in told)
+        ]
 
         def values(messages: Iterable[_Sent], telling: re.Pattern[bytes]) -> set[bytes]:
             told = [one.data for one in messages if telling.search(one.data) is not None]

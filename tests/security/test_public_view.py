@@ -1,0 +1,123 @@
+"""The public view: what all at a table may know.
+
+It is contained in the view of each player that was there, and of a spectator where the protocol has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from command import kiebitz
+from imported_databases import database_of
+from inspected_captures import CAPTURES
+from player_views import opened
+from strength import few_captures
+
+from kiebitz.cli.web.reader import Reader
+from kiebitz.dissectors.model import PUBLIC, Event
+
+CAPTURE_NAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
+
+
+def present(reader: Reader, event: Event) -> Iterator[str]:
+    """Yield the players that the server served in an event's game before and after it, but not the actor."""
+    query = (
+        "SELECT min(ts_ns), max(ts_ns) FROM messages"
+        " WHERE stream_id = ? AND direction = 's2c' AND (? IS NULL OR game_id = ?)"
+    )
+    for player in reader.visibility.players():
+        if event.actor in {name for claim in player.claims for _, name in claim.names}:
+            continue
+        for claim in player.claims:
+            given = claim.stream, event.game_id, event.game_id
+            first_ns, last_ns = reader.timeline.connection.execute(query, given).fetchone()
+            is_served = first_ns is not None and first_ns < event.ts_ns < last_ns
+            if is_served and claim.table == event.table_id and claim.names[0][0] <= event.id:
+                yield player.label
+                break
+
+
+def is_less(public: Any, other: Any) -> bool:
+    """Return True if a value of the public view tells no more than another one."""
+    if public is None or public == other:
+        return True
+    if isinstance(public, dict) and isinstance(other, dict):
+        return all(key in other and is_less(part, other[key]) for key, part in public.items())
+    # A number of cards in place of the cards.
+    if isinstance(public, int) and isinstance(other, (dict, list)):
+        return public == (sum(other.values()) if isinstance(other, dict) else len(other))
+    if isinstance(public, list) and isinstance(other, list) and len(public) == len(other):
+        # CGML's names of hidden cards.
+        return all(one == two or one == "?" for one, two in zip(public, other, strict=True))
+    return False
+
+
+@pytest.mark.parametrize("capture", few_captures(CAPTURE_NAMES))
+def test_the_public_view_is_in_the_view_of_each_player(capture: str) -> None:
+    reader = opened(database_of(capture))
+    visibility = reader.visibility
+    for event in reader.timeline.events():
+        public = visibility.seen(event, PUBLIC)
+        if public is None:
+            continue
+        for player in present(reader, event):
+            seen = visibility.seen(event, player)
+            assert seen is not None, (player, event)
+            hidden = event.data.keys() & {"known_to", "others_see"}
+            data = {key: part for key, part in seen.data.items() if key not in hidden}
+            assert is_less(public.data, data), (player, public.data, data)
+
+
+SPECTATED = ["maexchen-head-tiny.pcap", "maexchen-head-port4711.pcap"]
+
+
+@pytest.mark.parametrize("capture", SPECTATED)
+def test_a_spectator_of_maexchen_sees_what_is_public(capture: str) -> None:
+    reader = opened(database_of(capture))
+    spectators = {
+        stream
+        for (stream,) in reader.timeline.connection.execute(
+            "SELECT stream_id FROM messages WHERE name = 'REGISTER_SPECTATOR'"
+        )
+    }
+    (player,) = [one for one in reader.visibility.players() if one.streams <= spectators]
+    seen, public = (
+        [
+            (event.id, found.data)
+            for event in reader.timeline.events()
+            if event.kind not in ("registered", "left")
+            and player.label in present(reader, event)
+            and (found := reader.visibility.seen(event, viewer)) is not None
+        ]
+        for viewer in (player.label, PUBLIC)
+    )
+    assert seen == public
+    assert len(seen) > 5
+
+
+MOMENTS = [
+    ("maexchen-head-tiny.pcap", "#20", "alice lost", "private"),
+    ("okey-seed-game-win.pcap.gz", "#60", "14 tiles", "private"),
+    ("schafkopf-1.3-2humans.pcap", "#60", "3 cards", "account"),
+    ("catan-lurche-py-3p.pcap.gz", "#60", "dice 4 + 1 = 5", "bank"),
+    ("cgml-hands.pcap.gz", "#60", "trick 1", "private"),
+]
+
+
+@pytest.mark.parametrize(("capture", "at", "shown", "hidden"), MOMENTS)
+def test_the_picture_of_a_table(capture: str, at: str, shown: str, hidden: str) -> None:
+    path = str(CAPTURES / capture)
+    done = kiebitz("state", path, "--at", at, "--as", PUBLIC)
+    assert shown in done.out
+    assert hidden not in done.out + kiebitz("state", path, "--at", at, "--as", PUBLIC, "--json").out
+
+
+def test_there_are_no_public_messages() -> None:
+    path = str(CAPTURES / "maexchen-head-tiny.pcap")
+    why = "the public view has no messages, as each is on one player's connection"
+    shown = kiebitz("show", path, "3", "--as", PUBLIC)
+    assert (shown.status, shown.err) == (1, f"kiebitz: #3: {why}\n")
+    drawn = kiebitz("sequence", path, "--as", PUBLIC)
+    assert (drawn.status, drawn.err) == (1, f"kiebitz: there is nothing to draw: {why}\n")
