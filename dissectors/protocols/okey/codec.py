@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, sender_of, unreadable
+from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, Violation, sender_of, unreadable
 from kiebitz.dissectors.grammar.text_codec import Reading, Sent, TextCodec
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, WORDS
@@ -19,14 +19,14 @@ class OkeyCodec(TextCodec):
     unit = "line"
     names_fields = False
 
-    def __init__(self) -> None:
+    def __init__(self, grammar: Grammar = GRAMMAR) -> None:
         super().__init__(
-            GRAMMAR,
+            grammar,
             WORDS,
             Envelope("\r\n", any_line_end=True),
             clause="Einige Eigenheiten unseres Protokolls",
         )
-        names = b"|".join(re.escape(row.name.encode()) for row in GRAMMAR.rows)
+        names = b"|".join(re.escape(row.name.encode()) for row in grammar.rows)
         # A quoted token can have any parts.
         self._beginning = re.compile(rb'\n? *(?:"|%b)' % names)
 
