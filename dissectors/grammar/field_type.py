@@ -158,14 +158,15 @@ class FieldType(ABC):
         Types with parts add invalid values of their parts.
         """
         for wrong in self.wrong_texts:
-            if not isinstance(wrong.text, str) or self._refuses(wrong.text):
+            if not isinstance(wrong.text, str) or not self.accepts(wrong.text):
                 yield wrong
             elif wrong.odd:
                 yield wrong._replace(allowed=True)
 
-    def _refuses(self, text: str) -> bool:
+    def accepts(self, text: str) -> bool:
+        """Return True if a text is valid."""
         try:
             self.decode(text)
         except Mismatch:
-            return True
-        return False
+            return False
+        return True

@@ -14,10 +14,13 @@ ends with the line of the end, or after as many lines as the row has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, permutations
+from itertools import accumulate
 from typing import Any, NamedTuple
+
+import msgspec
 
 from kiebitz.dissectors.grammar.charset import read_text, windows_note
 from kiebitz.dissectors.grammar.envelope import Envelope
@@ -33,22 +36,21 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
-from kiebitz.dissectors.grammar.layout_codec import DELIMITER, SURPLUS, LayoutCodec, Part, parts_in
+from kiebitz.dissectors.grammar.layout_codec import DELIMITER, SURPLUS, LayoutCodec, Part
 from kiebitz.dissectors.grammar.lenient import Lenient
-from kiebitz.dissectors.grammar.patching import Path, Place
-from kiebitz.dissectors.grammar.tokens import Deviation, Splitter, Token, Tokenizer
+from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.text_message import Sent, fits_in_other_order, rest_start, spans_of
+from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.suggestions import with_suggestion
 
 _MARK = "\ufeff"
+_SURROGATE = re.compile("[\udc80-\udcff]")
 _ABSENT = object()
 """The value of an optional field whose text is empty."""
 
 _ALL = 1 << 32
 """More tokens than a message can have."""
-
-_MAX_SHUFFLED = 4
-"""Maximum number of fields whose other orders are tried."""
 
 _CONTROL = frozenset(map(chr, (*range(32), 127))) - {"\t"}
 
@@ -84,37 +86,6 @@ class Reading(NamedTuple):
     is_trailing: bool
     remarkable: tuple[tuple[Field, int], ...]
     has_absent: bool
-
-
-class Sent(NamedTuple):
-    """The text of a frame, and its tokens, with their places.
-
-    Attributes:
-        frame: The frame.
-        start: Offset of the text.
-        text: The text; of undecodable bytes it has one character for each.
-        tokens: Its tokens.
-        deviation: The first deviation in their quoting.
-        offsets: Offset of each character and of the end, from `start`.
-        pad: The padding of its dialect.
-    """
-
-    frame: bytes
-    start: int
-    text: str
-    tokens: Sequence[Token]
-    deviation: Deviation | None
-    offsets: Sequence[int]
-    pad: str = ""
-
-    @property
-    def end(self) -> int:
-        """Offset of the end of the text."""
-        return self.start + self.offsets[-1]
-
-    def span(self, start: int, end: int) -> Place:
-        """Return the place of a range of characters."""
-        return self.start + self.offsets[start], self.offsets[end] - self.offsets[start]
 
 
 class TextCodec(LayoutCodec):
@@ -174,14 +145,13 @@ class TextCodec(LayoutCodec):
             text = body.decode(self.encoding)
         except UnicodeDecodeError as wrong:
             # Readers that replace these bytes understand the rest.
-            error = wrong
-            text = read_text(body)[0] if self.lenient.charset else body.decode(self.encoding, "replace")
+            error, text = wrong, self._undecoded(body)
         if self._has_notes:
             texts, deviation = self.tokenizer.read(text)
         else:
             texts = self._split(text)
         if not texts:
-            return self._misfit(frame, texts, direction, error)
+            return self._misfit(frame, direction, error)
         count = len(texts)
         readings = self._readings.get((direction, texts[0], count))
         if readings is None:
@@ -196,7 +166,7 @@ class TextCodec(LayoutCodec):
                 if slices is not None:
                     arguments = [texts[each] for each in slices]
                 if rest is not None:
-                    arguments = [*arguments[: len(steps) - 1], text[self._rest_start(text, rest) :]]
+                    arguments = [*arguments[: len(steps) - 1], text[rest_start(self.tokenizer, text, rest) :]]
                 # This loop takes half the time of a comprehension; `strict=` would cost as much as a field.
                 for (field, decode), argument in zip(steps, arguments):  # noqa: B905  # see above
                     fields[field] = decode(argument)
@@ -204,15 +174,27 @@ class TextCodec(LayoutCodec):
                 continue
             if has_absent:
                 fields = {key: value for key, value in fields.items() if value is not _ABSENT}
-            is_unusual = self._has_notes or count > taken or error is not None
+            is_unusual = error is not None or deviation is not None or count > taken
             for noted, number in remarkable:
                 is_unusual = is_unusual or noted.type.remark(texts[number]) is not None
-            if not is_unusual:
+            if not is_unusual and not (self._has_notes and self._is_odd(frame, text, direction)):
                 return Decoded(row, fields, to_json(fields), True)
-            notes = tuple(self._notes(frame, text, texts, deviation, error, reading))
-            valid = not notes or all(note.severity != "error" for note in notes)
+            notes = tuple(self._notes(self.sent(frame), reading, error))
+            valid = all(note.severity != "error" for note in notes)
             return Decoded(row, fields, to_json(fields), valid, notes)
-        return self._misfit(frame, texts, direction, error)
+        return self._misfit(frame, direction, error)
+
+    def _is_odd(self, frame: bytes, text: str, direction: Direction) -> bool:
+        """Return True if the line end is not the usual one, or a client sends control characters."""
+        lenient = self.lenient
+        has_control = bool(lenient.control) and direction == "c2s" and not _CONTROL.isdisjoint(text)
+        return has_control or (lenient.line_ends and not frame.endswith(self.envelope.line_end))
+
+    def _undecoded(self, body: bytes) -> str:
+        """Return the text of bytes that are not in the encoding; each wrong byte is one character."""
+        if self.lenient.charset:
+            return read_text(body)[0]
+        return _SURROGATE.sub("\ufffd", body.decode(self.encoding, "surrogateescape"))
 
     def _readings_of(self, direction: Direction, texts: Sequence[str]) -> tuple[Reading, ...]:
         """Return the rows that a message can have, in the order to try them."""
@@ -235,7 +217,7 @@ class TextCodec(LayoutCodec):
 
     def exact_rows(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
         """Return the rows that can have exactly `count` tokens."""
-        return [row for row in rows if _spans(row, count)[1] == count]
+        return [row for row in rows if spans_of(row, count)[1] == count]
 
     def shorter_rows(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
         """Return the rows with fewer tokens, those of the specification first.
@@ -243,11 +225,11 @@ class TextCodec(LayoutCodec):
         Without leniency, a delimiter may follow the last field.
         """
         more = count if self.lenient.surplus else 0 if self.tokenizer.is_blank else 1
-        found = (row for row in rows if 0 < count - _spans(row, count)[1] <= more)
+        found = (row for row in rows if 0 < count - spans_of(row, count)[1] <= more)
         return sorted(found, key=lambda row: row.deviation is not None)
 
     def _reading(self, row: MessageType, count: int, first: int) -> Reading:
-        spans, used = _spans(row, count - first)
+        spans, used = spans_of(row, count - first)
         rest = first + spans[-1][1] if spans and isinstance(spans[-1][0].type, Rest) else None
         is_open = bool(spans) and spans[-1][0].type.width[1] is None
         taken = _ALL if is_open else first + used
@@ -295,11 +277,6 @@ class TextCodec(LayoutCodec):
                 return self.tokenizer.separator.join(words), len(words)
         return self.name_of_text(texts[0], direction), 1
 
-    def _rest_start(self, text: str, at: int) -> int:
-        """Return the character after the separator behind the token before this one."""
-        end = self.tokenizer.tokens(text)[at - 1].end
-        return min(len(text), end + len(self.tokenizer.separator))
-
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         if self.lenient.line_ends:
             if frame == b"\n":
@@ -312,81 +289,61 @@ class TextCodec(LayoutCodec):
 
     # Errors.
 
-    def _misfit(
-        self,
-        frame: bytes,
-        texts: Sequence[str],
-        direction: Direction,
-        error: UnicodeDecodeError | None,
-    ) -> Decoded:
+    def _misfit(self, frame: bytes, direction: Direction, error: UnicodeDecodeError | None) -> Decoded:
         """Return the first error of the row that fits best."""
         sent = self.sent(frame)
         undecodable = None
         if error is not None and not self.lenient.charset:
             undecodable = self.not_text(frame, error, sent.start)
-        name, first = self._name_in(texts, direction)
+        name, first = self._name_in(sent.texts, direction)
         if name is None:
-            if not texts or (len(texts) == 1 and not texts[0]):
+            if not any(sent.texts) and len(sent.texts) < 2:
                 return self.nothing(sent, direction)
             return unreadable(undecodable or self.unknown(sent, direction))
-        found = {
-            row: self._first_error(row, texts, first, sent)
-            for row in self.grammar.rows_named(direction, name)
-        }
-        row = self.closest(found, len(texts) - first)
-        fields, number, wrong = found[row]
-        if undecodable is not None:
-            violation = undecodable
-        elif wrong is not None:
-            violation = self.wrong(sent, row, number, first, wrong)
-        elif number < len(texts):
-            violation = self.surplus_error(sent, row, number)
-        else:
-            violation = self.missing(sent, row, fields)
-        return Decoded(row, fields, to_json(fields), False, (violation,))
+        rows = self.grammar.rows_named(direction, name)
+        found = {row: self._first_error(sent, row, first) for row in rows}
+        row = self.closest({row: len(fields) for row, (fields, _) in found.items()}, len(sent.tokens) - first)
+        fields, violation = found[row]
+        return Decoded(row, fields, to_json(fields), False, (undecodable or violation,))
 
     def nothing(self, sent: Sent, direction: Direction) -> Decoded:
         """Return the result for a frame without a message."""
         return self.empty(sent.frame)
 
-    def closest(self, found: Mapping[MessageType, FirstError], count: int) -> MessageType:
-        """Return the row that an invalid message most probably has: that with the most valid fields."""
+    def closest(self, valid: Mapping[MessageType, int], count: int) -> MessageType:
+        """Return the row that an invalid message most probably has: that with the most `valid` fields."""
 
         def likeness(row: MessageType) -> tuple[int, bool, bool]:
-            return len(found[row].fields), _spans(row, count)[1] == count, row.deviation is None
+            return valid[row], spans_of(row, count)[1] == count, row.deviation is None
 
-        return max(found, key=likeness)
+        return max(valid, key=likeness)
 
-    def _first_error(self, row: MessageType, texts: Sequence[str], first: int, sent: Sent) -> FirstError:
-        """Return the fields of a row before the first error."""
-        spans, _ = _spans(row, len(texts) - first)
+    def _first_error(self, sent: Sent, row: MessageType, first: int) -> tuple[dict[str, Any], Violation]:
+        """Return the fields of a row before the first error, and the error."""
+        texts = sent.texts
         fields: dict[str, Any] = {}
-        number = first
+        spans, used = spans_of(row, len(texts) - first)
         for field, start, end in spans:
-            number = first + start
-            if isinstance(field.type, Rest):
-                fields[field.name] = sent.text[self._rest_start(sent.text, number) :]
-                return FirstError(fields, len(texts), None)
-            is_one = field.type.width == (1, 1)
+            number, is_one = first + start, field.type.width == (1, 1)
             if number + is_one > len(texts):
-                return FirstError(fields, len(texts), None)
+                return fields, self.missing(sent, row, fields)
+            sent_value: Any = texts[number] if is_one else texts[number : first + end]
+            if isinstance(field.type, Rest):
+                sent_value = sent.text[sent.rest(number) :]
             try:
-                value = self._decoder(field, row)(texts[number] if is_one else texts[number : first + end])
+                value = self._decoder(field, row)(sent_value)
             except Mismatch as error:
-                return FirstError(fields, number, WrongField(field, error))
+                if error.code != "missing-field" and fits_in_other_order(row.fields, texts[first:]):
+                    error.problem += "; are the fields in the wrong order?"
+                place = sent.span(*error_place(self.tokenizer, sent.text, sent.tokens, error, number))
+                return fields, self.field_error(row, field.name, error, place)
             if value is not _ABSENT:
                 fields[field.name] = value
-            number = first + end
-        return FirstError(fields, number, None)
-
-    def wrong(self, sent: Sent, row: MessageType, number: int, first: int, wrong: WrongField) -> Violation:
-        """Return the error of a field with an invalid text, which begins with the token `number`."""
-        error = wrong.error
-        texts = [token.text for token in sent.tokens[first:]]
-        if error.code != "missing-field" and _fits_shuffled(row, texts):
-            error.problem += "; are the fields in the wrong order?"
-        place = sent.span(*error_place(self.tokenizer, sent.text, sent.tokens, error, number))
-        return self.field_error(row, wrong.field.name, error, place)
+        if first + used < len(texts):
+            text = f"{row.name} has {count_of_fields(len(row.fields), self.noun)}"
+            place = sent.remainder(first + used)
+            return fields, self.error("surplus-fields", text, place, self.notation(row), row.clause)
+        return fields, self.missing(sent, row, fields)
 
     def missing(self, sent: Sent, row: MessageType, fields: Mapping[str, Any]) -> Violation:
         """Return the error of a message that ends before a field."""
@@ -402,15 +359,6 @@ class TextCodec(LayoutCodec):
                 text += f"; the empty one is written {empty}"
             place = sent.span(deviation.start, deviation.end)
         return self.error("missing-field", text, place, self.notation(row), row.clause)
-
-    def surplus_error(self, sent: Sent, row: MessageType, number: int) -> Violation:
-        """Return the error of a message with more fields than its row."""
-        text = f"{row.name} has {count_of_fields(len(row.fields), self.noun)}"
-        return self.error("surplus-fields", text, self._from(sent, number), self.notation(row), row.clause)
-
-    def _from(self, sent: Sent, number: int) -> Place:
-        """Return the place of all tokens from this one on, with the delimiter before them."""
-        return sent.span(sent.tokens[number - 1].end, sent.tokens[-1].end)
 
     def unknown(self, sent: Sent, direction: Direction) -> Violation:
         """Return the error of a message with an unknown name."""
@@ -438,50 +386,39 @@ class TextCodec(LayoutCodec):
 
     # Notes.
 
-    def _notes(
-        self,
-        frame: bytes,
-        text: str,
-        texts: Sequence[str],
-        deviation: Deviation | None,
-        error: UnicodeDecodeError | None,
-        reading: Reading,
-    ) -> Iterator[Violation]:
+    def _notes(self, sent: Sent, reading: Reading, error: UnicodeDecodeError | None) -> Iterator[Violation]:
         """Yield the diagnostics of a message whose fields fit its row; an error makes it invalid."""
-        row, lenient = reading.row, self.lenient
+        row, lenient, deviation = reading.row, self.lenient, sent.deviation
         if error is not None and not lenient.charset:
-            yield self.not_text(frame, error, self.sent(frame).start)
+            yield self.not_text(sent.frame, error, sent.start)
             return
         if error is not None:
-            yield windows_note(error, self.sent(frame).start, "UTF-8", self.clause)
-        if lenient.line_ends and not frame.endswith(self.envelope.line_end):
-            sent = self.sent(frame)
-            end = frame[sent.end :]
-            if end:
-                shown = end.decode().replace("\r", "CR").replace("\n", "LF")
-                place = sent.end, len(end)
-                yield self.note("line-end", f"the line ends with {shown}", place, "CRLF", habit=True)
-        if lenient.control and row.direction == "c2s" and not _CONTROL.isdisjoint(text):
-            at = next(number for number, char in enumerate(text) if char in _CONTROL)
-            problem = f"the control character {ord(text[at]):#04x}; {lenient.control}"
-            yield self.note("control-character", problem, self.sent(frame).span(at, at + 1), "text")
-        if deviation is not None and self._is_noted(deviation, row, len(texts) - reading.first):
+            yield windows_note(error, sent.start, "UTF-8", self.clause)
+        end = sent.frame[sent.end :]
+        if lenient.line_ends and end not in (self.envelope.line_end, b""):
+            shown = end.decode().replace("\r", "CR").replace("\n", "LF")
+            place = sent.end, len(end)
+            yield self.note("line-end", f"the line ends with {shown}", place, "CRLF", habit=True)
+        if lenient.control and row.direction == "c2s" and not _CONTROL.isdisjoint(sent.text):
+            at = next(number for number, char in enumerate(sent.text) if char in _CONTROL)
+            problem = f"the control character {ord(sent.text[at]):#04x}; {lenient.control}"
+            yield self.note("control-character", problem, sent.span(at, at + 1), "text")
+        if deviation is not None and (
+            # An unended quotation in place of an optional field is none.
+            len(sent.tokens) - reading.first >= len(row.fields)
+            if deviation.kind == "unended"
+            else deviation.kind != "loose" or lenient.blanks
+        ):
             problem = _DEVIATIONS[deviation.kind].format(noun=self.noun, empty=self.tokenizer.quoted(""))
-            place = self.sent(frame).span(deviation.start, deviation.end)
+            place = sent.span(deviation.start, deviation.end)
             yield self.note(deviation.kind, problem, place, self.notation(row))
         for field, number in reading.remarkable:
-            remark = field.type.remark(texts[number])
+            token = sent.tokens[number]
+            remark = field.type.remark(token.text)
             if remark is not None:
-                token = self.sent(frame).tokens[number]
-                yield self.loose(row, field, remark, self.sent(frame).span(token.start, token.end))
-        if len(texts) > reading.taken and not (deviation is not None and deviation.loses_token):
-            yield from self.surplus(self.sent(frame), row, reading)
-
-    def _is_noted(self, deviation: Deviation, row: MessageType, count: int) -> bool:
-        # An unended quotation in place of an optional field is none.
-        if deviation.kind == "unended":
-            return count >= len(row.fields)
-        return deviation.kind != "loose" or self.lenient.blanks
+                yield self.loose(row, field, remark, sent.span(token.start, token.end))
+        if len(sent.tokens) > reading.taken and not (deviation is not None and deviation.loses_token):
+            yield from self.surplus(sent, row, reading)
 
     def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Violation:
         """Return a note on a field with an unusual but harmless text."""
@@ -494,7 +431,7 @@ class TextCodec(LayoutCodec):
         else:
             text = f"{row.name} has {count_of_fields(len(row.fields), self.noun)}; what follows is ignored"
             code = "surplus-fields"
-        place = self._from(sent, reading.taken)
+        place = sent.remainder(reading.taken)
         yield self.note(code, text, place, self.notation(row), row.clause, habit=reading.is_trailing)
 
     def note(
@@ -515,65 +452,40 @@ class TextCodec(LayoutCodec):
         """Return the text of a frame and its tokens, with their places."""
         start, end, _ = self.envelope.body(frame)
         body = frame[start:end]
+        offsets: Sequence[int] = range(len(body) + 1)
         try:
             text = body.decode(self.encoding)
         except UnicodeDecodeError:
-            text = read_text(body)[0] if self.lenient.charset else body.decode("latin-1")
-        offsets: Sequence[int] = range(len(body) + 1)
+            text = self._undecoded(body)
         if len(text) < len(body):
-            offsets = (0, *accumulate(len(character.encode()) for character in text))
-        tokens = self.tokenizer.tokens(text)
-        return Sent(frame, start, text, tokens, self.tokenizer.read(text).deviation, offsets)
+            sizes = map(
+                len,
+                (
+                    char.encode("utf-8", "surrogateescape")
+                    for char in body.decode(self.encoding, "surrogateescape")
+                ),
+            )
+            offsets = (0, *accumulate(sizes))
+        deviation = self.tokenizer.read(text).deviation
+        return Sent(frame, start, text, offsets, self.tokenizer, self.tokenizer.tokens(text), deviation)
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
         sent = self.sent(frame)
         tokens = sent.tokens
         if not tokens:
             return ()
-        sent = sent._replace(pad=self._pad_of(sent.text, row))
-        _, first = self._name_in([token.text for token in tokens], row.direction)
+        sent = msgspec.structs.replace(sent, pad=self._pad_of(sent.text, row))
+        _, first = self._name_in(sent.texts, row.direction)
         first = min(max(first, 1), len(tokens))
-        parts = [_part(sent, tokens[0].start, tokens[first - 1].end, (), "name", self.notation(row), None)]
-        spans, used = _spans(row, len(tokens) - first)
-        for field, start, end in spans:
-            part = self._field_part(sent, field, first + start, first + end)
-            if part is not None:
-                parts.append(part)
+        spans, used = spans_of(row, len(tokens) - first)
+        fields = (sent.field_part(field, first + start, first + end) for field, start, end in spans)
+        parts = [
+            sent.other_part(tokens[0].start, tokens[first - 1].end, "name", self.notation(row)),
+            *(part for part in fields if part is not None),
+        ]
         if first + used < len(tokens):
-            parts.append(
-                _part(sent, tokens[first + used - 1].end, len(sent.text), (), "ignored", SURPLUS, None)
-            )
+            parts.append(sent.other_part(tokens[first + used - 1].end, len(sent.text), "ignored", SURPLUS))
         return parts
-
-    def _field_part(self, sent: Sent, field: Field, start: int, end: int) -> Part | None:
-        tokens, kind, path = sent.tokens, field.type, (field.name,)
-        before = tokens[start - 1].end if start <= len(tokens) else len(sent.text)
-        if isinstance(kind, Rest):
-            if start >= len(tokens) and field.optional:
-                return None
-            begin = self._rest_start(sent.text, start)
-            return _part(sent, begin, len(sent.text), path, "field", kind.title, kind, before)
-        if kind.width == (1, 1):
-            if start >= len(tokens):
-                return None
-            token = tokens[start]
-            is_bare = token.end - token.start == len(token.text)
-            places = [sent.span(*place) for place in self.tokenizer.places(sent.text, token)]
-            inner = tuple(parts_in(kind, token.text, places, path, is_bare))
-            return _part(sent, token.start, token.end, path, "field", kind.title, kind, before, inner)
-        assert isinstance(kind, PartsText)
-        own = tokens[start:end]
-        parts = []
-        for number, token in enumerate(own):
-            found = kind.part_at(number)
-            if found is None:
-                break
-            at = tokens[start + number - 1].end
-            parts.append(
-                _part(sent, token.start, token.end, (*path, *found[0]), "field", found[1].title, found[1], at)
-            )
-        begin, upto = (own[0].start, own[-1].end) if own else (len(sent.text), len(sent.text))
-        return _part(sent, begin, upto, path, "field", kind.title, kind, before, tuple(parts))
 
     def encode_padded(self, name: str, direction: Direction, fields: Mapping[str, Any], pad: str) -> bytes:
         """Encode a message in the dialect with this padding, whose rows come first; see `Codec.encode`."""
@@ -681,63 +593,6 @@ class DelimitedCodec(TextCodec):
         super().__init__(grammar, Splitter(delimiter), Envelope(line_end), clause=clause)
 
 
-class WrongField(NamedTuple):
-    """A field whose text is not valid, and why."""
-
-    field: Field
-    error: Mismatch
-
-
-class FirstError(NamedTuple):
-    """The fields of a row before the first error, the number of its token, and the invalid field.
-
-    If no field is invalid, fields are missing, or surplus from that token on.
-    """
-
-    fields: dict[str, Any]
-    number: int
-    wrong: WrongField | None
-
-
-def _spans(row: MessageType, count: int) -> tuple[list[tuple[Field, int, int]], int]:
-    """Return the ranges of tokens of a row's fields, of `count` after the name, and their end.
-
-    If optional fields are absent, these are the last ones. If tokens are missing, the ranges exceed them.
-    """
-    spare = count - sum(field.type.width[0] for field in row.fields if not field.optional)
-    spans: list[tuple[Field, int, int]] = []
-    at = 0
-    for field in row.fields:
-        least, most = field.type.width
-        if field.optional:
-            least = max(least, 1)
-            if spare < least:
-                continue
-            spare -= least
-        more = max(spare, 0) if most is None else min(max(spare, 0), most - least)
-        spare -= more
-        spans.append((field, at, at + least + more))
-        at += least + more
-    return spans, at
-
-
-def _part(
-    sent: Sent,
-    start: int,
-    end: int,
-    path: Path,
-    kind: Any,
-    title: str,
-    of: FieldType | None,
-    before: int | None = None,
-    inner: tuple[Part, ...] = (),
-) -> Part:
-    """Return the part that is a range of characters; what belongs to it alone begins at `before`."""
-    place = sent.span(start, end)
-    whole = place if before is None else sent.span(before, end)
-    return Part(place[0], sum(place), path, kind, title, place, whole, of, inner, sent.pad)
-
-
 def _or_absent(decode: Callable[[str], Any], text: str) -> Any:
     """Decode an optional field: an empty text is none, unless it is a value."""
     try:
@@ -753,20 +608,6 @@ def _filled(decode: Callable[[str], Any], notation: str, text: str) -> Any:
     if not text:
         raise Mismatch(0, 0, "the value is empty", notation, "missing-field")
     return decode(text)
-
-
-def _fits_shuffled(row: MessageType, texts: Sequence[str]) -> bool:
-    """Return True if the texts fit a row in another order."""
-    if len(texts) != len(row.fields) or not 1 < len(texts) <= _MAX_SHUFFLED:
-        return False
-    for order in permutations(texts):
-        try:
-            for field, text in zip(row.fields, order, strict=True):
-                field.type.decode(text)
-        except Mismatch:
-            continue
-        return True
-    return False
 
 
 def _a(noun: str) -> str:

@@ -22,7 +22,8 @@ from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.fields import Text
 from kiebitz.dissectors.grammar.framing import ByteFramer, Frame
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation
-from kiebitz.dissectors.grammar.text_codec import DelimitedCodec, Sent
+from kiebitz.dissectors.grammar.text_codec import DelimitedCodec
+from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.model import Direction, Message
 from kiebitz.dissectors.testing import (
     any_cut_gives_the_same,

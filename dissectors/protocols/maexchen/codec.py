@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation, unreadable
 from kiebitz.dissectors.grammar.patching import Place
-from kiebitz.dissectors.grammar.text_codec import FirstError, Sent, TextCodec
+from kiebitz.dissectors.grammar.text_codec import TextCodec
+from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.grammar.tokens import Splitter
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
@@ -23,8 +24,8 @@ class MaexchenCodec(TextCodec):
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
         return self.exact_rows(rows, count) or self.shorter_rows(rows, count)
 
-    def closest(self, found: Mapping[MessageType, FirstError], count: int) -> MessageType:
-        return min(found, key=lambda row: abs(len(row.fields) - count))
+    def closest(self, valid: Mapping[MessageType, int], count: int) -> MessageType:
+        return min(valid, key=lambda row: abs(len(row.fields) - count))
 
     def nothing(self, sent: Sent, direction: Direction) -> Decoded:
         text, expected = "an empty datagram has no message", ", ".join(self.grammar.names(direction))

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, Violation, sender_of, unreadable
-from kiebitz.dissectors.grammar.text_codec import Reading, Sent, TextCodec
+from kiebitz.dissectors.grammar.text_codec import Reading, TextCodec
+from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, WORDS
 

@@ -1,0 +1,137 @@
+"""The text of a frame with its tokens and their places, and the tokens of a row's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.dissection_tree import Kind
+from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.fields import PartsText, Rest
+from kiebitz.dissectors.grammar.grammar import Field, MessageType
+from kiebitz.dissectors.grammar.layout_codec import Part, parts_in
+from kiebitz.dissectors.grammar.patching import Path, Place
+from kiebitz.dissectors.grammar.tokens import Deviation, Token, Tokenizer
+
+MAX_SHUFFLED = 4
+"""Maximum number of fields whose other orders are tried."""
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """The text of a frame.
+
+    Attributes:
+        frame: The frame.
+        start: Offset of the text.
+        text: The text; each byte that is not in the encoding is one character.
+        offsets: Offset of each character and of the end, from `start`.
+        tokenizer: What divides the text.
+        tokens: Its tokens.
+        deviation: The first deviation in their quoting.
+        pad: The padding of its dialect.
+    """
+
+    frame: bytes
+    start: int
+    text: str
+    offsets: Sequence[int]
+    tokenizer: Tokenizer
+    tokens: Sequence[Token]
+    deviation: Deviation | None
+    pad: str = ""
+
+    @property
+    def end(self) -> int:
+        """Offset of the end of the text."""
+        return self.start + self.offsets[-1]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the tokens."""
+        return [token.text for token in self.tokens]
+
+    def span(self, start: int, end: int) -> Place:
+        """Return the place of a range of characters."""
+        return self.start + self.offsets[start], self.offsets[end] - self.offsets[start]
+
+    def remainder(self, number: int) -> Place:
+        """Return the place of all tokens from this one on, with the delimiter before them."""
+        return self.span(self.tokens[number - 1].end, self.tokens[-1].end)
+
+    def rest(self, number: int) -> int:
+        """Return the first character of the text that begins with a token."""
+        return rest_start(self.tokenizer, self.text, number)
+
+    def part(
+        self, start: int, end: int, path: Path, of: FieldType, before: int, inner: tuple[Part, ...] = ()
+    ) -> Part:
+        """Return the part that is a range of characters; what belongs to it alone begins at `before`."""
+        place = self.span(start, end)
+        whole = self.span(before, end)
+        return Part(place[0], sum(place), path, "field", of.title, place, whole, of, inner, self.pad)
+
+    def other_part(self, start: int, end: int, kind: Kind, title: str) -> Part:
+        """Return a part that is no field."""
+        place = self.span(start, end)
+        return Part(place[0], sum(place), (), kind, title)
+
+    def field_part(self, field: Field, start: int, end: int) -> Part | None:
+        """Return the part of a field with these tokens, None if there are none."""
+        kind, path, tokens = field.type, (field.name,), self.tokens[start:end]
+        if not tokens and (kind.width[0] or field.optional):
+            return None
+        before = self.tokens[start - 1].end
+        if isinstance(kind, Rest):
+            return self.part(self.rest(start), len(self.text), path, kind, before)
+        inner: list[Part] = []
+        for number, token in enumerate(tokens):
+            if not isinstance(kind, PartsText) or not kind.is_spread:
+                is_bare = token.end - token.start == len(token.text)
+                places = [self.span(*place) for place in self.tokenizer.places(self.text, token)]
+                inner.extend(parts_in(kind, token.text, places, path, is_bare))
+            elif (found := kind.part_at(number)) is not None:
+                at = self.tokens[start + number - 1].end
+                inner.append(self.part(token.start, token.end, (*path, *found[0]), found[1], at))
+        first, last = (tokens[0].start, tokens[-1].end) if tokens else (len(self.text), len(self.text))
+        return self.part(first, last, path, kind, before, tuple(inner))
+
+
+def rest_start(tokenizer: Tokenizer, text: str, number: int) -> int:
+    """Return the character after the separator that precedes a token, if there is any."""
+    end = tokenizer.tokens(text)[number - 1].end
+    return min(len(text), end + len(tokenizer.separator))
+
+
+def spans_of(row: MessageType, count: int) -> tuple[list[tuple[Field, int, int]], int]:
+    """Return the ranges of tokens of a row's fields, of `count` after the name, and their end.
+
+    If optional fields are absent, these are the last ones. If tokens are missing, the ranges exceed them.
+    """
+    spare = count - sum(field.type.width[0] for field in row.fields if not field.optional)
+    spans: list[tuple[Field, int, int]] = []
+    at = 0
+    for field in row.fields:
+        least, most = field.type.width
+        if field.optional:
+            least = max(least, 1)
+            if spare < least:
+                continue
+            spare -= least
+        more = max(spare, 0) if most is None else min(max(spare, 0), most - least)
+        spare -= more
+        spans.append((field, at, at + least + more))
+        at += least + more
+    return spans, at
+
+
+def fits_in_other_order(fields: Sequence[Field], texts: Sequence[Any]) -> bool:
+    """Return True if a few texts are valid for as many fields in another order."""
+    if len(texts) != len(fields) or not 1 < len(texts) <= MAX_SHUFFLED:
+        return False
+    return any(
+        all(field.type.accepts(text) for field, text in zip(fields, order, strict=True))
+        for order in permutations(texts)
+    )
