@@ -86,6 +86,7 @@ class Builder:
             return
         problem = placement_problem(game, game.board, player.id, typ, where)
         if problem is not None:
+            game.buildings_contradicted = True
             key, place = "road-through" if problem == ROAD_INTERRUPTED else "bad-place", spot_text(where)
             play.report_violation_of(
                 observation, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem

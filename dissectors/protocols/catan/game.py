@@ -88,6 +88,8 @@ class CatanGame(msgspec.Struct, eq=False):
     board: Board | None = None
     robber: Hex | None = None
     buildings: dict[Spot, Building] = msgspec.field(default_factory=dict)
+    buildings_contradicted: bool = False
+    """True if the server has sent an impossible building: clients may know of others."""
     trades: dict[int, Trade] = msgspec.field(default_factory=dict)
     ledger: Ledger = msgspec.field(default_factory=Ledger)
     certain: bool = True

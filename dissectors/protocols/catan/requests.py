@@ -77,7 +77,8 @@ def _check_building(
     typ = observation.fields["Typ"]
     problem = placement_problem(game, board, player.id, typ, spot(map(at, observation.fields["Ort"])))
     if problem is not None:
-        return RequestViolation("bad-place/asked", ("Ort",), {"problem": problem})
+        values = {"problem": problem}
+        return None if game.buildings_contradicted else RequestViolation("bad-place/asked", ("Ort",), values)
     return None if game.in_setup else _check_affordable(player, COSTS[typ], ("Typ",))
 
 

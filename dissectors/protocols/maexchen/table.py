@@ -290,9 +290,10 @@ class MaexchenTable(GameTable):
         played = self._rounds.current
         if played is None or played.phase != "lost" or not played.certain or played.over_ns is None:
             return None
-        if message.ts_ns - played.over_ns >= REORDERED_NS or played.game.result is None:
+        losers = (played.game.result or {}).get("losers")
+        if message.ts_ns - played.over_ns >= REORDERED_NS or losers is None:
             return None
-        return f"{', '.join(played.game.result['losers'])} had lost this round already"
+        return f"{', '.join(losers)} had lost this round already"
 
     def _score(self, message: Message, seat: Seat) -> None:
         scores: dict[str, int] = message.fields["scores"]
