@@ -14,15 +14,13 @@ ends with the line of the end, or after as many lines as the row has.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.charset import read_text, windows_note
+from kiebitz.dissectors.grammar.charset import windows_note
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import PartsText, Rest, error_place, written
@@ -39,13 +37,19 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.grammar.layout_codec import DELIMITER, SURPLUS, LayoutCodec, Part
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.grammar.patching import Place
-from kiebitz.dissectors.grammar.text_message import Sent, fits_in_other_order, rest_start, spans_of
+from kiebitz.dissectors.grammar.text_message import (
+    Sent,
+    fits_in_other_order,
+    rest_start,
+    sent_in,
+    spans_of,
+    undecoded,
+)
 from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.suggestions import with_suggestion
 
 _MARK = "\ufeff"
-_SURROGATE = re.compile("[\udc80-\udcff]")
 _ABSENT = object()
 """The value of an optional field whose text is empty."""
 
@@ -145,7 +149,7 @@ class TextCodec(LayoutCodec):
             text = body.decode(self.encoding)
         except UnicodeDecodeError as wrong:
             # Readers that replace these bytes understand the rest.
-            error, text = wrong, self._undecoded(body)
+            error, text = wrong, undecoded(body, self.encoding, self.lenient.charset)
         if self._has_notes:
             texts, deviation = self.tokenizer.read(text)
         else:
@@ -189,12 +193,6 @@ class TextCodec(LayoutCodec):
         lenient = self.lenient
         has_control = bool(lenient.control) and direction == "c2s" and not _CONTROL.isdisjoint(text)
         return has_control or (lenient.line_ends and not frame.endswith(self.envelope.line_end))
-
-    def _undecoded(self, body: bytes) -> str:
-        """Return the text of bytes that are not in the encoding; each wrong byte is one character."""
-        if self.lenient.charset:
-            return read_text(body)[0]
-        return _SURROGATE.sub("\ufffd", body.decode(self.encoding, "surrogateescape"))
 
     def _readings_of(self, direction: Direction, texts: Sequence[str]) -> tuple[Reading, ...]:
         """Return the rows that a message can have, in the order to try them."""
@@ -451,23 +449,7 @@ class TextCodec(LayoutCodec):
     def sent(self, frame: bytes) -> Sent:
         """Return the text of a frame and its tokens, with their places."""
         start, end, _ = self.envelope.body(frame)
-        body = frame[start:end]
-        offsets: Sequence[int] = range(len(body) + 1)
-        try:
-            text = body.decode(self.encoding)
-        except UnicodeDecodeError:
-            text = self._undecoded(body)
-        if len(text) < len(body):
-            sizes = map(
-                len,
-                (
-                    char.encode("utf-8", "surrogateescape")
-                    for char in body.decode(self.encoding, "surrogateescape")
-                ),
-            )
-            offsets = (0, *accumulate(sizes))
-        deviation = self.tokenizer.read(text).deviation
-        return Sent(frame, start, text, offsets, self.tokenizer, self.tokenizer.tokens(text), deviation)
+        return sent_in(frame, start, end, self.encoding, self.tokenizer, self.lenient.charset)
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
         sent = self.sent(frame)
@@ -567,7 +549,7 @@ class TextCodec(LayoutCodec):
         return self.tokenizer.separator.join([self._shown_name(row), *names])
 
     def wire_parts(self) -> Sequence[str]:
-        return (*super().wire_parts(), "tokens", "positional")
+        return (*super().wire_parts(), "positional")
 
     def wire_details(self) -> Mapping[str, Any]:
         details = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import accumulate, permutations
 from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.grammar.charset import read_text
 from kiebitz.dissectors.grammar.dissection_tree import Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import PartsText, Rest
@@ -15,6 +17,8 @@ from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.grammar.layout_codec import Part, parts_in
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.tokens import Deviation, Token, Tokenizer
+
+_SURROGATE = re.compile("[\udc80-\udcff]")
 
 MAX_SHUFFLED = 4
 """Maximum number of fields whose other orders are tried."""
@@ -97,6 +101,31 @@ class Sent(msgspec.Struct, frozen=True):
                 inner.append(self.part(token.start, token.end, (*path, *found[0]), found[1], at))
         first, last = (tokens[0].start, tokens[-1].end) if tokens else (len(self.text), len(self.text))
         return self.part(first, last, path, kind, before, tuple(inner))
+
+
+def sent_in(
+    frame: bytes, start: int, end: int, encoding: str, tokenizer: Tokenizer, charset: str = ""
+) -> Sent:
+    """Return the text between two offsets of a frame, if need be in the `charset` of older programs."""
+    body = frame[start:end]
+    offsets: Sequence[int] = range(len(body) + 1)
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError:
+        text = undecoded(body, encoding, charset)
+    if len(text) < len(body):
+        characters = body.decode(encoding, "surrogateescape")
+        offsets = (0, *accumulate(len(char.encode("utf-8", "surrogateescape")) for char in characters))
+    return Sent(
+        frame, start, text, offsets, tokenizer, tokenizer.tokens(text), tokenizer.read(text).deviation
+    )
+
+
+def undecoded(body: bytes, encoding: str, charset: str = "") -> str:
+    """Return the text of bytes that are not in their encoding; each wrong byte is one character."""
+    if charset:
+        return read_text(body)[0]
+    return _SURROGATE.sub("\ufffd", body.decode(encoding, "surrogateescape"))
 
 
 def rest_start(tokenizer: Tokenizer, text: str, number: int) -> int:
