@@ -20,7 +20,7 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in
 from kiebitz.dissectors.protocol_file.field_types import field_type
-from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan
+from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
 from kiebitz.dissectors.protocol_file.json_codec import has_value
 from kiebitz.dissectors.protocol_file.specification import (
@@ -49,7 +49,8 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         foreign=any(row.summary for row in specification.messages),
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
-        | dict.fromkeys(("players", "private", "turn"), _PLAYER),
+        | dict.fromkeys(("players", "private", "turn"), _PLAYER)
+        | ({ROOMS: room} if (room := _room_kind(specification, kinds)) is not None else {}),
         lenient=specification.lenient,
         more_words=filter(None, _more_words(specification)),
         transport_rows=WEBSOCKET_ROWS if specification.framing.kind == "websocket" else (),
@@ -234,6 +235,11 @@ def _state_kinds(
                 keys = [step for step in (*steps, *within) if isinstance(step, str)]
                 if kind is not None:
                     yield keys[-1], kind
+
+
+def _room_kind(specification: Specification, kinds: Mapping[str, IdentifierKind]) -> IdentifierKind | None:
+    """Return the kind of identifier of a game, None if there is one at a time, or if its id is plain."""
+    return None if specification.game is None else _kind(parse_expression(specification.game.id), kinds)
 
 
 def _kind(term: Any, kinds: Mapping[str, IdentifierKind]) -> IdentifierKind | None:

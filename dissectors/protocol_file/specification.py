@@ -206,6 +206,22 @@ class ReferenceSpec(msgspec.Struct, frozen=True):
     of: str
 
 
+class RoomSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How messages tell to which of several games they belong.
+
+    Attributes:
+        id: Expression for the id of the game over the fields of a message, usually one of these.
+        joins: Messages with which a client enters a game; by default, those of the server with an id.
+        leaves: Messages with which a client leaves it.
+        of: Expression for the player who enters; None if it is the connection's.
+    """
+
+    id: str
+    joins: tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
+    of: str | None = None
+
+
 class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
     """The messages and fields that identify players.
 
@@ -378,6 +394,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
         lenient: Deviations that readers accept.
+        game: How messages tell to which of several games they belong; None if there is one at a time.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         reference: The fields by which an answer names its request; None if answers come in order.
     """
@@ -391,6 +408,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     format: Format
     lenient: Lenient = Lenient()
     messages: tuple[MessageSpec, ...]
+    game: RoomSpec | None = None
     table: str | None = None
     reference: ReferenceSpec | None = None
     identity: IdentitySpec | None = None

@@ -37,6 +37,9 @@ CONNECTED = "connected"
 GAMES = "games"
 """Key of the parts of the running games in the state."""
 
+ROOMS = "rooms"
+"""Key of the parts of rooms without a running game in the state."""
+
 PRIVATE = "private"
 """Key of what only one player knows, by player."""
 
@@ -101,6 +104,15 @@ class RulePlan(msgspec.Struct, frozen=True, kw_only=True):
     """True if it depends on the state of a game."""
 
 
+class RoomPlan(msgspec.Struct, frozen=True):
+    """How messages tell to which of several games they belong, ready to be evaluated."""
+
+    id: Compiled
+    joins: frozenset[str]
+    leaves: frozenset[str]
+    of: Compiled | None
+
+
 class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The meaning of a row: its role, its events and its rules.
 
@@ -136,6 +148,18 @@ class Plan:
             else [_plain_event(name) for name in _eventful(specification)]
         )
         self.rules = [_rule_plan(rule, self._fields(rule)) for rule in specification.rules]
+        game = specification.game
+        self.rooms = (
+            RoomPlan(
+                compile_expression(game.id),
+                frozenset(game.joins),
+                frozenset(game.leaves),
+                _optional(game.of),
+            )
+            if game is not None
+            else None
+        )
+        """How messages tell to which of several games they belong; None if there is one at a time."""
         self._kept_requests = _kept_requests(specification)
         self.keeps_requests = bool(self._kept_requests)
         self.rows = [
@@ -200,7 +224,7 @@ class Plan:
             rules=tuple(rules),
             asks=asks,
             answers=answers,
-            is_quiet=role.is_silent and not (events or rules or asks or answers),
+            is_quiet=role.is_silent and not (events or rules or asks or answers or self.rooms),
         )
 
     def _changed_by(self, direction: Direction) -> frozenset[Pattern]:
@@ -307,6 +331,8 @@ def _kept_requests(specification: Specification) -> frozenset[tuple[str, Directi
     """Return the requests whose fields events or rules may use, and those that the same messages answer."""
     parts: list[EventSpec | RuleSpec] = [*specification.events, *specification.rules]
     using = {name for part in parts if ASKED in to_json(msgspec.to_builtins(part)) for name in part.on}
+    if specification.game is not None:
+        using.update(specification.game.joins)
     kept: set[tuple[str, Direction]] = set()
     waiting = [row for row in specification.messages if row.name in using]
     while waiting:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope
 from kiebitz.dissectors.protocol_file.game.doubt import PathDoubt
-from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, PutPlan
+from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, ROOMS, PutPlan
 from kiebitz.dissectors.protocol_file.values import index, step_text
 
 MAX_STATE = 1 << 20
@@ -24,42 +27,57 @@ MAX_VALUE = 64 << 10
 _CHANGE_BYTES = 100
 """Memory in bytes that a change takes without its value."""
 
+_OF_TABLE = frozenset({*KEPT, GAMES, ROOMS})
+"""Keys of the table's state that are no part of a game."""
+
 MAX_KEYS = 1000
 """Maximum number of keys of an object of the state to which events add keys."""
 
 
-class GameState:
-    """The state of a table with at most one running game, whose part is at `games` and its number.
+class Budget(msgspec.Struct):
+    """Counters of a table: bytes put since its state was measured, and by the current message."""
 
-    Paths lead into the part of the running game, and into the table's state if no game is on, or if they
-    begin with `players` or `private`. What exceeds a limit raises LimitError before it is copied.
+    grown: int = 0
+    put: int = 0
+
+
+class GameState:
+    """The state of a table, or of a room, with at most one running game.
+
+    The part of a game is at `games` and its number. Paths lead into the part of the running game; if no game
+    is on, into the part of the room, or the table's state. Without rooms, those that begin with `players` or
+    `private` always lead into the table's state. What exceeds a limit raises LimitError before it is copied.
     """
 
-    def __init__(self, context: GameContext) -> None:
+    def __init__(self, context: GameContext, budget: Budget, room: str | None = None) -> None:
         self._context = context
+        self.budget = budget
+        self.room = room
         self.game: Game | None = None
         self.doubt = PathDoubt()
         """The doubt about values of the state."""
-        self._grown = 0
-        """Bytes that were put since the size of the state was measured."""
-        self._put = 0
-        """Bytes that the current message has put."""
 
     @property
     def states(self) -> Sequence[Mapping[str, Any]]:
         """The parts in which a path is looked up, in this order."""
-        if self.game is None:
+        if self.game is None and self.room is None:
             return (self._context.state,)
         return self._part(), self._context.state
 
+    @property
+    def _home(self) -> tuple[str, ...]:
+        """The path of the part of the running game, of the room, or of the table."""
+        if self.game is not None:
+            return GAMES, str(self.game.id)
+        return () if self.room is None else (ROOMS, self.room)
+
     def _part(self) -> State:
-        games = self._context.state.get(GAMES)
-        part = games.get(str(self.game.id)) if isinstance(games, dict) and self.game is not None else None
+        part = value_at(self._context.state, self._home)
         return part if isinstance(part, dict) else {}
 
     def _above(self, first: str) -> tuple[str, ...]:
         """Return the path of the part to which a path with this first step belongs."""
-        return () if self.game is None or first in KEPT else (GAMES, str(self.game.id))
+        return () if self.room is None and first in KEPT else self._home
 
     def put_all(self, plans: Sequence[PutPlan], scope: Scope) -> None:
         """Make changes of the state, all by the values before them; a path with an unknown step is none."""
@@ -83,9 +101,9 @@ class GameState:
         """Set a value at a path, or remove it if it is None."""
         if not is_doubtful:
             self.doubt.end(keys)
-        if keys[0] == GAMES:
-            # The key of the running games.
-            keys = (f"{GAMES}_", *keys[1:])
+        if keys[0] in (GAMES, ROOMS):
+            # The keys of the running games, and of rooms.
+            keys = (f"{keys[0]}_", *keys[1:])
         above = self._above(keys[0])
         value = self._limited(value)
         place: Any = self._context.state
@@ -136,33 +154,38 @@ class GameState:
 
     def _charge(self, size: int) -> None:
         """Count a change before it is made."""
-        self._put += size + _CHANGE_BYTES
+        self.budget.put += size + _CHANGE_BYTES
         self._context.decoded_bytes += size + _CHANGE_BYTES
-        if self._put > MAX_STATE:
+        if self.budget.put > MAX_STATE:
             raise LimitError(f"one message puts more than {MAX_STATE:,} bytes")
 
     def begin_message(self) -> None:
         """Begin to count what a message puts."""
-        self._put = 0
+        self.budget.put = 0
 
     def measure(self) -> None:
         """Raise LimitError if the state has become too large."""
-        self._grown += self._put
-        if self._grown > MAX_STATE:
+        self.budget.grown += self.budget.put
+        if self.budget.grown > MAX_STATE:
             size = len(to_json(self._context.state))
             # It is measured again when as much was put as is left.
-            self._grown = size
+            self.budget.grown = size
             if size > MAX_STATE:
                 raise LimitError(f"the state has more than {MAX_STATE:,} bytes")
 
     def open(self, label: str, ts_ns: int) -> Game:
         """Begin a game; what was put since the last one belongs to it."""
         context = self._context
-        self.game = context.open_game(label, ts_ns)
-        before = {key: value for key, value in context.state.items() if key not in (*KEPT, GAMES)}
+        if self.room is None:
+            before = {key: value for key, value in context.state.items() if key not in _OF_TABLE}
+        else:
+            before = dict(self._part())
         self._charge(len(to_json(before)))
-        for key in before:
+        if self.room is not None:
+            context.set_state(None, *self._home)
+        for key in before if self.room is None else ():
             context.set_state(None, key)
+        self.game = context.open_game(label, ts_ns)
         above = (GAMES, str(self.game.id))
         context.set_state({}, *above)
         for key, value in before.items():
@@ -177,30 +200,26 @@ class GameState:
             self._context.changed_game(game)
             self._context.set_state(None, GAMES, str(game.id))
         self.game = None
-        self.doubt.keep(KEPT)
-        for key in [key for key in self._context.state if key not in ("players", GAMES)]:
-            self._context.set_state(None, key)
+        self.doubt.keep(KEPT if self.room is None else ())
+        if self.room is None:
+            for key in [key for key in self._context.state if key not in ("players", GAMES, ROOMS)]:
+                self._context.set_state(None, key)
 
-    def forget(self) -> None:
-        """Forget all values. The names of the players stay."""
-        context = self._context
-        for name in [*self._entries("players")]:
-            context.set_state({}, "players", name)
-        for key in [key for key in context.state if key not in ("players", GAMES)]:
-            context.set_state(None, key)
-        if self.game is not None:
-            context.set_state({}, GAMES, str(self.game.id))
+    def drop(self, ts_ns: int) -> None:
+        """Remove a room: it is the oldest of too many."""
+        self.close({}, ts_ns)
+        self._context.set_state(None, *self._home)
 
     def rename(self, old: str, new: str) -> None:
         """Replace a player's id by the name wherever the state has it."""
         state = self._context.state
         for key in [*state]:
-            if key != GAMES:
+            if key not in (GAMES, ROOMS):
                 self._rename_in((key,), state.get(key), old, new)
-        if self.game is not None:
-            above = (GAMES, str(self.game.id))
-            for key, value in [*self._part().items()]:
-                self._rename_in((*above, key), value, old, new)
+        for above in (GAMES, ROOMS):
+            for number, part in [*self._entries(above).items()]:
+                for key, value in [*part.items()] if isinstance(part, dict) else ():
+                    self._rename_in((above, number, key), value, old, new)
 
     def _rename_in(self, path: tuple[str, ...], value: Any, old: str, new: str) -> None:
         renamed = _renamed(value, old, new, 0)

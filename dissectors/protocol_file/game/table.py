@@ -19,7 +19,8 @@ from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan,
 from kiebitz.dissectors.protocol_file.game.players import Connection, Players
 from kiebitz.dissectors.protocol_file.game.requests import Requests
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
-from kiebitz.dissectors.protocol_file.game.state import GameState
+from kiebitz.dissectors.protocol_file.game.rooms import Place, Rooms
+from kiebitz.dissectors.protocol_file.game.state import Budget, GameState
 from kiebitz.dissectors.protocol_file.templates import value_words
 from kiebitz.dissectors.protocol_file.values import step_text
 
@@ -36,14 +37,16 @@ class _Broadcast(msgspec.Struct, eq=False):
 
 
 class FileTable(GameTable):
-    """The table of one server, with at most one game at a time."""
+    """The table of one server, with one game at a time, or one in each room."""
 
     def __init__(self, plan: Plan, grammar: Grammar, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(GameContext(info, ids, findings, grammar.rules))
         self._plan = plan
         self._rows: Mapping[int, RowPlan] = plan.by_row(grammar.rows)
         self._players = Players(plan.waits, plan.has_names)
-        self._state = GameState(self.context)
+        self._state = self._table = GameState(self.context, Budget())
+        """The state of what the current message belongs to: the table, or a room."""
+        self._rooms = Rooms(plan.rooms, self.context, self._table) if plan.rooms is not None else None
         self._requests = Requests(plan.specification.transport == "udp")
         self._log: BroadcastLog[_Broadcast] | None = None
         self._events = 0
@@ -70,7 +73,11 @@ class FileTable(GameTable):
             # A network may double and reorder datagrams.
             is_udp = message.stream.transport == "udp"
             log = self._log = BroadcastLog(doubled=is_udp, overtaken_ns=REORDERED_NS if is_udp else 0)
-        key = (row.name, text_key(message.fields_json))
+        place = None
+        if self._rooms is not None:
+            fields = self._fields(message, plan)
+            place = self._place(message, fields, self._who(plan, connection, message.fields)[0], None)
+        key = (row.name, text_key(message.fields_json), place.room if place is not None else None)
         known = log.match_copy(stream_id, key, message.ts_ns)
         if known is not None:
             message.event_id, message.game_id = known.event_id, known.game_id
@@ -79,13 +86,16 @@ class FileTable(GameTable):
             if plan.asks:
                 self._ask(message, plan, self._fields(message, plan), None)
             return
-        self._handle(message, plan, connection)
+        self._handle(message, plan, connection, place)
         log.add(stream_id, key, _Broadcast(message.ts_ns, message.event_id, message.game_id))
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         # A stream that is new here only began before the capture: nothing that it brought is in the state.
         if not is_gap or stream.id in self._players.connections:
-            self._state.doubt.begin(self._plan.changed_by[direction])
+            for state in [self._table] if self._rooms is None else self._rooms.states():
+                state.doubt.begin(self._plan.changed_by[direction])
+        if self._rooms is not None:
+            self._rooms.doubt(stream.id)
         if self._plan.keeps_requests:
             self._requests.doubt(stream.id, direction)
 
@@ -94,6 +104,9 @@ class FileTable(GameTable):
             self._log.forget(stream.id)
         self._requests.close(stream.id)
         who = self._players.close(stream.id)
+        if self._rooms is not None:
+            self._state = self._rooms.state(self._rooms.of_stream(stream.id), ts_ns)
+            self._rooms.close(stream.id)
         if who is not None:
             self._begin_message()
             scope = Scope({}, who, self._state.states, lenient=True)
@@ -117,7 +130,17 @@ class FileTable(GameTable):
                 fields[key] = fields[name]
         return fields
 
-    def _handle(self, message: Message, plan: RowPlan, connection: Connection) -> None:
+    def _place(
+        self, message: Message, fields: Mapping[str, Any], who: str | None, asked: Question | None
+    ) -> Place:
+        """Return the room of a message."""
+        assert self._rooms is not None, "the file has several games at once"
+        return self._rooms.place(message.stream.id, message.direction, message.name, fields, who, asked)
+
+    def _handle(
+        self, message: Message, plan: RowPlan, connection: Connection, place: Place | None = None
+    ) -> None:
+        """Handle a message; the `place` of one to all is known."""
         self._begin_message()
         players = self._players
         if plan.role.refuses:
@@ -132,10 +155,14 @@ class FileTable(GameTable):
             who, is_claimed = self._who(plan, connection, message.fields)
         # A player whom the server has not accepted acts under no name.
         actor = None if is_claimed and who != players.confirmed(connection) else who
+        asked = self._answered(message, plan, fields, who) if self._plan.keeps_requests else None
+        if self._rooms is not None:
+            place = place or self._place(message, fields, who, asked)
+            self._state = self._rooms.state(place, message.ts_ns)
+        has_certain_place = place is None or place.is_certain
         scope = Scope(fields, who, self._state.states)
-        if self._plan.keeps_requests:
-            scope.asked = self._answered(message, plan, fields, who)
-        if plan.rules:
+        scope.asked = asked
+        if plan.rules and has_certain_place:
             scope.doubt = self._doubt_of(message)
             for rule in plan.rules:
                 self._check(rule, scope, message)
@@ -145,7 +172,7 @@ class FileTable(GameTable):
             scope.is_doubtful = False
             _let(event, scope)
             happens = event.when is None or event.when.holds(scope)
-            is_certain = not scope.is_doubtful
+            is_certain = has_certain_place and not scope.is_doubtful
             if happens:
                 self._emit(event, scope, actor, message.ts_ns, message)
                 scope.states = self._state.states
@@ -159,6 +186,8 @@ class FileTable(GameTable):
             if who is not None and not self._plan.has_events:
                 self._state.set(None, ("players", who))
         self._tie(message, plan, connection)
+        if self._rooms is not None:
+            self._rooms.leave(message.stream.id, message.name, who)
         self._state.measure()
 
     def _ask(self, message: Message, plan: RowPlan, fields: Mapping[str, Any], who: str | None) -> None:
@@ -283,7 +312,7 @@ class FileTable(GameTable):
         if plan.label is not None:
             values = plan.label.evaluate(scope)
             return label(plan.label.fill(lambda word: value_words(values[word])))
-        players = self.context.state.get("players")
+        players = next(filter(None, (state.get("players") for state in self._state.states)), None)
         if isinstance(players, dict) and 1 < len(players) < 9:
             return label(" – ".join(players))
         return self._plan.specification.title
@@ -294,6 +323,9 @@ class FileTable(GameTable):
         """Report a violation if the condition is true and the demand false; unknown values are neither."""
         if rule.of_game and self._plan.opens_games and self._state.game is None:
             # A game that is on began before the capture.
+            return
+        if rule.of_game and self._rooms is not None and self._state is self._table:
+            # It may be about any of the games.
             return
         _let(rule, scope)
         if rule.when is not None and rule.when.holds(scope) is not True:

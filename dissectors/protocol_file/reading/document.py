@@ -64,6 +64,17 @@ class RowTable(Table):
     ] = {}
 
 
+class RoomTable(Table, kw_only=True):
+    """How messages tell to which of several games they belong."""
+
+    id: Annotated[Text, _about("Field with the id of the game.")]
+    joins: Annotated[
+        Names, _about("Messages with which a client enters a game; by default, the server's with an id.")
+    ] = []
+    leaves: Annotated[Names, _about("Messages with which a client leaves it.")] = []
+    of: Annotated[Text, _about("Field with the player who enters; by default, it is the receiver.")] = ""
+
+
 class PythonTable(Table, kw_only=True):
     """The parts of a package in Python."""
 
@@ -283,6 +294,9 @@ class Document(Table, kw_only=True):
     messages: Annotated[
         dict[str, Row | RowTable | list[Row | RowTable]], _about("Messages and their rows."), _kind("a table")
     ]
+    game: Annotated[
+        str | RoomTable | None, _about("Field with the id of the game, if there are several games at once.")
+    ] = None
     python: Annotated[
         PythonTable | None, _about("The parts in Python, only in the file of an installed package.")
     ] = None

@@ -205,8 +205,8 @@ class GameSections:
             for name in on:
                 if name not in sent:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
-        types = _types_of(chosen) if is_known else None
-        names = Names(types, (WHO,), self._state, _types_of(answered) if answered else None)
+        types = types_of(chosen) if is_known else None
+        names = Names(types, (WHO,), self._state, types_of(answered) if answered else None)
         for name, text in table.let.items():
             at = (*path, "let", name)
             if not name.isidentifier() or name in WORDS:
@@ -354,7 +354,7 @@ class GameSections:
         )
 
 
-def _types_of(messages: Iterable[MessageSpec]) -> dict[str, list[FieldTypeSpec]]:
+def types_of(messages: Iterable[MessageSpec]) -> dict[str, list[FieldTypeSpec]]:
     """Return the types of the fields of messages, by the names that expressions may use."""
     types: dict[str, list[FieldTypeSpec]] = {}
     for field in (field for message in messages for field in message.fields):

@@ -18,6 +18,7 @@ from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import MAX_SIZE
+from kiebitz.dissectors.protocol_file.expressions import WHO
 from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.dead_ends import DeadEnds
@@ -27,13 +28,15 @@ from kiebitz.dissectors.protocol_file.reading.document import (
     Document,
     IdentityTable,
     PythonTable,
+    RoomTable,
     RowTable,
 )
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
-from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections
+from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections, types_of
 from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
+from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -47,6 +50,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     MessageSpec,
     ObjectType,
     ReferenceSpec,
+    RoomSpec,
     Specification,
     TextType,
 )
@@ -171,6 +175,7 @@ class _Reader:
             format=format,
             lenient=lenient,
             messages=messages,
+            game=self._rooms(messages),
             table=table,
             reference=reference,
             identity=identity,
@@ -359,6 +364,31 @@ class _Reader:
                 self._source.wrong(path, f"no message {word}{near(word, known)}", begin, end)
             at += count
         return tuple(answers)
+
+    def _rooms(self, messages: Collection[MessageSpec]) -> RoomSpec | None:
+        value = self._document.get("game")
+        if value is None:
+            return None
+        path: Path = ("game",)
+        if isinstance(value, str):
+            table: RoomTable | None = RoomTable(id=value)
+        else:
+            path, table = ("game", "id"), self._source.table(path, value, RoomTable)
+        if table is None or (isinstance(value, dict) and not table.id):
+            return None
+        names = Names(types_of(messages), (), ())
+        check_expression(self._source, path, table.id, names)
+        if table.of:
+            check_expression(
+                self._source, ("game", "of"), table.of, msgspec.structs.replace(names, others=(WHO,))
+            )
+        known = {*self._document.get("messages", ())}
+        return RoomSpec(
+            id=table.id,
+            joins=self._source.names(("game", "joins"), table.joins, known),
+            leaves=self._source.names(("game", "leaves"), table.leaves, known),
+            of=table.of or None,
+        )
 
     def _python(self) -> str | None:
         """Return the table in Python; None if there is none, or if the file may name none."""
