@@ -27,16 +27,20 @@ MAX_VALUE = 64 << 10
 _CHANGE_BYTES = 100
 """Memory in bytes that a change takes without its value."""
 
-_OF_TABLE = frozenset({*KEPT, GAMES, ROOMS})
-"""Keys of the table's state that are no part of a game."""
-
 MAX_KEYS = 1000
 """Maximum number of keys of an object of the state to which events add keys."""
 
 
 class Budget(msgspec.Struct):
-    """Counters of a table: bytes put since its state was measured, and by the current message."""
+    """What the parts of a table's state share.
 
+    Attributes:
+        keys: Keys of the table's state that have the parts of games, and of rooms if there are any.
+        grown: Bytes that were put since the state was measured.
+        put: Bytes that the current message has put.
+    """
+
+    keys: tuple[str, ...] = (GAMES,)
     grown: int = 0
     put: int = 0
 
@@ -101,7 +105,7 @@ class GameState:
         """Set a value at a path, or remove it if it is None."""
         if not is_doubtful:
             self.doubt.end(keys)
-        if keys[0] in (GAMES, ROOMS):
+        if keys[0] in self.budget.keys:
             # The keys of the running games, and of rooms.
             keys = (f"{keys[0]}_", *keys[1:])
         above = self._above(keys[0])
@@ -177,7 +181,8 @@ class GameState:
         """Begin a game; what was put since the last one belongs to it."""
         context = self._context
         if self.room is None:
-            before = {key: value for key, value in context.state.items() if key not in _OF_TABLE}
+            of_table = {*KEPT, *self.budget.keys}
+            before = {key: value for key, value in context.state.items() if key not in of_table}
         else:
             before = dict(self._part())
         self._charge(len(to_json(before)))
@@ -202,7 +207,7 @@ class GameState:
         self.game = None
         self.doubt.keep(KEPT if self.room is None else ())
         if self.room is None:
-            for key in [key for key in self._context.state if key not in ("players", GAMES, ROOMS)]:
+            for key in [key for key in self._context.state if key not in ("players", *self.budget.keys)]:
                 self._context.set_state(None, key)
 
     def drop(self, ts_ns: int) -> None:
@@ -214,9 +219,9 @@ class GameState:
         """Replace a player's id by the name wherever the state has it."""
         state = self._context.state
         for key in [*state]:
-            if key not in (GAMES, ROOMS):
+            if key not in self.budget.keys:
                 self._rename_in((key,), state.get(key), old, new)
-        for above in (GAMES, ROOMS):
+        for above in self.budget.keys:
             for number, part in [*self._entries(above).items()]:
                 for key, value in [*part.items()] if isinstance(part, dict) else ():
                     self._rename_in((above, number, key), value, old, new)

@@ -15,7 +15,7 @@ from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import OPPOSITE, Direction, Event, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocol_file.expressions import WHO, Doubt, Question, Scope
 from kiebitz.dissectors.protocol_file.game.doubt import UnfinishedMessage
-from kiebitz.dissectors.protocol_file.game.plan import EventPlan, Plan, RowPlan, RulePlan
+from kiebitz.dissectors.protocol_file.game.plan import GAMES, ROOMS, EventPlan, Plan, RowPlan, RulePlan
 from kiebitz.dissectors.protocol_file.game.players import Connection, Players
 from kiebitz.dissectors.protocol_file.game.requests import Requests
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
@@ -44,7 +44,8 @@ class FileTable(GameTable):
         self._plan = plan
         self._rows: Mapping[int, RowPlan] = plan.by_row(grammar.rows)
         self._players = Players(plan.waits, plan.has_names)
-        self._state = self._table = GameState(self.context, Budget())
+        shared = Budget() if plan.rooms is None else Budget((GAMES, ROOMS))
+        self._state = self._table = GameState(self.context, shared)
         """The state of what the current message belongs to: the table, or a room."""
         self._rooms = Rooms(plan.rooms, self.context, self._table) if plan.rooms is not None else None
         self._requests = Requests(plan.specification.transport == "udp")

@@ -375,6 +375,7 @@ def test_a_player_with_another_connection_has_not_left() -> None:
         ("rows[0].owner.name", "text", {"rows": [{"x": 1}]}, {"rows": [{"x": 1, "owner": {"name": "t"}}]}),
         ("a", {"b": {"c": 1}}, {}, {"a": {"b": {"c": 1}}}),
         ("games.x", 1, {}, {"games_": {"x": 1}}),
+        ("rooms.{text}", 1, {}, {"rooms": {"t": 1}}),
         ("a.{number + 1}", True, {}, {"a": {"8": True}}),
         ("a", "a + 1", {"a": 1}, {"a": 2}),
         ("a", "text + number", {}, {"a": "t7"}),
