@@ -44,7 +44,7 @@ from kiebitz.dissectors.protocol_file.specification import (
 EXAMPLE = (ROOT / "docs" / "protocol-files.md").read_text().split("```toml\n")[1].split("```")[0]
 FILES = [
     *sorted((ROOT / "tests" / "data" / "protocol_files").glob("*.toml")),
-    *sorted((ROOT / "docs" / "examples").glob("*.toml")),
+    *sorted(file for file in (ROOT / "docs" / "examples").glob("*.toml") if file.stem != "class"),
 ]
 
 MESSAGES = """protocol = "p"
