@@ -79,11 +79,11 @@ def _is_all(given: str) -> bool:
 
 def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
     """Return a session by number, or the latest, and the number of sessions. Raises StorageError."""
-    found = sessions(connection)
+    found = sessions(connection, number)
     if not found:
-        raise StorageError(f"{path}: {_NO_SESSION}")
-    row = found[-1] if number is None else _numbered(found, number, path)
-    return Timeline(connection, row), len(found)
+        raise _no_session(connection, path, number)
+    (count,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
+    return Timeline(connection, found[-1]), count
 
 
 def is_in_memory(timeline: Timeline) -> bool:
@@ -182,12 +182,11 @@ def nearest_number(wanted: int, known: Sequence[int]) -> str:
     return f"{'the nearest are' if len(near) < len(known) else 'there are'} {', '.join(map(str, near))}"
 
 
-def _numbered(found: Sequence[SessionRow], number: int, path: str) -> SessionRow:
-    for row in found:
-        if row.id == number:
-            return row
-    known = [row.id for row in found]
-    raise StorageError(f"{path}: there is no session {number}; {nearest_number(number, known)}")
+def _no_session(connection: sqlite3.Connection, path: str, number: int | None) -> StorageError:
+    known = [row.id for row in sessions(connection)]
+    if number is None or not known:
+        return StorageError(f"{path}: {_NO_SESSION}")
+    return StorageError(f"{path}: there is no session {number}; {nearest_number(number, known)}")
 
 
 def _no_such_file(path: str) -> str:

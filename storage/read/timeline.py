@@ -359,11 +359,13 @@ class Timeline:
         return row
 
 
-def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
-    """Return all sessions of a database, oldest first."""
+def sessions(connection: sqlite3.Connection, number: int | None = None) -> list[SessionRow]:
+    """Return all sessions of a database, oldest first, or only the one with this number, if there is one."""
+    condition, parameters = ("1", ()) if number is None else ("id = ?", (number,))
     rows = connection.execute(
         "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, continues, note,"
-        f" {_BEFORE} FROM sessions ORDER BY id"
+        f" {_BEFORE} FROM sessions WHERE {condition} ORDER BY id",
+        parameters,
     )
     losses = stored_losses(connection)
     return [_session(row, losses.get(row[0])) for row in check_ascending(rows)]

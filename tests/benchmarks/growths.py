@@ -172,7 +172,7 @@ def measured(report: Report, rounds: int) -> None:
         file = folder / "growing.toml"
         file.write_text(PROTOCOL)
         add_protocol_files([file])
-        start = min(run([*KIEBITZ, "protocols"]).cpu for _ in range(3))
+        start = min(run([*KIEBITZ, "sessions", "-h"]).cpu for _ in range(3))
         for axis, (make, least) in AXES.items():
             _measure_axis(report, folder, axis, make, least, start, rounds)
 

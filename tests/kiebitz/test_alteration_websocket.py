@@ -57,3 +57,14 @@ def test_messages_that_decompress_to_much(waits: bool) -> None:
         assert queued < SIZE
         assert notices == []
     assert engine._bytes == 0
+
+
+@pytest.mark.parametrize("number", [1, 6, 60])
+def test_the_originals_of_altered_messages_are_bounded(number: int) -> None:
+    engine = relay(rules.drop("tcp"), [])
+    found = engine.data_received(1, "c2s", 10**12, bomb() * number)
+    marks = [one.mark for one in found if one.mark is not None]
+    assert [mark.original for mark in marks] == [bomb()] * number
+    kept = [mark.fields_json for mark in marks if mark.fields_json is not None]
+    assert len(kept) == min(number, 8)
+    assert [mark.name for mark in marks] == ["join"] * number

@@ -11,6 +11,8 @@ import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from kiebitz.dissectors.inspection.inspector import DecodeAs, Inspector
 from kiebitz.dissectors.model import (
     DIRECTIONS,
@@ -24,7 +26,7 @@ from kiebitz.dissectors.model import (
     Transport,
 )
 from kiebitz.dissectors.registry import installed
-from kiebitz.proxy.alterer import Delivery
+from kiebitz.proxy.alterer import Delivery, Mark
 from kiebitz.proxy.relay.endpoints import Notice
 from kiebitz.services.alteration.delivery_queue import Copy, DirectionQueue, RelayedStream, Slot
 from kiebitz.services.alteration.frame_reader import FrameReader
@@ -92,6 +94,8 @@ class Engine:
         """Directions in which a pending decision was made."""
         self._out: list[Delivery] = []
         self._bytes = 0
+        self._marked_bytes = 0
+        """Size of the fields of original messages in `_out`."""
         self._now_ns = started_ns
         self._inspector: Inspector | None = None
         self._inspected = 0
@@ -307,6 +311,7 @@ class Engine:
 
     def _drained(self) -> Sequence[Delivery]:
         out, self._out = self._out, []
+        self._marked_bytes = 0
         return out
 
     def _look(self, relayed: RelayedStream, queue: DirectionQueue, *, is_last: bool = False) -> None:
@@ -374,7 +379,8 @@ class Engine:
 
     def _pass_on(self, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
         """Forward a copy, or record that it was dropped."""
-        number, queue, mark = self._number(relayed), relayed.queues[copy.direction], slot.mark(copy)
+        number, queue = self._number(relayed), relayed.queues[copy.direction]
+        mark = self._mark(slot, copy)
         if copy.is_dropped or copy.resets:
             relayed.not_sent(copy)
             self._out.append(Delivery(number, copy.direction, None, mark, resets=copy.resets))
@@ -414,6 +420,16 @@ class Engine:
         queue.passed += len(copy.data)
         if queue.loose and not copy.is_reordered:
             self._release_loose(relayed, queue, lambda waiting: waiting.is_reordered)
+
+    def _mark(self, slot: Slot, copy: Copy) -> Mark | None:
+        """Return the record of an alteration, without fields if those of this batch take too much memory."""
+        mark = slot.mark(copy)
+        if mark is None or mark.fields_json is None:
+            return mark
+        self._marked_bytes += len(mark.fields_json)
+        if self._marked_bytes <= _MAX_UNPACKED_BYTES:
+            return mark
+        return msgspec.structs.replace(mark, fields_json=None)
 
     def _inspect(self, relayed: RelayedStream, queue: DirectionQueue, data: bytes) -> None:
         """Update the table with forwarded data."""
