@@ -17,11 +17,11 @@ from kiebitz.dissectors.grammar.framing import (
     LineFramer,
     StructuredFramer,
 )
+from kiebitz.dissectors.grammar.json.framer import JsonFramer, JsonFraming
 from kiebitz.dissectors.grammar.xml.framer import Root, XmlFramer, XmlFraming
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.protocol_file.binary_types import MAX_VARINT, layout_of
 from kiebitz.dissectors.protocol_file.envelope import prefix_of
-from kiebitz.dissectors.protocol_file.object_framer import ObjectFramer
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     FieldTypeSpec,
@@ -51,7 +51,7 @@ def framer_of(
         case "length":
             return partial(LengthFramer, framing=framing)
         case "json":
-            return ObjectFramer
+            return partial(JsonFramer, framing=json_framing(specification))
         case "xml":
             return partial(XmlFramer, framing=xml_framing(specification))
         case "datagrams":
@@ -64,6 +64,17 @@ def framer_of(
             names[message.direction].append(str(message.name if message.code is None else message.code))
         return partial(AnyLineFramer, names=names)
     return LineFramer
+
+
+def json_framing(specification: Specification | None) -> JsonFraming:
+    """Return how the objects of a protocol file's messages are found."""
+    if specification is None:
+        return JsonFraming((), ends_at_bracket=True)
+    of = specification.format
+    names = {path.split(".")[0] for path in (of.name, of.fields) if path}
+    if of.name == "*":
+        names = {message.name for message in specification.messages}
+    return JsonFraming(names, ends_at_bracket=True)
 
 
 def xml_framing(specification: Specification | None) -> XmlFraming:

@@ -15,7 +15,7 @@ from kiebitz.dissectors.inspection.memo import (
     decode_cached,
 )
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
-from kiebitz.dissectors.protocols.catan.grammar import STARTS
+from kiebitz.dissectors.protocols.catan.grammar import FRAMING as CATAN_FRAMING
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.grammar import FRAMING
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
@@ -67,7 +67,7 @@ def test_so_many_and_so_many_bytes_are_remembered(
 @pytest.mark.parametrize(
     ("dissector", "ends", "message"),
     [
-        (CATAN, STARTS.short_line_ends, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
+        (CATAN, CATAN_FRAMING.short_ends, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
         (
             CGML,
             FRAMING.short_ends,

@@ -10,7 +10,7 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.json.codec import attribute_names, message_names
 from kiebitz.dissectors.grammar.json.containers import JsonObject, SizeRule
-from kiebitz.dissectors.grammar.json.framer import MessageStarts
+from kiebitz.dissectors.grammar.json.framer import JsonFraming
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, KeyLayout
 from kiebitz.dissectors.grammar.json.notation import NamedTypes
 from kiebitz.dissectors.grammar.json.types import JsonChoice
@@ -50,9 +50,9 @@ class JsonTable:
         return {name: kind for name, kind in shown.items() if isinstance(kind, JsonObject)}
 
     @cached_property
-    def starts(self) -> MessageStarts:
-        """The beginnings of messages."""
-        return MessageStarts(message_names(self.layout), attribute_names(self.layout))
+    def framing(self) -> JsonFraming:
+        """The beginnings and the ends of messages."""
+        return JsonFraming(message_names(self.layout), attribute_names(self.layout))
 
 
 def _json_row(

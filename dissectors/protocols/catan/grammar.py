@@ -49,11 +49,11 @@ CODEC = JsonCodec(
     ),
     _TABLE.productions,
 )
-STARTS = _TABLE.starts
+FRAMING = _TABLE.framing
 OTHER_SPELLINGS = _TABLE.layout.spellings
 """Some programs write ASCII instead of umlauts (`Wuerfelwurf`), or a word of their own."""
 
 
 def framer(direction: Direction) -> JsonFramer:
     """Return a framer for one direction."""
-    return JsonFramer(direction, STARTS)
+    return JsonFramer(direction, FRAMING)

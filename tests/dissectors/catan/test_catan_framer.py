@@ -17,7 +17,7 @@ from kiebitz.dissectors.grammar import framing
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.json import framer as json_framer
 from kiebitz.dissectors.grammar.json.codec import attribute_names, message_names
-from kiebitz.dissectors.grammar.json.framer import MessageStarts
+from kiebitz.dissectors.grammar.json.framer import JsonFraming
 from kiebitz.dissectors.grammar.json.scanner import (
     DEPTH_LIMIT,
     Scanner,
@@ -257,7 +257,7 @@ def test_any_cut_of_any_bytes_gives_the_same_frames(data: bytes, places: list[in
     assert all(frame.cut is None for frame in frames[:-1])
     with pytest.MonkeyPatch.context() as patch:
         # What is taken as a whole line is what the scanner would have come to.
-        patch.setattr(MessageStarts, "is_frame", lambda self, line: False)
+        patch.setattr(JsonFraming, "is_frame", lambda self, line: False)
         assert cut([data] if data else []) == frames
 
 
