@@ -47,7 +47,7 @@ from kiebitz.dissectors.grammar.text_message import (
 )
 from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.suggestions import with_suggestion
+from kiebitz.dissectors.suggestions import suggestion_in, with_suggestion
 
 _MARK = "\ufeff"
 _ABSENT = object()
@@ -331,7 +331,8 @@ class TextCodec(LayoutCodec):
             try:
                 value = self._decoder(field, row)(sent_value)
             except Mismatch as error:
-                if error.code != "missing-field" and fits_in_other_order(row.fields, texts[first:]):
+                is_suggested = suggestion_in("malformed", error.problem) is not None
+                if not is_suggested and fits_in_other_order(row.fields, texts[first:]):
                     error.problem += "; are the fields in the wrong order?"
                 place = sent.span(*error_place(self.tokenizer, sent.text, sent.tokens, error, number))
                 return fields, self.field_error(row, field.name, error, place)
@@ -367,7 +368,7 @@ class TextCodec(LayoutCodec):
         if name.startswith(_MARK):
             code, end = "byte-order-mark", 1
             text = "there is a byte order mark before the message"
-        elif "\0" in sent.text[:2] and len(sent.text) > 1:
+        elif "\0" in sent.text[:2] and sent.text.count("\0") * 3 > len(sent.text) > 1:
             code, start, end, suggested = "utf-16", 0, len(sent.text), None
             text = "this looks like UTF-16"
         elif near is not None and name != name.lstrip() and name.strip() == near:

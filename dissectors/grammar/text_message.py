@@ -157,8 +157,9 @@ def spans_of(row: MessageType, count: int) -> tuple[list[tuple[Field, int, int]]
 
 
 def fits_in_other_order(fields: Sequence[Field], texts: Sequence[Any]) -> bool:
-    """Return True if a few texts are valid for as many fields in another order."""
-    if len(texts) != len(fields) or not 1 < len(texts) <= MAX_SHUFFLED:
+    """Return True if a few texts are valid for as many fields in another order; none may be optional."""
+    is_few = len(texts) == len(fields) and 1 < len(texts) <= MAX_SHUFFLED
+    if not is_few or any(field.optional for field in fields):
         return False
     return any(
         all(field.type.accepts(text) for field, text in zip(fields, order, strict=True))

@@ -289,6 +289,20 @@ def test_a_misspelt_name_is_suggested() -> None:
         assert PROTOCOLS[name].codec.resembles(frame, "c2s")
 
 
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (b"MOVE 3 ann\n", 'MOVE: x: "ann" is not a whole number'),
+        (b"DEAL 3 red x\n", 'DEAL: colour: "x" is not known here; are the fields in the wrong order?'),
+        (b"DEAL ann 3 red\n", 'DEAL: count: "ann" is not a whole number; are the fields in the wrong order?'),
+        (b"DEAL 3 red blu\n", 'DEAL: colour: "blu" is not known here: did you mean blue?'),
+    ],
+)
+def test_fields_in_the_wrong_order_are_recognised_unless_a_word_is_suggested(frame: bytes, text: str) -> None:
+    (violation,) = PROTOCOLS["words"].codec.decode(frame, "c2s" if frame[:1] == b"M" else "s2c").violations
+    assert violation.text == text
+
+
 def test_the_first_row_that_fits_is_used() -> None:
     codec = PROTOCOLS["json"].codec
     fields: dict[str, Any] = {}
