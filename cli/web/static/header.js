@@ -103,6 +103,8 @@ export class Header {
     );
     byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
     const live = delay === null ? "live" : `live, ${delay} s late`;
+    const late = delay === null || !now.live ? null : `${delay} s late`;
+    write(byId("whose"), [session?.label, late].filter(Boolean).join(" · "));
     const kind = now.live ? live : this.#source.isFile ? "recorded · file" : "recorded";
     write(byId("kind"), session === null ? "" : kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;

@@ -88,8 +88,9 @@ export class HomePage {
     write(byId("home-empty"), sessions.length ? "" : empty);
     const counts = [formatCount(sessions.length, "session")];
     if (live.length) counts.push(formatCount(walls.length, "live table"));
-    if (live.length && this.#model.delay !== null) counts.push(`${this.#model.delay} s late`);
     write(byId("home-counts"), counts.join(" · "));
+    const { delay } = this.#model;
+    write(byId("home-late"), live.length && delay !== null ? `${delay} s late` : "");
     this.#announce(walls);
   }
 

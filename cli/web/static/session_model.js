@@ -5,8 +5,10 @@ import { EventStream } from "./event_stream.js";
 import { TimelineData } from "./timeline_data.js";
 import { AT_FIRST, differs } from "./view_state.js";
 
-/** Interval between two requests for the timeline while events arrive. */
-const TIMELINE_EVERY_MS = 3000;
+/** Shortest interval between two requests for the timeline while events arrive; it is longer if a request takes long. */
+const TIMELINE_EVERY_MS = 500;
+/** Maximum share of the time that is spent on requests for the timeline. */
+const TIMELINE_SHARE = 0.05;
 /** Interval between two requests for filtered events. */
 const FILTER_EVERY_MS = 300;
 
@@ -25,6 +27,8 @@ export class SessionModel {
   delay = null;
   /** @type {TimelineData|null} */
   timeline = null;
+  /** Duration of the last request for it. */
+  #timelineMs = 0;
   /** @type {TableEvents|null} */
   tableEvents = null;
   #source;
@@ -211,7 +215,7 @@ export class SessionModel {
       { table, after: this.timeline?.last ?? null },
       {
         events: (data) => this.#addEvents(data),
-        growth: () => this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline()),
+        growth: () => this.#renewTimelineLater(),
         status: ({ live, trouble, ending }) => this.#view.update({ live, trouble: trouble ?? ending ?? "" }),
         dissection: (news) => this.#followDissection(news),
         held: () => this.#view.update({ held: this.#view.now.held + 1 }),
@@ -245,7 +249,7 @@ export class SessionModel {
       this.tableEvents.append(events);
       if (this.#view.now.filter)
         this.#later("filter", FILTER_EVERY_MS, () => this.tableEvents.paged.more("after"));
-      this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline());
+      this.#renewTimelineLater();
     }
     this.#view.notifyData();
   }
@@ -258,11 +262,17 @@ export class SessionModel {
     this.#view.notifyData();
   }
 
+  #renewTimelineLater() {
+    this.#later("timeline", Math.max(TIMELINE_EVERY_MS, this.#timelineMs / TIMELINE_SHARE), () => this.#renewTimeline());
+  }
+
   async #renewTimeline() {
     const { table, as } = this.#view.now;
     if (table === null || document.hidden) return;
     const generation = this.#generation;
+    const begun = performance.now();
     const data = await this.#source.timeline(table, as);
+    this.#timelineMs = performance.now() - begun;
     if (generation !== this.#generation) return;
     const known = this.timeline;
     this.timeline = new TimelineData(data);

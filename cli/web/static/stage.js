@@ -2,6 +2,7 @@
 
 import { Drawing, shapeFor } from "./drawing.js";
 import { byId, element, write } from "./elements.js";
+import { PacedText, READABLE_MS } from "./paced_text.js";
 import { Refresher } from "./refresher.js";
 import { differs } from "./view_state.js";
 
@@ -12,6 +13,7 @@ export class Stage {
   #pictures;
   #announcer;
   #frame = byId("stage");
+  #latest = new PacedText(byId("latest"), () => this.#readableMs());
   #drawing;
   #shape = "wide";
   /** The picture shown; null before the first. */
@@ -70,7 +72,7 @@ export class Stage {
     this.#drawing.show(picture, this.#shape);
     byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));
     write(byId("moment"), picture.title);
-    write(byId("latest"), picture.latest);
+    this.#latest.show(picture.latest);
     this.#announcer.say(picture.latest);
   }
 
@@ -79,7 +81,13 @@ export class Stage {
     const { trouble, notice } = this.#view.now;
     this.#frame.classList.add("is-empty");
     write(byId("nothing"), trouble || (this.#model.session === null ? notice : "") || "no game yet");
-    write(byId("latest"), this.#model.session === null ? "…" : "nothing has happened yet");
+    this.#latest.show(this.#model.session === null ? "…" : "nothing has happened yet");
+  }
+
+  /** Return how long a sentence is shown: on a projector, long enough to be read, unless one moves by hand. */
+  #readableMs() {
+    const { projector, playing, live, at } = this.#view.now;
+    return projector && (playing || (live && at === null)) ? READABLE_MS : 0;
   }
 
   /** Choose the shape that fills the space. */

@@ -220,13 +220,13 @@ def _last_round(events: Sequence[Event]) -> tuple[Line, ...]:
 
 
 def _result(lost: dict[str, Any], players: list[str] | None, events: Sequence[Event]) -> tuple[Line, ...]:
-    """Return who lost and why, in plain words and as the server put it."""
+    """Return who lost and why, in plain words."""
     who = (*_losers(lost.get("names", []), players), Span(" lost", "strong"))
     reason: str = lost.get("reason", "?")
     if reason not in LOST_WORDS:
         # The oldest servers give their reasons in words of their own.
         return who, (reason,)
-    return who, (_why(reason, events),), (Span(reason, "faint"),)
+    return who, (_why(reason, events),)
 
 
 def _why(reason: str, events: Sequence[Event]) -> str:
@@ -247,7 +247,7 @@ def _why(reason: str, events: Sequence[Event]) -> str:
 def _cancellation(reason: str | None) -> tuple[Line, ...]:
     canceled = (Span("canceled", "strong"),)
     if reason in CANCELED_WORDS:
-        return canceled, (CANCELED_WORDS[reason],), (Span(reason, "faint"),)
+        return canceled, (CANCELED_WORDS[reason],)
     return canceled, (reason or "?",)
 
 

@@ -503,11 +503,11 @@ def test_several_tables_are_seen_side_by_side(look: Look) -> None:
         assert sight.tell("document.getElementById('table').options.length") == 2
         sight.press("t")
         sight.until(
-            lambda: len([one for one in sight.texts(".small-sentence") if one]) == 2, "both are drawn"
+            lambda: len([one for one in sight.texts("#several .tile-latest") if one]) == 2, "both are drawn"
         )
         assert not sight.is_seen("#stage")
         assert sight.tell(
-            "[...document.querySelectorAll('.small svg')].every((one) => one.querySelector('use'))"
+            "[...document.querySelectorAll('#several .tile svg')].every((one) => one.querySelector('use'))"
         )
         assert sight.overflow() == 0
         sight.until(lambda: place(sight).get("several") == "1", "the address has it")
@@ -517,7 +517,7 @@ def test_several_tables_are_seen_side_by_side(look: Look) -> None:
             for table in (1, 2)
             for event in asked(server, f"tables/{table}/events", limit=500, after=0)["events"]
         }
-        assert all(sentence in times for sentence in sight.texts(".small-sentence"))
+        assert all(sentence in times for sentence in sight.texts("#several .tile-latest"))
         sight.press("Tab", "Enter")
         sight.until(lambda: sight.is_seen("#stage"), "Enter enlarges one")
         sight.until(lambda: place(sight).get("table") == "2", "it is the other one")

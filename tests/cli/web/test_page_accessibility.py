@@ -53,7 +53,9 @@ def test_files_conflict_with_no_existing_ones(size: str, scheme: str, address: S
     found["projector"] = sight.violations()
     sight.press("Escape")
     sight.be(session=2, several=1)
-    sight.until(lambda: len([one for one in sight.texts(".small-sentence") if one]) == 2, "both are drawn")
+    sight.until(
+        lambda: len([one for one in sight.texts("#several .tile-latest") if one]) == 2, "both are drawn"
+    )
     sight.settle()
     found["tables"] = sight.violations()
     assert {name: these for name, these in found.items() if these} == {}

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -55,6 +56,32 @@ def relayed(lesson: Class, database: Path) -> Iterator[None]:
         lesson.register("anna")
         until(lambda: bool(rows(database, "SELECT 1 FROM events")), "an event is stored")
         yield
+
+
+SENTENCES = """() => {
+    window.told = [];
+    const latest = document.getElementById("latest");
+    const told = () => window.told.push([performance.now(), latest.textContent]);
+    new MutationObserver(told).observe(latest, { childList: true });
+}"""
+
+
+def test_on_a_projector_each_sentence_stays_long_enough_to_be_read(
+    lesson: Class, tmp_path: Path, look: Look
+) -> None:
+    database = tmp_path / "game.db"
+    with relayed(lesson, database), served(str(database)) as server:
+        sight = look(server.at(projector=1))
+        sight.tells("anna is registered")
+        sight.tell(SENTENCES)
+        for name in ("bert", "carl", "dora", "emil", "fritz"):
+            lesson.register(name)
+        sight.tells("fritz is registered")
+        told = sight.tell("window.told")
+        gaps = [after - before for (before, _), (after, _) in pairwise(told)]
+        assert all(gap > 1400 for gap in gaps), told
+        assert told[-1][1] == "fritz is registered"
+        sight.leave()
 
 
 def test_it_follows_and_one_that_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
