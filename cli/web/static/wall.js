@@ -21,7 +21,6 @@ export class Wall {
   constructor(list, changed) {
     this.#list = list;
     this.#changed = changed;
-    new ResizeObserver(() => this.fit()).observe(document.body);
     addEventListener("resize", () => this.fit());
   }
 
@@ -30,7 +29,9 @@ export class Wall {
     const { clientWidth: width, children } = this.#list;
     const { length: count } = children;
     if (!count || !width) return;
-    const height = Math.max(innerHeight - this.#list.getBoundingClientRect().top - scrollY, innerHeight / 2);
+    // A wall on a page of its own grows with its tiles, so that its height says nothing.
+    const isPage = this.#list.closest(".home") !== null;
+    const height = isPage ? innerHeight - this.#list.offsetTop : this.#list.clientHeight;
     let best = { columns: 1, size: 0 };
     for (let columns = 1; columns <= Math.min(count, Math.max(Math.floor(width / NARROWEST), 1)); columns += 1) {
       const size = Math.min(width / columns, (height / Math.ceil(count / columns)) * PROPORTION);
