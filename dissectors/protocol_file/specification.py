@@ -210,7 +210,7 @@ class RoomSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How messages tell to which of several games they belong.
 
     Attributes:
-        id: Expression for the id of the game over the fields of a message, usually one of these.
+        id: Expression for the id of the game over `who` and the fields of a message, usually one of these.
         joins: Messages with which a client enters a game; by default, those of the server with an id.
         leaves: Messages with which a client leaves it.
         of: Expression for the player who enters; None if it is the connection's.

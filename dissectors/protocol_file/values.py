@@ -134,11 +134,13 @@ def _of_numbers(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> 
 
 
 def extreme(choose: Callable[[list[Any]], Any], values: Sequence[Any]) -> Any:
-    """Return the least or greatest of numbers, or of the numbers in a single list or object."""
+    """Return the least or greatest of numbers or of texts, or of those in a single list or object."""
     if len(values) == 1 and isinstance(values[0], _SEVERAL):
         values = [*values[0].values()] if isinstance(values[0], dict) else [*values[0]]
     numbers = [_as_number(value) for value in values]
-    return None if None in numbers or not numbers else choose(numbers)
+    if None not in numbers:
+        return choose(numbers) if numbers else None
+    return choose([*values]) if all(isinstance(value, str) for value in values) else None
 
 
 def absolute(value: Any) -> Any:

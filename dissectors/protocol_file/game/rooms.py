@@ -81,9 +81,9 @@ class Rooms:
         """Return the room of a message, which may tell that of its connection or player."""
         plan = self._plan
         is_entry = name in plan.joins if plan.joins else direction == "s2c"
-        found = Place(_room(plan.id.evaluate(Scope(fields))))
+        found = Place(_room(plan.id.evaluate(Scope(fields, who))))
         if found.room is None and is_entry and asked is not None and asked.fields is not None:
-            found = Place(_room(plan.id.evaluate(Scope(asked.fields))), asked.is_certain)
+            found = Place(_room(plan.id.evaluate(Scope(asked.fields, who))), asked.is_certain)
         if found.room is None:
             place = self._by_stream.get(stream_id)
             if place is None and who is not None and who in self._by_player:

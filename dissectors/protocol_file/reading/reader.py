@@ -376,12 +376,10 @@ class _Reader:
             path, table = ("game", "id"), self._source.table(path, value, RoomTable)
         if table is None or (isinstance(value, dict) and not table.id):
             return None
-        names = Names(types_of(messages), (), ())
+        names = Names(types_of(messages), (WHO,), ())
         check_expression(self._source, path, table.id, names)
         if table.of:
-            check_expression(
-                self._source, ("game", "of"), table.of, msgspec.structs.replace(names, others=(WHO,))
-            )
+            check_expression(self._source, ("game", "of"), table.of, names)
         known = {*self._document.get("messages", ())}
         return RoomSpec(
             id=table.id,

@@ -121,6 +121,40 @@ def test_two_games_at_once(way: str) -> None:
     assert [event.game_id for event in found.events if event.kind == "moved"] == [1, 2, 1]
 
 
+PAIRS = """protocol = "pairs"
+port = 4711
+game = { id = "min(who, opponent) + ' and ' + max(who, opponent)", joins = "MATCH" }
+[messages]
+LOGIN = "c: name=player"
+WELCOME = "s: name=player < LOGIN"
+MATCH = "s: colour=black|white opponent=player"
+MOVED = "s*: x=integer"
+[identity]
+login = "LOGIN"
+name = "name"
+[events]
+moved = { on = "MOVED", say = "{turn} moves to {x}", put = { turn = "turn" } }
+[events.match]
+on = "MATCH"
+when = "colour == 'black'"
+opens = true
+say = "{who} has black"
+put = { turn = "who" }
+"""
+
+
+def test_a_match_without_an_id_has_that_of_its_players() -> None:
+    dissector = dissector_of(PAIRS)
+    lines = ("d< MATCH black ann", "a< MATCH white dora", "b< MATCH black carl", "c< MATCH white bob")
+    found = Conversation(dissector).send(*LOGINS, *lines, *to("ad", "MOVED 3"), *to("cb", "MOVED 3")).found()
+    assert sentences(dissector, found)[4:] == [
+        "dora has black",
+        "bob has black",
+        "dora moves to 3",
+        "bob moves to 3",
+    ]
+
+
 def test_players_are_those_of_the_game() -> None:
     _, found = talk(FIELD, *JOINS, *TWO_GAMES)
     state = state_of(found)
