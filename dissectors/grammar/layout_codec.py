@@ -159,9 +159,7 @@ class LayoutCodec(Codec):
         """Return the frame of the first row that has these fields and decodes to them; see `encode`."""
         wanted = to_json(fields)
         for row in rows:
-            if not row.matches(fields) or any(
-                field.name not in fields and not field.optional for field in row.fields
-            ):
+            if not row.matches(fields) or not self.has_all(row, fields):
                 continue
             try:
                 frame = self.envelope.wrap(write(row, fields))
@@ -173,6 +171,10 @@ class LayoutCodec(Codec):
             if is_same and decoded.valid:
                 return frame
         raise ValueError(f"{direction} {name} has no row with these fields: {shortened(wanted, MAX_QUOTED)}")
+
+    def has_all(self, row: MessageType, fields: Mapping[str, Any]) -> bool:
+        """Return True if a message has all fields that it needs."""
+        return all(field.name in fields or field.optional for field in row.fields)
 
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
@@ -210,7 +212,7 @@ class LayoutCodec(Codec):
             return
         pieces.take_any(part.start, "markup", self.between)
         kind, title = part.kind, part.title
-        if kind == "field" and part.path[0] not in decoded.fields:
+        if kind == "field" and self.is_unread(part, decoded):
             kind = "unread"
         elif title is SURPLUS and not decoded.valid:
             kind, title = "unread", TOO_MUCH
@@ -228,6 +230,10 @@ class LayoutCodec(Codec):
         """Return the place of a value in a valid frame; raise LookupError if it has none."""
         parts = walk(self.layout(frame, row))
         return {part.path: part.value for part in parts}[path]
+
+    def is_unread(self, part: Part, decoded: Decoded) -> bool:
+        """Return True if a field's bytes could not be read."""
+        return part.path[0] not in decoded.fields
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         part = self._part_of(frame, row, name)

@@ -8,6 +8,7 @@ from importlib import resources
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.assembly import MakeTable, python_part
 from kiebitz.dissectors.game.table import SimpleTable
+from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.protocol_file.codecs import codec_of
 from kiebitz.dissectors.protocol_file.framers import framer_of
@@ -38,11 +39,13 @@ class FileDissector(Dissector):
             if isinstance(make_table, type) and issubclass(make_table, SimpleTable) and not make_table.rules:
                 make_table.rules = grammar.rules
         self.file_presentation = FilePresentation(specification, plan, grammar)
+        codec = codec_of(specification, grammar)
+        elements = codec.framing if isinstance(codec, XmlCodec) else None
         super().__init__(
             grammar=grammar,
             transport=specification.transport,
-            codec=codec_of(specification, grammar),
-            framer=framer_of(specification.framing, specification.transport, specification),
+            codec=codec,
+            framer=framer_of(specification.framing, specification.transport, specification, elements),
             table=make_table,
             default_ports=specification.ports,
             presentation=self.file_presentation,

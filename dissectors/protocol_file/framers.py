@@ -18,17 +18,12 @@ from kiebitz.dissectors.grammar.framing import (
     StructuredFramer,
 )
 from kiebitz.dissectors.grammar.json.framer import JsonFramer, JsonFraming
-from kiebitz.dissectors.grammar.xml.framer import Root, XmlFramer, XmlFraming
+from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.protocol_file.binary_types import MAX_VARINT, layout_of
 from kiebitz.dissectors.protocol_file.envelope import prefix_of
 from kiebitz.dissectors.protocol_file.specification import (
-    AnyType,
-    FieldTypeSpec,
     Framing,
-    ListType,
-    MessageSpec,
-    ObjectType,
     Specification,
 )
 from kiebitz.dissectors.websocket.framer import WebSocketFramer
@@ -38,7 +33,10 @@ _PLAUSIBLE = 1 << 16
 
 
 def framer_of(
-    framing: Framing, transport: Transport, specification: Specification | None = None
+    framing: Framing,
+    transport: Transport,
+    specification: Specification | None = None,
+    elements: XmlFraming | None = None,
 ) -> Callable[[Direction], Framer]:
     """Return the factory for framers of a protocol file, whose messages are known if it is given."""
     if transport == "udp":
@@ -53,7 +51,7 @@ def framer_of(
         case "json":
             return partial(JsonFramer, framing=json_framing(specification))
         case "xml":
-            return partial(XmlFramer, framing=xml_framing(specification))
+            return partial(XmlFramer, framing=elements or XmlFraming())
         case "datagrams":
             return DatagramFramer
         case "websocket":
@@ -75,38 +73,6 @@ def json_framing(specification: Specification | None) -> JsonFraming:
     if of.name == "*":
         names = {message.name for message in specification.messages}
     return JsonFraming(names, ends_at_bracket=True)
-
-
-def xml_framing(specification: Specification | None) -> XmlFraming:
-    """Return how the elements of a protocol file's messages are found."""
-    if specification is None:
-        return XmlFraming()
-    insides = [_names_inside(message) for message in specification.messages]
-    name = specification.format.name
-    if name.startswith("@"):
-        every = frozenset().union(*(names or () for names in insides))
-        return XmlFraming(mark=name[1:], inside=None if None in insides else every)
-    roots = zip(specification.messages, insides, strict=True)
-    return XmlFraming(
-        roots=tuple(Root(message.name, None, names, names or frozenset()) for message, names in roots)
-    )
-
-
-def _names_inside(message: MessageSpec) -> frozenset[str] | None:
-    """Return the names of elements that may be inside a message; None if there may be any."""
-    names: set[str] = set()
-    waiting: list[tuple[str, FieldTypeSpec]] = [(field.name, field.type) for field in message.fields]
-    while waiting:
-        name, kind = waiting.pop()
-        names.add(name)
-        match kind:
-            case AnyType() | ObjectType(()):
-                return None
-            case ListType(item):
-                waiting.append(("item", item))
-            case ObjectType(fields):
-                waiting += [(field.name, field.type) for field in fields]
-    return frozenset(names)
 
 
 class DelimiterFramer(LineFramer):

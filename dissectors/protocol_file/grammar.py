@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Rule,
 )
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
+from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in
 from kiebitz.dissectors.protocol_file.field_types import field_type
 from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
@@ -31,6 +32,7 @@ from kiebitz.dissectors.protocol_file.specification import (
 )
 from kiebitz.dissectors.protocol_file.templates import word_of
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
+from kiebitz.dissectors.protocol_file.xml_codec import shape_of
 from kiebitz.dissectors.websocket.control import ROWS as WEBSOCKET_ROWS
 
 _PLAYER = identifier_kind(PLAYER)
@@ -73,6 +75,8 @@ def _row(row: MessageSpec, specification: Specification) -> MessageType:
     make: Callable[..., MessageType] = MessageType
     if specification.format.kind == "json":
         make = partial(JsonRow, form="value" if has_value(row, specification) else "object")
+    elif specification.format.kind == "xml":
+        make = partial(ElementType, shape=shape_of(row.fields, specification.format))
     return make(
         row.name,
         row.direction,

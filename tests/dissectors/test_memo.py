@@ -16,8 +16,8 @@ from kiebitz.dissectors.inspection.memo import (
 )
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.catan.grammar import FRAMING as CATAN_FRAMING
+from kiebitz.dissectors.protocols.cgml.codec import CODEC
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
-from kiebitz.dissectors.protocols.cgml.grammar import FRAMING
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
 
@@ -70,7 +70,7 @@ def test_so_many_and_so_many_bytes_are_remembered(
         (CATAN, CATAN_FRAMING.short_ends, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
         (
             CGML,
-            FRAMING.short_ends,
+            CODEC.framing.short_ends,
             b'<newgroup status="init">\r\n  <game>%0*d</game>\r\n</newgroup>\r\n\r\n',
         ),
     ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
@@ -23,7 +24,10 @@ from kiebitz.dissectors.grammar.framing import (
     Frame,
     StructuredFramer,
 )
+from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.xml.markup import ATTRIBUTES, BLANK_LINE, BLANKS, BYTE_ORDER_MARK, kind_of
+from kiebitz.dissectors.grammar.xml.notes import XmlFormat
+from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Direction
 
 _BLANK_LINE = re.compile(BLANK_LINE)
@@ -508,3 +512,21 @@ def _may_go_on(blank_line: bytes) -> bool:
 
 def _begin_of(tag: bytes) -> bytes:
     return next((begin for begin in _NO_TAGS if tag.startswith(begin)), b"")
+
+
+def framing_of(rows: Iterable[MessageType], of: XmlFormat) -> XmlFraming:
+    """Return how the messages of these rows are found."""
+    roots = []
+    for row in rows:
+        assert isinstance(row, ElementType)
+        names: dict[str, bool] | None = None
+        with suppress(LookupError):
+            names = dict(row.shape.nested())
+        branches = frozenset(name for name, is_branch in (names or {}).items() if is_branch)
+        mark = None if row.mark is None else row.mark[0]
+        roots.append(Root(row.name, mark, None if names is None else frozenset(names), branches))
+    if of.mark is None:
+        return XmlFraming(roots=tuple(roots), envelope=of.envelope, blank_line=of.blank_line)
+    insides = [root.inside for root in roots]
+    every = frozenset(name for names in insides for name in names or ())
+    return XmlFraming(mark=of.mark, inside=None if None in insides else every)

@@ -36,6 +36,12 @@ _TAG = re.compile(
     re.DOTALL,
 )
 
+# xml.sax.saxutils has this, too, but imports an HTTP client, which would slow down each start.
+_ENTITIES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"}
+)
+_NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
 Kind = Literal["start", "end", "empty", "comment", "cdata", "declaration", "text"]
 """The kind of a tag; `empty` is a start tag that is its own end, `text` is no tag at all."""
 
@@ -47,6 +53,11 @@ class Tag(msgspec.Struct, frozen=True):
     name: str
     start: int
     end: int
+
+    def written_in(self, frame: bytes) -> str:
+        """Return the name as it is written."""
+        start = self.start + (2 if self.kind == "end" else 1)
+        return frame[start : start + len(self.name.encode("latin-1", "replace"))].decode("utf-8", "replace")
 
 
 def kind_of(tag: bytes) -> tuple[Kind, str]:
@@ -64,8 +75,20 @@ def kind_of(tag: bytes) -> tuple[Kind, str]:
     return ("empty" if tag.endswith(b"/>") else "start"), name
 
 
-def tags(frame: bytes) -> Iterator[Tag]:
-    """Yield all tags of a frame, in order."""
-    for found in _TAG.finditer(frame):
+def tags(frame: bytes, start: int = 0, end: int | None = None) -> Iterator[Tag]:
+    """Yield all tags in a range of a frame, in order."""
+    for found in _TAG.finditer(frame, start, len(frame) if end is None else end):
         kind, name = kind_of(found[0])
         yield Tag(kind, name, found.start(), found.end())
+
+
+def as_xml(text: str) -> str:
+    """Return a text as it is written in an element or attribute. Raises ValueError for invalid characters."""
+    if _NO_CHARACTERS.search(text):
+        raise ValueError("XML has no such characters")
+    return escaped(text)
+
+
+def escaped(text: str) -> str:
+    """Return the text with XML's escapes, without rejecting invalid characters."""
+    return text.translate(_ENTITIES)

@@ -14,8 +14,8 @@ from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.cgml.cards import PACK
-from kiebitz.dissectors.protocols.cgml.codec import CgmlCodec
-from kiebitz.dissectors.protocols.cgml.grammar import FRAMING, GRAMMAR
+from kiebitz.dissectors.protocols.cgml.codec import CODEC
+from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.queries import QUERIES
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
@@ -112,8 +112,8 @@ class Cgml(Dissector):
 CGML = Cgml(
     **assembly_of(__package__),
     grammar=GRAMMAR,
-    codec=CgmlCodec(),
-    framer=partial(XmlFramer, framing=FRAMING),
+    codec=CODEC,
+    framer=partial(XmlFramer, framing=CODEC.framing),
     presentation=CgmlPresentation(GRAMMAR),
     identity=Identity(
         GRAMMAR,

@@ -8,7 +8,6 @@ them. Fields have the names of the attributes and elements, which are English, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,9 +15,10 @@ import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Rename, Replace
 from kiebitz.dissectors.grammar.fields import Number, Text, is_version
-from kiebitz.dissectors.grammar.grammar import Field, MessageType
+from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.table_file import FieldEntry, grammar_from
-from kiebitz.dissectors.grammar.xml.framer import Root, XmlFraming
+from kiebitz.dissectors.grammar.xml.shapes import MAX_CHILDREN, Child, Compound, Shape
+from kiebitz.dissectors.grammar.xml.shapes import ElementType as XmlElementType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER, SEATS
 from kiebitz.dissectors.protocols.cgml.identifiers import (
@@ -29,17 +29,7 @@ from kiebitz.dissectors.protocols.cgml.identifiers import (
     STATE_IDENTIFIERS,
     URL,
 )
-from kiebitz.dissectors.protocols.cgml.values import (
-    MAX_CHILDREN,
-    Card,
-    Child,
-    Choice,
-    Compound,
-    Pattern,
-    Range,
-    Shape,
-    with_each,
-)
+from kiebitz.dissectors.protocols.cgml.types import Card, Choice, Pattern, Range
 
 ENVELOPE = "cgml"
 """The outer element, whose name is missing in the transcript of the specification."""
@@ -64,25 +54,10 @@ Server = Literal["login", "game"]
 """
 
 
-class ElementType(MessageType, frozen=True):
-    """A message's row; `mark` is the attribute and value that distinguish it from others of its name.
+class ElementType(XmlElementType, frozen=True):
+    """A message's row; `server` is the server that it is exchanged with, None if it may be either."""
 
-    `server` is the server that such a message is exchanged with; None if it may be either.
-    """
-
-    shape: Shape = msgspec.field(default_factory=Shape)
-    mark: tuple[str, str] | None = None
     server: Server | None = None
-
-    def matches(self, fields: Mapping[str, Any]) -> bool:
-        return self.mark is None or fields.get(self.mark[0]) == self.mark[1]
-
-    def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
-        return with_each(self._whole_shape, fields, change)
-
-    @cached_property
-    def _whole_shape(self) -> Shape:
-        return Shape((*self.shape.attributes, VERSION), self.shape.text, self.shape.children)
 
     @cached_property
     def kind(self) -> str:
@@ -109,7 +84,8 @@ def _row(
         tuple(entry.field for entry in entries if entry.is_attribute),
         next((entry.field for entry in entries if entry.field.name == name), None),
         tuple(
-            Child(entry.field, entry.least, entry.most)
+            # A list of texts is one of cards, each of which occurs once.
+            Child(entry.field, entry.least, entry.most, is_set=isinstance(entry.field.type, Card))
             for entry in entries
             if not entry.is_attribute and entry.field.name != name
         ),
@@ -122,6 +98,7 @@ def _row(
         description,
         shape=shape,
         mark=next(marks, None),
+        version=VERSION,
         server=None if server == "any" else server,
         **more,
     )
@@ -206,19 +183,3 @@ GRAMMAR = grammar_from(
         "ISO",
     ),
 )
-
-FRAMING = XmlFraming(
-    roots=tuple(
-        Root(
-            row.name,
-            None if row.mark is None else row.mark[0],
-            frozenset(name for name, _ in row.shape.nested),
-            frozenset(name for name, is_branch in row.shape.nested if is_branch),
-        )
-        for row in GRAMMAR.rows
-        if isinstance(row, ElementType)
-    ),
-    envelope=ENVELOPE,
-    blank_line=True,
-)
-"""Messages, an empty line after each; `licite`, `flek` and `round` are also elements inside others."""

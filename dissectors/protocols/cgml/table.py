@@ -22,11 +22,11 @@ from kiebitz.dissectors.protocols.cgml.client_connection import (
     answered_question,
     is_answer,
 )
+from kiebitz.dissectors.protocols.cgml.codec import location_of
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType, Server
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
 from kiebitz.dissectors.protocols.cgml.lobby import Lobby
-from kiebitz.dissectors.protocols.cgml.locations import location_of
 
 _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
 

@@ -19,10 +19,11 @@ from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Field
+from kiebitz.dissectors.grammar.xml.shapes import Child, Compound, Shape
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, VERSIONS, ElementType
-from kiebitz.dissectors.protocols.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
+from kiebitz.dissectors.protocols.cgml.types import Card, Choice, Pattern, Range
 
 CASES = [*SOUND, *LOOSE, *BROKEN]
 

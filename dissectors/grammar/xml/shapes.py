@@ -1,149 +1,40 @@
-"""The types of texts in CGML's elements and attributes, and of nested elements."""
+"""The contents of elements: attributes, texts and nested elements; reading and writing them.
+
+A *closed* shape says where each field is, and anything else is an error. In an *open* one, a field may be an
+attribute, one or several elements, or the text, and other parts are noted.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, fromstring
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
-from kiebitz.dissectors.grammar.fields import Number, unknown_word
-from kiebitz.dissectors.grammar.grammar import Field, nearest_word
-from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
-from kiebitz.dissectors.grammar.xml.markup import BLANK_TEXT
-from kiebitz.dissectors.protocols.cgml.cards import PACK
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.grammar import Field, MessageType, nearest_word
+from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.grammar.xml.markup import BLANK_TEXT, as_xml, escaped
 from kiebitz.dissectors.suggestions import with_suggestion
 
 MAX_CHILDREN = 32
-"""Maximum number of elements inside another; there are 32 cards."""
+"""Maximum number of elements inside another, unless its lists may have more."""
+
+MANY = 1_000_000
+"""Maximum number of elements of a list without limits."""
+
+MAX_DEPTH = 32
+"""Maximum nesting depth of elements."""
+
+TEXT = "text"
+"""Name of the field that may be the text of an element with an open shape."""
 
 _MAX_QUOTED = 40
 _MARK = "\ue000"
 """Placeholder for a text that its type would not encode."""
-# xml.sax.saxutils has this, too, but imports an HTTP client, which would slow down each start.
-_ENTITIES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"}
-)
-_NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-
-
-def as_xml(text: str) -> str:
-    """Return a text as it is written in an element or attribute. Raises ValueError for invalid characters."""
-    if _NO_CHARACTERS.search(text):
-        raise ValueError("XML has no such characters")
-    return escaped(text)
-
-
-def escaped(text: str) -> str:
-    """Return the text with XML's escapes, without rejecting invalid characters."""
-    return text.translate(_ENTITIES)
-
-
-class Range(Number):
-    """An integer from `least` to `most`."""
-
-    def __init__(self, least: int, most: int) -> None:
-        super().__init__(title=f"a whole number from {least} to {most}")
-        self.least, self.most = least, most
-
-    def wrong_values(self) -> Iterator[Wrong]:
-        yield from super().wrong_values()
-        yield Wrong("out-of-range", f"a number above {self.most}", str(self.most + 1))
-
-    def decode(self, text: str) -> int:
-        number = int(super().decode(text))
-        if not self.least <= number <= self.most:
-            problem = f"{number} is not from {self.least} to {self.most}"
-            raise Mismatch(0, len(text), problem, self.title, "out-of-range")
-        return number
-
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "number", "whole": True, "digits": 15, "min": self.least, "max": self.most}
-
-
-class Choice(FieldType):
-    """One of a few words; None is the empty one, if that is allowed."""
-
-    wrong_texts = OF_WORDS
-
-    def __init__(self, *words: str, title: str | None = None, empty: bool = False) -> None:
-        self.words = words
-        self._known = frozenset(words)
-        self.empty = empty
-        self.title = title or "one of " + ", ".join(words)
-
-    def decode(self, text: str) -> str | None:
-        if text in self._known:
-            return text
-        if self.empty and not text:
-            return None
-        raise unknown_word(text, self.words, self.title)
-
-    def encode(self, value: Any) -> str:
-        return "" if value is None else str(value)
-
-    def wrong_values(self) -> Iterator[Wrong]:
-        yield from super().wrong_values()
-        if any(word != word.swapcase() for word in self.words):
-            yield other_case(self.encode)
-
-    def wire_type(self) -> Mapping[str, Any]:
-        values: dict[str, Any] = {word: ("s", word) for word in self.words}
-        return {"kind": "choice", "values": values | ({"": ("null",)} if self.empty else {})}
-
-
-class Card(Choice):
-    """A card's code, clause 5; None if it is hidden."""
-
-    def __init__(self, hidden: bool) -> None:
-        title = "a card: R, B, G or A and 07, 08, 09, 10, 0J, 0Q, 0K or 0A"
-        super().__init__(*PACK, title=title + (", or none" if hidden else ""), empty=hidden)
-
-    def decode(self, text: str) -> str | None:
-        try:
-            return super().decode(text)
-        except Mismatch as error:
-            if re.fullmatch("T(0[1-9]|1[0-9]|2[0-2])|J00", text):
-                problem = f"{text} is a card, but not one of this game"
-            elif not text:
-                problem = "the card is missing"
-            else:
-                # Suggest only other case or a missing zero, as all codes look alike.
-                short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
-                problem = with_suggestion(
-                    f'"{text[:_MAX_QUOTED]}" is not a card', short if short in PACK else None
-                )
-            raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
-
-    def wrong_values(self) -> Iterator[Wrong]:
-        yield from super().wrong_values()
-        yield Wrong("other-pack", "a card of another game, a tarock", "T18")
-        yield Wrong("no-height", "a card without a height", "R")
-
-
-class Pattern(FieldType):
-    """A text that matches a pattern; with an `identifier` it is a name."""
-
-    def __init__(self, pattern: str, title: str, identifier: IdentifierKind | None = None) -> None:
-        self.identifier = identifier
-        self.pattern = re.compile(pattern, re.ASCII)
-        self.title = title
-
-    def decode(self, text: str) -> str:
-        if not self.pattern.fullmatch(text):
-            problem = f'"{text[:_MAX_QUOTED]}" is not {self.title}' if text else "the text is empty"
-            raise Mismatch(0, len(text), problem, self.title)
-        return text
-
-    def encode(self, value: Any) -> str:
-        return str(value)
-
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "text", "limit": "its pattern is not checked"}
 
 
 class Child(msgspec.Struct, frozen=True, dict=True):
@@ -152,6 +43,8 @@ class Child(msgspec.Struct, frozen=True, dict=True):
     field: Field
     least: int = 1
     most: int | None = None
+    is_set: bool = False
+    """True if no text may occur twice in the list."""
 
     @cached_property
     def is_list(self) -> bool:
@@ -165,6 +58,18 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
     attributes: tuple[Field, ...] = ()
     text: Field | None = None
     children: tuple[Child, ...] = ()
+    anywhere: Mapping[str, Part] | None = None
+    """The fields of an open shape by name."""
+
+    @cached_property
+    def limit(self) -> int:
+        """Maximum number of elements."""
+        return max(MAX_CHILDREN, sum(child.most or 1 for child in self.children))
+
+    @cached_property
+    def needs_text(self) -> bool:
+        """True if an open shape has a text that must not be absent."""
+        return self.anywhere is not None and TEXT in self.anywhere and not self.anywhere[TEXT].field.optional
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -176,13 +81,17 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
         """The nested elements by name."""
         return {child.field.name: child for child in self.children}
 
-    @property
     def nested(self) -> Iterator[tuple[str, bool]]:
-        """The names of all elements inside, each with True if it may contain elements."""
+        """Yield the names of all elements inside, each with True if it may contain elements.
+
+        Raises LookupError if there may be any.
+        """
         for child in self.children:
             inner = child.field.type.shape if isinstance(child.field.type, Compound) else Shape()
             yield child.field.name, bool(inner.children)
-            yield from inner.nested
+            yield from inner.nested()
+        for part in (self.anywhere or {}).values():
+            yield from part.nested()
 
     @property
     def fields(self) -> Iterator[Field]:
@@ -192,6 +101,33 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
             yield self.text
         for child in self.children:
             yield child.field
+
+
+class Part(NamedTuple):
+    """A field of an open shape.
+
+    Attributes:
+        field: The field.
+        shape: The shape of an element with other elements or attributes in it.
+        item: The item of a list: each of several elements, or of the elements in one.
+        is_any: True if any contents are valid.
+    """
+
+    field: Field
+    shape: Shape | None = None
+    item: Part | None = None
+    is_any: bool = False
+
+    def nested(self) -> Iterator[tuple[str, bool]]:
+        """Yield its name and those of all elements inside, as in `Shape.nested`."""
+        if self.is_any:
+            raise LookupError(f"{self.field.name} may contain any elements")
+        yield self.field.name, True
+        if self.item is not None:
+            yield "item", True
+            yield from self.item.nested()
+        if self.shape is not None:
+            yield from self.shape.nested()
 
 
 class InvalidElement(Exception):
@@ -206,6 +142,10 @@ class InvalidElement(Exception):
         super().__init__(problem)
         self.code, self.problem, self.expected, self.part = code, problem, expected, part
         self.path: tuple[int, ...] = ()
+        self.field = ""
+        """Name of the field of an open shape."""
+        self.mismatch: Mismatch | None = None
+        """What is wrong with the text of a field."""
 
     def inside(self, place: int) -> InvalidElement:
         """Prepend an element's index to the path."""
@@ -277,7 +217,9 @@ def _decoded(field: Field, text: str | None, part: str) -> Any:
     try:
         return kind.decode(text if kind.is_free_text else text.strip(BLANK_TEXT))
     except Mismatch as error:
-        raise InvalidElement(error.code, f"{field.name}: {error}", error.expected, part) from error
+        invalid = InvalidElement(error.code, f"{field.name}: {error}", error.expected, part)
+        invalid.mismatch = error
+        raise invalid from None
 
 
 def read(shape: Shape, element: Element, version: Field | None = None) -> dict[str, Any]:
@@ -311,11 +253,11 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
 
 def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> None:
     known = shape.elements
-    if len(element) > MAX_CHILDREN:
+    if len(element) > shape.limit:
         raise InvalidElement(
             "too-many",
             f"<{element.tag}> contains {len(element)} elements",
-            f"at most {MAX_CHILDREN} elements",
+            f"at most {shape.limit} elements",
         )
     for place, inner in enumerate(element):
         name = inner.tag
@@ -343,10 +285,10 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
             fields[name] = value
         else:
             values = fields.setdefault(name, [])
-            if type(value) is str and value in values:
+            if child.is_set and value in values and value is not None:
                 problem = f"<{element.tag}> contains <{name}>{value}</{name}> twice"
                 raise InvalidElement(
-                    "twice", problem, "each card once", f"same {values.index(value)} {place}"
+                    "twice", problem, f"each {name} once", f"same {values.index(value)} {place}"
                 )
             values.append(value)
         tail = inner.tail
@@ -428,6 +370,157 @@ def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "
     yield f"</{name}>"
 
 
+class OpenReading:
+    """The fields of an element with an open shape, what is wrong in them, and what is not specified."""
+
+    def __init__(self, shape: Shape, element: Element, mark: str | None = None) -> None:
+        assert shape.anywhere is not None
+        self.fields: dict[str, Any] = {}
+        self.wrong: list[InvalidElement] = []
+        self.unknown: list[tuple[str, InvalidElement]] = []
+        sent: dict[str, Any] = dict(element.items())
+        if mark is not None:
+            sent.pop(mark, None)
+        for place, inner in enumerate(element):
+            one = place, inner
+            name = inner.tag
+            if name not in sent:
+                sent[name] = one
+            elif type(sent[name]) is list:
+                sent[name].append(one)
+            else:
+                sent[name] = [sent[name], one]
+        if TEXT not in sent:
+            own = _own_text(element)
+            if shape.needs_text or own.strip(BLANK_TEXT):
+                sent[TEXT] = -1, element
+        for name, part in shape.anywhere.items():
+            found = sent.pop(name, None)
+            if found is None and part.field.optional:
+                continue
+            try:
+                if found is None:
+                    raise InvalidElement("missing-field", f"there is no {name} here", part.field.type.title)
+                self.fields[name] = _occurrences(part, found)
+            except InvalidElement as error:
+                error.field = name
+                self.wrong.append(error)
+        for name, found in sent.items():
+            first = found[0] if type(found) is list else found
+            if isinstance(first, str):
+                unknown = InvalidElement("unknown-field", name, "", f"@{name}")
+            elif first[0] < 0:
+                unknown = InvalidElement("unknown-field", name, "", "text-inside")
+            else:
+                unknown = InvalidElement("unknown-field", name, "", "name").inside(first[0])
+            self.unknown.append((name, unknown))
+
+
+def _own_text(element: Element) -> str:
+    """Return all text directly in an element; without the blanks around it if there are elements, too."""
+    text = element.text or ""
+    if len(element):
+        return "".join((text, *(inner.tail or "" for inner in element))).strip(BLANK_TEXT)
+    return text
+
+
+def _occurrences(part: Part, found: Any) -> Any:
+    if type(found) is not list:
+        return _occurrence(part, found)
+    if part.item is None and not part.is_any:
+        problem = f"there are {len(found)} of these"
+        raise InvalidElement("surplus-fields", problem, part.field.type.title).inside(found[1][0])
+    return [_occurrence(part.item or part, each) for each in found]
+
+
+def _occurrence(part: Part, found: str | tuple[int, Element]) -> Any:
+    """Return the value of an attribute, an element, or, in place -1, of the text of the element itself."""
+    if isinstance(found, str):
+        return _decoded(part.field, found, f"={part.field.name}")
+    place, element = found
+    if place < 0:
+        return _decoded(part.field, _own_text(element), "text")
+    try:
+        return _value(part, element)
+    except InvalidElement as error:
+        raise error.inside(place) from None
+
+
+def _value(part: Part, element: Element) -> Any:
+    if part.is_any:
+        return plain(element)
+    if not len(element) and not element.attrib:
+        return _decoded(part.field, element.text, "text")
+    if part.item is not None:
+        inner = part.item
+        if element.attrib or (inner.shape is not None and is_item(inner.shape, element)):
+            return [_value(inner, element)]
+        return [_occurrence(inner, each) for each in enumerate(element)]
+    if part.shape is not None:
+        reading = OpenReading(part.shape, element)
+        if reading.wrong:
+            raise reading.wrong[0]
+        return reading.fields
+    raise InvalidElement("bad-value", "this element has attributes or elements", part.field.type.title)
+
+
+def is_item(shape: Shape, element: Iterable[Any]) -> bool:
+    """Return True if an element is an item with this shape, rather than contains items."""
+    return shape.anywhere is not None and all(inner.tag in shape.anywhere for inner in element)
+
+
+def plain(element: Element, depth: int = 0) -> Any:
+    """Return an element as a JSON value: its text, or an object of its attributes, elements and text."""
+    if depth > MAX_DEPTH:
+        raise InvalidElement("too-deep", f"elements are nested more than {MAX_DEPTH} deep", "a message")
+    own = _own_text(element)
+    if not len(element) and not element.attrib:
+        return own
+    values: dict[str, Any] = dict(element.attrib)
+    counts = Counter(inner.tag for inner in element)
+    for inner in element:
+        value = plain(inner, depth + 1)
+        if counts[inner.tag] == 1 and inner.tag not in values:
+            values[inner.tag] = value
+        elif isinstance(values.get(inner.tag), list):
+            values[inner.tag].append(value)
+        else:
+            values[inner.tag] = [*([values[inner.tag]] if inner.tag in values else []), value]
+    if own.strip(BLANK_TEXT):
+        values.setdefault(TEXT, own)
+    return values
+
+
+def open_xml(tag: str, shape: Shape, values: Mapping[str, Any], head: str = "") -> str:
+    """Return an element with an open shape: simple values are attributes. Raises ValueError, KeyError."""
+    parts = shape.anywhere or {}
+    inside = ""
+    for name, value in values.items():
+        part = parts.get(name)
+        if isinstance(value, list):
+            item = part.item if part is not None else None
+            inside += "".join(_open_element(name, item, each) for each in value) or f"<{name}/>"
+        elif isinstance(value, dict):
+            inside += _open_element(name, part, value)
+        else:
+            text = escaped(value if part is None or part.is_any else part.field.type.encode(value))
+            if name == TEXT:
+                inside = text + inside
+            else:
+                head += f' {name}="{text}"'
+    return f"<{tag}{head}>{inside}</{tag}>" if inside else f"<{tag}{head}/>"
+
+
+def _open_element(name: str, part: Part | None, value: Any) -> str:
+    if isinstance(value, dict):
+        return open_xml(name, (part and part.shape) or Shape(), value)
+    if isinstance(value, list):
+        item = part.item if part is not None else None
+        inside = "".join(_open_element("item", item, each) for each in value)
+        return f"<{name}>{inside}</{name}>" if inside else f"<{name}/>"
+    return f"<{name}>{escaped(value if part is None else part.field.type.encode(value))}</{name}>"
+
+
 def wire_field(field: Field) -> Mapping[str, Any]:
     """Return the declarative description of a field."""
     kind = field.type.wire_type() or {"kind": "text"}
@@ -451,3 +544,27 @@ def wire_shape(shape: Shape) -> Mapping[str, Any]:
 def _inner_shape(child: Child) -> Mapping[str, Any] | None:
     kind = child.field.type
     return wire_shape(kind.shape) if isinstance(kind, Compound) else None
+
+
+class ElementType(MessageType, frozen=True):
+    """A message's row; `mark` is the attribute and value that distinguish it from others of its name."""
+
+    shape: Shape = msgspec.field(default_factory=Shape)
+    mark: tuple[str, str] | None = None
+    version: Field | None = None
+    """Attribute of the envelope, or of the element if there is none, that is a field, too."""
+
+    def matches(self, fields: Mapping[str, Any]) -> bool:
+        return super().matches(fields) and (self.mark is None or fields.get(self.mark[0]) == self.mark[1])
+
+    def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
+        if self.shape.anywhere is not None:
+            return super().with_each(fields, change)
+        return with_each(self.whole_shape, fields, change)
+
+    @cached_property
+    def whole_shape(self) -> Shape:
+        """The shape of its element with the version."""
+        shape = self.shape
+        more = () if self.version is None else (self.version,)
+        return msgspec.structs.replace(shape, attributes=(*shape.attributes, *more))

@@ -7,11 +7,9 @@ from xml.parsers import expat
 
 from kiebitz.dissectors.grammar.grammar import Violation
 from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, tags
-from kiebitz.dissectors.protocols.cgml.grammar import ENVELOPE
-from kiebitz.dissectors.protocols.cgml.locations import error_at
-
-DEPTH_LIMIT = 32
-"""Maximum nesting depth; no message of the specification has elements more than four deep."""
+from kiebitz.dissectors.grammar.xml.notes import XmlFormat
+from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH
+from kiebitz.dissectors.grammar.xml.tree import error_at
 
 _MAX_QUOTED = 40
 _EXTERNAL = re.compile(rb"\b(?:SYSTEM|PUBLIC)\b")
@@ -24,16 +22,19 @@ _ATTRIBUTE = re.compile(rb"""(\s++)([^\s<>"'=/]++)\s*+(?:(=)\s*+("[^"<]*+"|'[^'<
 _UNTIL_BLANK = re.compile(rb"[^\s>]*+")
 
 
-def document_type_error(frame: bytes) -> Violation | None:
-    """Return the diagnostic for a document type declaration.
+def document_type_error(frame: bytes, is_sure: bool = False) -> Violation | None:
+    """Return the diagnostic for a document type declaration; in comments and CDATA sections, there is none.
 
     No message needs one, and it is never processed, as it can define arbitrary entities.
     """
-    start = frame.find(b"<!DOCTYPE")
-    if start < 0:
-        start = frame.find(b"<!ENTITY")
-    if start < 0:
+    if b"<!DOCTYPE" not in frame and b"<!ENTITY" not in frame:
         return None
+    declared = (b"<!DOCTYPE", b"<!ENTITY")
+    start = next((tag.start for tag in tags(frame) if frame.startswith(declared, tag.start)), -1)
+    if start < 0:
+        if not is_sure:
+            return None
+        start = frame.find(declared[0])
     external = _EXTERNAL.search(frame, start)
     if external is not None:
         text = "an external entity is declared; it is not looked up"
@@ -42,9 +43,9 @@ def document_type_error(frame: bytes) -> Violation | None:
     return error_at("document-type", text, (start, min(9, len(frame) - start)), "no document type")
 
 
-def first_error(frame: bytes) -> Violation:
+def first_error(frame: bytes, of: XmlFormat) -> Violation:
     """Return the first error in a frame with no readable element."""
-    violation = _tag_error(frame)
+    violation = _tag_error(frame, of)
     before = len(frame) if violation is None else violation.offset + max(violation.length, 1)
     return control_character_error(frame, before) or violation or _parser_error(frame)
 
@@ -58,12 +59,14 @@ def control_character_error(frame: bytes, before: int) -> Violation | None:
     return error_at("control-character", text, (found.start(), len(found[0])), "text")
 
 
-def _tag_error(frame: bytes) -> Violation | None:
+def _tag_error(frame: bytes, of: XmlFormat) -> Violation | None:
+    envelope, following = of.envelope, "an empty line" if of.blank_line else "the next message"
     opened: list[Tag] = []
     rooted = False
     at = 0
     for tag in [*tags(frame), Tag("text", "", len(frame), len(frame))]:
-        violation = _text_error(frame, at, tag.start, bool(opened) and opened[-1].name != ENVELOPE, rooted)
+        is_inside = bool(opened) and opened[-1].name != envelope
+        violation = _text_error(frame, at, tag.start, is_inside, following if rooted else "")
         if violation is not None:
             return violation
         at = tag.end
@@ -79,22 +82,22 @@ def _tag_error(frame: bytes) -> Violation | None:
         if tag.kind in ("start", "empty"):
             violation = _start_tag_error(frame, tag)
             if violation is None and rooted and not opened:
-                text = f"<{tag.name[:_MAX_QUOTED]}> follows the message's element"
+                text = f"<{_shown(frame, tag)}> follows the message's element"
                 violation = error_at("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
             if violation is not None:
                 return violation
-            rooted = rooted or tag.name != ENVELOPE
+            rooted = rooted or tag.name != envelope
             if tag.kind == "start":
                 opened.append(tag)
-                if len(opened) > DEPTH_LIMIT:
+                if len(opened) > MAX_DEPTH:
                     return too_deep(opened[0])
         elif tag.kind == "end":
-            violation = _end_tag_error(frame, tag, opened)
+            violation = _end_tag_error(frame, tag, opened, envelope)
             if violation is not None:
                 return violation
         elif tag.kind == "comment" and not frame.endswith(b"-->", tag.start + 4, tag.end):
             return error_at("unclosed-comment", "this comment has no end", (tag.start, 4), '"-->"')
-    if opened and opened[-1].name != ENVELOPE:
+    if opened and opened[-1].name != envelope:
         return _unclosed_error(frame, opened[-1], len(frame))
     if not rooted:
         start = len(frame) - len(frame.lstrip(BLANKS))
@@ -105,15 +108,19 @@ def _tag_error(frame: bytes) -> Violation | None:
 
 def too_deep(outermost: Tag) -> Violation:
     """Return the error for elements nested too deeply."""
-    text = f"elements are nested more than {DEPTH_LIMIT} deep"
+    text = f"elements are nested more than {MAX_DEPTH} deep"
     return error_at("too-deep", text, (outermost.start, outermost.end - outermost.start), "a message")
+
+
+def _shown(frame: bytes, tag: Tag) -> str:
+    return tag.written_in(frame)[:_MAX_QUOTED]
 
 
 def _looks_like_tag(frame: bytes, tag: Tag) -> bool:
     return re.match(rb"</?[A-Za-z]", frame[tag.start : tag.start + 3]) is not None
 
 
-def _text_error(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> Violation | None:
+def _text_error(frame: bytes, start: int, end: int, inside: bool, following: str) -> Violation | None:
     text = frame[start:end]
     if inside:
         for found in _REFERENCE.finditer(text):
@@ -122,12 +129,12 @@ def _text_error(frame: bytes, start: int, end: int, inside: bool, rooted: bool) 
                 return violation
         return None
     stripped = text.strip(BLANKS)
-    if not stripped or (stripped == b"]>" and not rooted):
+    if not stripped or (stripped == b"]>" and not following):
         return None
     place = start + len(text) - len(text.lstrip(BLANKS)), len(stripped)
     shown = stripped[:_MAX_QUOTED].decode("utf-8", "replace")
-    if rooted:
-        return error_at("text-outside", f'"{shown}" follows the element', place, "an empty line")
+    if following:
+        return error_at("text-outside", f'"{shown}" follows the element', place, following)
     return error_at("no-element", f'"{shown}" is not the beginning of a message', place, "an element")
 
 
@@ -185,41 +192,43 @@ def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes
         place = base + found.start(2), found.end() - found.start(2)
         return error_at("no-value", "this attribute has no value", place, 'name="value"')
     # If a quote is missing, the attribute before this one is unterminated.
-    place = base + before, len(text) - before - text.endswith(b">")
+    place = base + before, len(text.removesuffix(b">").removesuffix(b"/")) - before
     return error_at("unterminated-value", "a quote is missing here", place, 'name="value"')
 
 
-def _end_tag_error(frame: bytes, tag: Tag, opened: list[Tag]) -> Violation | None:
+def _end_tag_error(frame: bytes, tag: Tag, opened: list[Tag], envelope: str) -> Violation | None:
     place = tag.start, tag.end - tag.start
     if not opened:
-        if tag.name == ENVELOPE:
+        if tag.name == envelope:
             return None
         return error_at(
-            "stray-end-tag", f"</{tag.name[:_MAX_QUOTED]}> has no start tag", place, "a start tag"
+            "stray-end-tag",
+            f"</{_shown(frame, tag)}> has no start tag",
+            place,
+            "a start tag",
         )
     if opened[-1].name == tag.name:
         begin = opened.pop()
-        name = frame[begin.start + 1 : begin.start + 1 + len(tag.name)]
-        if frame.startswith(name, tag.start + 2):
+        if begin.written_in(frame) == tag.written_in(frame):
             return None
-        text = f"</{tag.name[:_MAX_QUOTED]}> is not written like its start tag"
-        return error_at("stray-end-tag", text, place, f"</{name[:_MAX_QUOTED].decode('latin-1')}>")
+        text = f"</{_shown(frame, tag)}> is not written like its start tag"
+        return error_at("stray-end-tag", text, place, f"</{_shown(frame, begin)}>")
     if all(start.name != tag.name for start in opened):
-        text = f"</{tag.name[:_MAX_QUOTED]}> has no start tag"
-        return error_at("stray-end-tag", text, place, f"</{opened[-1].name[:_MAX_QUOTED]}>")
+        text = f"</{_shown(frame, tag)}> has no start tag"
+        return error_at("stray-end-tag", text, place, f"</{_shown(frame, opened[-1])}>")
     unclosed = opened[-1]
     later = f"</{unclosed.name}>".encode("latin-1")
     if frame[tag.end :].lstrip(BLANKS).lower().startswith(later):
-        text = f"</{tag.name[:_MAX_QUOTED]}> precedes </{unclosed.name[:_MAX_QUOTED]}>"
-        return error_at("crossed-tags", text, place, f"</{unclosed.name[:_MAX_QUOTED]}>")
+        text = f"</{_shown(frame, tag)}> precedes </{_shown(frame, unclosed)}>"
+        return error_at("crossed-tags", text, place, f"</{_shown(frame, unclosed)}>")
     return _unclosed_error(frame, unclosed, tag.start)
 
 
 def _unclosed_error(frame: bytes, tag: Tag, end: int) -> Violation:
     upto = min((at for at in (frame.find(b"<", tag.end, end), end) if at >= 0), default=end)
     length = len(frame[tag.start : upto].rstrip(BLANKS))
-    text = f"<{tag.name[:_MAX_QUOTED]}> is not closed"
-    return error_at("unclosed-element", text, (tag.start, length), f"</{tag.name[:_MAX_QUOTED]}>")
+    text = f"<{_shown(frame, tag)}> is not closed"
+    return error_at("unclosed-element", text, (tag.start, length), f"</{_shown(frame, tag)}>")
 
 
 def _parser_error(frame: bytes) -> Violation:

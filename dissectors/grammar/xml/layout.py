@@ -1,0 +1,329 @@
+"""The layout of a message: its tags, attributes and texts in the order of their bytes, with their fields.
+
+An element with only a text in it is one part, and so is each attribute; both include the blanks after them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind
+from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.fields import PartsText
+from kiebitz.dissectors.grammar.grammar import Field
+from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, parts_in
+from kiebitz.dissectors.grammar.patching import Path, Place
+from kiebitz.dissectors.grammar.xml import shapes
+from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, tags
+from kiebitz.dissectors.grammar.xml.notes import XmlFormat
+from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH, TEXT, Compound, ElementType, Shape
+from kiebitz.dissectors.grammar.xml.tree import attribute_place, attributes
+
+_UNKNOWN = "no such {} belongs here"
+_WHICH = "not read: the kind of message is unknown"
+_TAGS_LOOKED_AT = 4 * MAX_PIECES
+"""Maximum number of tags to examine; an element is one or several pieces."""
+
+
+def is_marked(frame: bytes, tag: Tag, row: ElementType) -> bool:
+    """Return True if a start tag has the attribute that distinguishes a message from others of its name."""
+    if row.mark is None:
+        return True
+    name, word = row.mark
+    place = attribute_place(frame, tag, name, of_value=True)
+    return place is not None and frame[place[0] : place[0] + place[1]] == word.encode()
+
+
+class LayoutBuilder:
+    """Builder of the parts from the tags of a range of a frame, which is XML up to its end."""
+
+    def __init__(
+        self,
+        frame: bytes,
+        row: ElementType,
+        of: XmlFormat,
+        place: tuple[int, int],
+    ) -> None:
+        self._frame, self._row, self._format = frame, row, of
+        self._at, end = place
+        self._tags = [*islice(tags(frame, self._at), _TAGS_LOOKED_AT)]
+        self._tags = [tag for tag in self._tags if tag.end <= end]
+        self._number = 0
+        self._parts: list[Part] = []
+        self._unknown: tuple[Kind, str] = ("unread", _UNKNOWN)
+        if row.shape.anywhere is not None:
+            self._unknown = ("ignored", UNKNOWN_FIELD)
+
+    @property
+    def _tag(self) -> Tag | None:
+        return self._tags[self._number] if self._number < len(self._tags) else None
+
+    def parts(self) -> Sequence[Part]:
+        """Return the parts of the message."""
+        row, of = self._row, self._format
+        envelope = Shape(() if of.version is None else (of.version,))
+        is_rooted = False
+        while (tag := self._tag) is not None:
+            is_envelope = bool(of.envelope) and tag.name == of.envelope
+            is_element = tag.kind in ("start", "empty") and not is_envelope
+            before = self._frame[self._at : tag.start].strip(BLANKS)
+            if tag.kind in ("text", "cdata") or (is_rooted and (is_element or before)):
+                break
+            self._add(tag.start, "ignored", "before the message")
+            if is_element:
+                is_rooted = True
+                mark = "" if row.mark is None else ' {}="{}"'.format(*row.mark)
+                if not is_marked(self._frame, tag, row):
+                    self._unknown = ("unread", _WHICH)
+                self._element(tag, row.whole_shape, (), "name", f"<{row.name}{mark}>")
+            elif tag.kind == "start":
+                self._tag_with_attributes(tag, envelope, (), "markup", "envelope")
+            else:
+                self._one_tag(tag, "ignored" if tag.kind != "end" else "markup", self._words(tag))
+        return self._parts
+
+    def _element(self, tag: Tag, shape: Shape, path: Path, kind: Kind, title: str) -> None:
+        number = self._end_number()
+        inside = (tag.end, self._tags[number].start) if number < len(self._tags) else None
+        self._tag_with_attributes(tag, shape, path, kind, title)
+        if tag.kind == "start":
+            self._inside(shape, path, inside)
+            end = self._tag
+            if end is not None:
+                self._one_tag(end, "markup", self._words(end))
+
+    def _inside(self, shape: Shape, path: Path, inside: Place | None) -> None:
+        names = Counter(tag.name for tag in self._children(self._number - 1))
+        text = shape.text
+        if shape.anywhere is not None and TEXT in shape.anywhere and TEXT not in names:
+            text = shape.anywhere[TEXT].field
+        count: Counter[str] = Counter()
+        while (tag := self._tag) is not None and tag.kind != "text":
+            place = None if names else inside
+            self._text(tag.start, text, path, place)
+            if tag.kind == "end":
+                return
+            name = self._name(tag)
+            steps = (*path, name)
+            if tag.kind == "cdata":
+                self._number += 1
+                self._text(tag.end, text, path, place)
+            elif tag.kind not in ("start", "empty"):
+                self._one_tag(tag, "ignored", self._words(tag))
+            elif shape.anywhere is not None and name in shape.anywhere:
+                part = shape.anywhere[name]
+                if part.item is not None and names[tag.name] > 1:
+                    self._open_child(tag, part.item, (*steps, count[name]))
+                else:
+                    self._open_child(tag, part, steps)
+            elif (child := shape.elements.get(name)) is not None:
+                self._child(tag, child.field.type, (*steps, count[name]) if child.is_list else steps)
+            else:
+                kind, title = self._unknown
+                self._whole_element(kind, title.format("element"))
+            count[name] += 1
+
+    def _child(self, tag: Tag, kind: FieldType, path: Path) -> None:
+        if not isinstance(kind, Compound):
+            self._whole_element("field", kind.title, path, kind)
+        elif len(path) < MAX_DEPTH:
+            self._nested(tag, kind.shape, path, kind.title, kind)
+
+    def _open_child(self, tag: Tag, part: shapes.Part, path: Path) -> None:
+        kind, names = part.field.type, [self._name(each) for each in self._children(self._number)]
+        has_attributes = any(attributes(self._frame[tag.start : tag.end]))
+        if part.is_any or not (names or has_attributes):
+            self._whole_element("field", kind.title, path, None if part.is_any and names else kind)
+        elif part.item is not None:
+            inner = part.item
+            known = inner.shape.anywhere if inner.shape is not None else None
+            if has_attributes or (known is not None and all(name in known for name in names)):
+                self._open_child(tag, inner, (*path, 0))
+            else:
+                items = dict.fromkeys(names, inner)
+                self._nested(tag, Shape(anywhere=items), path, kind.title, None, is_list=True)
+        elif part.shape is not None:
+            self._nested(tag, part.shape, path, kind.title, None)
+        else:
+            self._whole_element("field", kind.title, path)
+
+    def _nested(
+        self, tag: Tag, shape: Shape, path: Path, title: str, kind: FieldType | None, is_list: bool = False
+    ) -> None:
+        """Add an element with others in it as one part with parts."""
+        outer, self._parts, start = self._parts, [], self._at
+        end = self._end_number()
+        whole = tag.start, (self._tags[end].end if end < len(self._tags) else self._tags[-1].end) - tag.start
+        if is_list:
+            self._tag_with_attributes(tag, Shape(), path, "markup", f"<{self._name(tag)}>")
+            for number in range(len(self._children(self._number - 1))):
+                self._skip_to_element()
+                item = self._tag
+                assert item is not None
+                self._open_child(item, (shape.anywhere or {})[self._name(item)], (*path, number))
+            self._skip_to_end()
+        else:
+            self._element(tag, shape, path, "markup", f"<{self._name(tag)}>")
+        inner, self._parts = self._parts, outer
+        place = whole if kind is not None else (0, 0)
+        outer.append(Part(start, self._at, path, "field", title, place, whole, kind, tuple(inner)))
+
+    def _skip_to_element(self) -> None:
+        while (tag := self._tag) is not None and tag.kind not in ("start", "empty"):
+            self._one_tag(tag, "ignored", self._words(tag))
+
+    def _skip_to_end(self) -> None:
+        while (tag := self._tag) is not None and tag.kind != "end":
+            self._one_tag(tag, "ignored", self._words(tag))
+        if tag is not None:
+            self._one_tag(tag, "markup", self._words(tag))
+
+    def _end_number(self) -> int:
+        """Return the number of the tag that ends the element of the next tag."""
+        depth = 0
+        for number in range(self._number, len(self._tags)):
+            depth += {"start": 1, "end": -1}.get(self._tags[number].kind, 0)
+            if not depth:
+                return number
+        return len(self._tags)
+
+    def _children(self, number: int) -> Sequence[Tag]:
+        """Return the start tags directly inside the element with this start tag."""
+        depth, found = 0, []
+        for tag in islice(self._tags, number, None):
+            if tag.kind in ("start", "empty") and depth == 1:
+                found.append(tag)
+            depth += {"start": 1, "end": -1}.get(tag.kind, 0)
+            if depth <= 0:
+                break
+        return found
+
+    def _whole_element(self, kind: Kind, title: str, path: Path = (), of: FieldType | None = None) -> None:
+        """Add the element that begins with the next tag as one part, if it has an end."""
+        first = self._tag
+        number = self._end_number()
+        if first is None or number == len(self._tags):
+            self._number = number
+            return
+        self._number = number
+        last = self._tags[number]
+        value = first.start, first.end - first.start
+        if first is not last:
+            value = self._trimmed(first.end, last.start, of)
+        whole = first.start, last.end - first.start
+        parts = () if of is None or first is last else self._text_parts(of, value, path)
+        self._one_tag(last, kind, title, path, value, whole, of, parts)
+
+    def _text_parts(self, kind: FieldType, place: Place, path: Path) -> Sequence[Part]:
+        """Return the parts of a list or an object that is written as text, if that has no escapes."""
+        start, length = place
+        sent = self._frame[start : start + length]
+        if not isinstance(kind, PartsText) or b"&" in sent or b"<" in sent or not sent.isascii():
+            return ()
+        places = [(at, 1) for at in range(start, start + length)]
+        return tuple(parts_in(kind, sent.decode(), places, path, True))
+
+    def _trimmed(self, start: int, end: int, kind: FieldType | None) -> Place:
+        """Return the place of a text without the blanks around it, if they have no meaning."""
+        text = self._frame[start:end]
+        if kind is None or kind.is_free_text:
+            return start, end - start
+        return end - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
+
+    def _text(self, end: int, field: Field | None, path: Path, inside: Place | None) -> None:
+        if not self._frame[self._at : end].strip(BLANKS):
+            return
+        if field is None:
+            kind, title = self._unknown
+            self._add(end, kind, title.format("text") if kind == "ignored" else "no text belongs here")
+            return
+        kind_of = field.type
+        value = (0, 0) if inside is None else self._trimmed(*inside, kind_of)
+        parts = () if inside is None else self._text_parts(kind_of, value, (*path, field.name))
+        self._add(
+            *(end, "field", kind_of.title, (*path, field.name)),
+            *(value, value, None if inside is None else kind_of, parts),
+        )
+
+    def _tag_with_attributes(self, tag: Tag, shape: Shape, path: Path, kind: Kind, title: str) -> None:
+        fields = {field.name: field for field in shape.attributes}
+        fields |= {name: part.field for name, part in (shape.anywhere or {}).items()}
+        standing = [*attributes(self._frame[tag.start : tag.end])]
+        before = tag.start + 1 + len(tag.name.encode("latin-1"))
+        for number, (name, (first, end), (start, stop)) in enumerate(standing):
+            if not number:
+                self._add(tag.start + first, kind, title)
+            upto = tag.start + (standing[number + 1][1][0] if number + 1 < len(standing) else end)
+            value = tag.start + start, stop - start
+            whole = before, tag.start + end - before
+            before = tag.start + end
+            field = fields.get(name) or fields.get(name.lower())
+            if self._format.mark == name and not path:
+                self._add(upto, "name", "name")
+            elif field is None:
+                of, unknown = self._unknown
+                self._add(upto, of, unknown.format("attribute"))
+            else:
+                steps = (*path, field.name)
+                parts = self._text_parts(field.type, value, steps)
+                self._add(upto, "field", field.type.title, steps, value, whole, field.type, parts)
+        if standing:
+            self._one_tag(tag, "markup", "end of the tag")
+        else:
+            self._one_tag(tag, kind, title)
+
+    def _name(self, tag: Tag) -> str:
+        """Return a name as it is written; in lower case if the format has no capitals."""
+        return tag.name if self._format.is_strict else tag.written_in(self._frame)
+
+    def _words(self, tag: Tag) -> str:
+        return f"</{self._name(tag)}>" if tag.kind == "end" else tag.kind
+
+    def _one_tag(
+        self,
+        tag: Tag,
+        kind: Kind,
+        title: str,
+        path: Path = (),
+        value: Place = (0, 0),
+        whole: Place = (0, 0),
+        of: FieldType | None = None,
+        parts: Sequence[Part] = (),
+    ) -> None:
+        """Add everything up to the end of a tag and the blanks after it; continue with the next tag."""
+        self._number += 1
+        following = self._tag
+        end = tag.end
+        if following is not None and not self._frame[end : following.start].strip(BLANKS):
+            end = following.start
+        self._add(end, kind, title, path, value, whole, of, parts)
+
+    def _add(
+        self,
+        end: int,
+        kind: Kind,
+        title: str,
+        path: Path = (),
+        value: Place = (0, 0),
+        whole: Place = (0, 0),
+        of: FieldType | None = None,
+        parts: Sequence[Part] = (),
+    ) -> None:
+        if end > self._at or kind == "field":
+            self._parts.append(Part(self._at, end, path, kind, title, value, whole, of, tuple(parts)))
+            self._at = max(self._at, end)
+
+
+def unread_at(parts: Sequence[Part], offset: int) -> Iterator[Part]:
+    """Yield the parts; the innermost field at an offset is unread."""
+    for part in parts:
+        if part.kind == "field" and part.start <= offset < part.end:
+            inner = (*unread_at(part.parts, offset),)
+            if inner:
+                yield Part(part.start, part.end, part.path, "field", part.title, parts=inner)
+            else:
+                yield Part(part.start, part.end, part.path, "unread", part.title)
+        else:
+            yield part

@@ -1,0 +1,118 @@
+"""The types of texts in CGML's elements and attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.fields import Number, unknown_word
+from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.protocols.cgml.cards import PACK
+from kiebitz.dissectors.suggestions import with_suggestion
+
+_MAX_QUOTED = 40
+
+
+class Range(Number):
+    """An integer from `least` to `most`."""
+
+    def __init__(self, least: int, most: int) -> None:
+        super().__init__(title=f"a whole number from {least} to {most}")
+        self.least, self.most = least, most
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("out-of-range", f"a number above {self.most}", str(self.most + 1))
+
+    def decode(self, text: str) -> int:
+        number = int(super().decode(text))
+        if not self.least <= number <= self.most:
+            problem = f"{number} is not from {self.least} to {self.most}"
+            raise Mismatch(0, len(text), problem, self.title, "out-of-range")
+        return number
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "number", "whole": True, "digits": 15, "min": self.least, "max": self.most}
+
+
+class Choice(FieldType):
+    """One of a few words; None is the empty one, if that is allowed."""
+
+    wrong_texts = OF_WORDS
+
+    def __init__(self, *words: str, title: str | None = None, empty: bool = False) -> None:
+        self.words = words
+        self._known = frozenset(words)
+        self.empty = empty
+        self.title = title or "one of " + ", ".join(words)
+
+    def decode(self, text: str) -> str | None:
+        if text in self._known:
+            return text
+        if self.empty and not text:
+            return None
+        raise unknown_word(text, self.words, self.title)
+
+    def encode(self, value: Any) -> str:
+        return "" if value is None else str(value)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if any(word != word.swapcase() for word in self.words):
+            yield other_case(self.encode)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        values: dict[str, Any] = {word: ("s", word) for word in self.words}
+        return {"kind": "choice", "values": values | ({"": ("null",)} if self.empty else {})}
+
+
+class Card(Choice):
+    """A card's code, clause 5; None if it is hidden."""
+
+    def __init__(self, hidden: bool) -> None:
+        title = "a card: R, B, G or A and 07, 08, 09, 10, 0J, 0Q, 0K or 0A"
+        super().__init__(*PACK, title=title + (", or none" if hidden else ""), empty=hidden)
+
+    def decode(self, text: str) -> str | None:
+        try:
+            return super().decode(text)
+        except Mismatch as error:
+            if re.fullmatch("T(0[1-9]|1[0-9]|2[0-2])|J00", text):
+                problem = f"{text} is a card, but not one of this game"
+            elif not text:
+                problem = "the card is missing"
+            else:
+                # Suggest only other case or a missing zero, as all codes look alike.
+                short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
+                problem = with_suggestion(
+                    f'"{text[:_MAX_QUOTED]}" is not a card', short if short in PACK else None
+                )
+            raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("other-pack", "a card of another game, a tarock", "T18")
+        yield Wrong("no-height", "a card without a height", "R")
+
+
+class Pattern(FieldType):
+    """A text that matches a pattern; with an `identifier` it is a name."""
+
+    def __init__(self, pattern: str, title: str, identifier: IdentifierKind | None = None) -> None:
+        self.identifier = identifier
+        self.pattern = re.compile(pattern, re.ASCII)
+        self.title = title
+
+    def decode(self, text: str) -> str:
+        if not self.pattern.fullmatch(text):
+            problem = f'"{text[:_MAX_QUOTED]}" is not {self.title}' if text else "the text is empty"
+            raise Mismatch(0, len(text), problem, self.title)
+        return text
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "text", "limit": "its pattern is not checked"}
