@@ -137,7 +137,8 @@ def write_html(
 ) -> None:
     """Write a session as a page, in full or as one player's view.
 
-    `on_progress` receives the number of pictures drawn and their total. Raises StorageError, sqlite3.Error.
+    `on_progress` receives the number of events and messages written in all views, and their total. Raises
+    StorageError, sqlite3.Error.
     """
     page = _PageBuilder(reader, player, on_progress).page()
     data = base64.b64encode(gzip.compress(msgspec.json.encode(page), 9, mtime=0)).decode()
@@ -155,7 +156,7 @@ class _PageBuilder:
         self._abouts: dict[GrammarDescription, int] = {}
         self._words: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
-        self._drawn = 0
+        self._done = 0
         self._left_out: list[str] = []
         self._tables = reader.tables(player)
         self._last = {table.id: self._last_of(table) for table in self._tables}
@@ -164,11 +165,11 @@ class _PageBuilder:
         """Return the data."""
         reader, player = self._reader, self._player
         views = self._players()
-        self._in_all = len(views) * sum(
-            self._last[table.id] - reader.timeline.first_seq(table.id) + 1 for table in self._tables
+        messages = list(self._messages())
+        self._in_all = min(len(messages), MAX_DETAILED_MESSAGES) + len(views) * sum(
+            self._last[table.id] - reader.timeline.first_seq(table.id) for table in self._tables
         )
         shown = {name or "": self._view(name) for name in views}
-        messages = list(self._messages())
         return _Page(
             kiebitz_version(),
             datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -240,12 +241,15 @@ class _PageBuilder:
         for event in reader.timeline.events_between(table.id, first, last):
             apply(state, event.changes)
             recent.append(event)
+            self._count()
             if spectator_view.may_see(event):
                 yield self._picture(render_table(reader, table, event.seq, player, state, [*recent]))
 
+    def _count(self) -> None:
+        self._done += 1
+        self._on_progress(self._done, self._in_all)
+
     def _picture(self, drawn: RenderedTable) -> _Picture:
-        self._drawn += 1
-        self._on_progress(self._drawn, self._in_all)
         picture = drawn.picture
         pieces: dict[str, list[float]] = {}
         for shape, drawing in drawn.drawings.items():
@@ -267,6 +271,7 @@ class _PageBuilder:
                 f"only the first {MAX_DETAILED_MESSAGES} of {len(messages)} messages include their bytes"
             )
         for message in messages[:MAX_DETAILED_MESSAGES]:
+            self._count()
             found = self._reader.in_full.message(message.id, self._player)
             if found is not None:
                 yield str(message.number), self._packed(found)

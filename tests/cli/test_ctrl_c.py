@@ -103,7 +103,6 @@ COMMANDS = {
     "stats": ["stats", "{database}"],
     "events": ["events", "{database}"],
     "messages": ["messages", "{database}", "-Y", 'maexchen.dice == "9,9"'],
-    "state": ["state", "{database}"],
     "sequence": ["sequence", "{database}"],
     "diff": ["diff", "{database}", "{capture}"],
     "whatif": ["whatif", "{database}", "--drop", "#100"],

@@ -32,6 +32,9 @@ from strength import GAMES, a_few, every
 from tcp_segments import handshake, sent, write_pcap
 from terminals import OnTerminal
 
+from kiebitz.cli.options.session import open_session
+from kiebitz.cli.web.html_export import write_html
+from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.model import Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.services.importing.packets import import_capture
@@ -439,6 +442,21 @@ def test_duckdb_puts_files_of_one_protocol_together(tmp_path: Path) -> None:
         f" FROM ({together}) GROUP BY part ORDER BY part"
     )
     assert duckdb.sql(query).fetchall() == [("all", 2, 1), ("first", 2, 1), ("scores", 0, 1)]
+
+
+@pytest.mark.parametrize("player", [None, "alice"])
+def test_the_progress_of_a_page_is_steady_and_reaches_its_end(player: str | None) -> None:
+    timeline = open_session(str(database_of(Path(TINY).name)))
+    close_after_test(timeline.connection)
+    seen: list[tuple[int, int]] = []
+    write_html(
+        Reader(ServedSession(1, TINY, timeline.session.id, "tiny"), timeline),
+        player,
+        io.BytesIO(),
+        lambda done, of: seen.append((done, of)),
+    )
+    ((_, of),) = {(0, of) for _, of in seen}
+    assert [done for done, _ in seen] == [*range(1, of + 1)]
 
 
 def test_an_empty_session_can_be_exported(tmp_path: Path) -> None:
