@@ -29,6 +29,7 @@ PATHS = [
 ]
 QUERIES: dict[str, list[dict[str, Any]]] = {
     "api/live": [],
+    "api/home/live": [],
     "api/complete": [{"text": "x"}],
     "api/messages": [{"limit": 1000}, {"filter": f'text contains "{SECRET}"'}, {"after": 4}],
     "api/messages/{message}": [{"message": number} for number in range(1, 12)],
