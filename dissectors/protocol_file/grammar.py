@@ -19,7 +19,8 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.grammar.xml.shapes import ElementType
-from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in
+from kiebitz.dissectors.protocol_file.composed import expressions_in
+from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
 from kiebitz.dissectors.protocol_file.field_types import field_type
 from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in

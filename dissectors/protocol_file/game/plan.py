@@ -10,15 +10,14 @@ import msgspec
 from kiebitz.dissectors.filters.syntax import Step
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.protocol_file.composed import Value, compile_value
 from kiebitz.dissectors.protocol_file.expressions import (
     ASKED,
     WHO,
     Compiled,
     Evaluate,
-    Value,
     compile_expression,
     compile_path,
-    compile_value,
 )
 from kiebitz.dissectors.protocol_file.game.doubt import Pattern
 from kiebitz.dissectors.protocol_file.game.roles import Convert, Role, conversion_of, roles_of

@@ -9,7 +9,8 @@ import msgspec
 
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, expressions_in
+from kiebitz.dissectors.protocol_file.composed import expressions_in
+from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO
 from kiebitz.dissectors.protocol_file.reading.document import (
     BoardTable,
     EdgesTable,
