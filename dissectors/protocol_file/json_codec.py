@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.specification import MessageSpec, ObjectType, Specification
 
+_FindPlace = Callable[[bytes, MessageType, str], Place | None]
 _CODES = {
     "charset": "not-utf-8",
     "empty-line": "empty-message",
@@ -65,30 +66,22 @@ class FileJsonCodec(Codec):
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         if self._is_bare:
-            decoded = self._engine.decode(frame, direction)
-            return self._moved(decoded, 0, len(frame)) if decoded.violations else decoded
+            return _moved(self._engine.decode(frame, direction), 0, len(frame))
         start, end, is_whole = self.envelope.body(frame)
         if not is_whole:
             text = f"the length does not fit these {len(frame)} bytes"
             expected = "the length of the message"
             return unreadable(Violation("error", "malformed", "bad-length", text, 0, len(frame), expected))
-        return self._moved(self._engine.decode(frame[start:end], direction), start, end)
+        return _moved(self._engine.decode(frame[start:end], direction), start, end)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         start, end, is_whole = self.envelope.body(frame)
         if self.envelope.is_line or (start == end and is_whole):
-            return self._moved(self._engine.truncated(frame[start:end], direction), start, end)
+            return _moved(self._engine.truncated(frame[start:end], direction), start, end)
         decoded = self.decode(frame, direction)
         text, expected = "the stream ends in this message", "the rest of the message"
         violation = Violation("error", "malformed", "truncated", text, len(frame), 0, expected)
         return msgspec.structs.replace(decoded, valid=False, violations=(violation,))
-
-    def _moved(self, decoded: Decoded, start: int, end: int) -> Decoded:
-        """Return a decoded message as one of its frame, in which it is at `start`."""
-        if not decoded.violations:
-            return decoded
-        violations = tuple(_moved(violation, start, end) for violation in decoded.violations)
-        return msgspec.structs.replace(decoded, violations=violations)
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return self.envelope.wrap(self._engine.encode(name, direction, fields))
@@ -110,13 +103,14 @@ class FileJsonCodec(Codec):
         return (*before, *moved, *after)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        start, end, _ = self.envelope.body(frame)
-        place = self._engine.text_place(frame[start:end], row, name)
-        return None if place is None else (start + place[0], place[1])
+        return self._place(self._engine.text_place, frame, row, name)
 
     def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        return self._place(self._engine.whole_place, frame, row, name)
+
+    def _place(self, find: _FindPlace, frame: bytes, row: MessageType, name: str) -> Place | None:
         start, end, _ = self.envelope.body(frame)
-        place = self._engine.whole_place(frame[start:end], row, name)
+        place = find(frame[start:end], row, name)
         return None if place is None else (start + place[0], place[1])
 
     def twice(self, whole: bytes) -> bytes:
@@ -161,21 +155,20 @@ class FileJsonCodec(Codec):
         return {} if isinstance(sent, str) else {"code": str(sent)}
 
 
-def _moved(violation: Violation, start: int, end: int) -> Violation:
-    """Return a diagnostic of a message as one of its frame."""
-    locate = violation.locate
+def _moved(decoded: Decoded, start: int, end: int) -> Decoded:
+    """Return a decoded message as one of its frame, in which it is at `start`."""
+    if not decoded.violations:
+        return decoded
 
-    def located(frame: bytes) -> Place:
-        assert locate is not None
-        offset, length = locate(frame[start:end])
-        return start + offset, length
+    def moved(violation: Violation) -> Violation:
+        def located(frame: bytes) -> Place:
+            offset, length = violation.place(frame[start:end])
+            return start + offset, length
 
-    return msgspec.structs.replace(
-        violation,
-        code=_CODES.get(violation.code, violation.code),
-        offset=start + violation.offset,
-        locate=None if locate is None else located,
-    )
+        code = _CODES.get(violation.code, violation.code)
+        return msgspec.structs.replace(violation, code=code, locate=located)
+
+    return msgspec.structs.replace(decoded, violations=tuple(map(moved, decoded.violations)))
 
 
 def _notation(value: Any) -> str:

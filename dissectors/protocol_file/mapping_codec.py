@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
-    Field,
     Grammar,
     MessageType,
     Violation,
@@ -58,11 +57,8 @@ class MappingCodec(FileCodec):
         """Return the place of a field's name."""
 
     def _reader(self, row: MessageType) -> Reader:
-        steps = tuple((field.name, self._field_reader(field), field.optional) for field in row.fields)
+        steps = tuple((field.name, self.reader_of(field.type), field.optional) for field in row.fields)
         return Reader(row, steps, frozenset(field.name for field in row.fields))
-
-    def _field_reader(self, field: Field) -> Read:
-        return self.reader_of(field.type)
 
     def read(
         self,

@@ -138,7 +138,9 @@ class JsonFraming:
         names = _FIRST_NAMES.findall(line, line.find(b"{") + 1)
         if not self._own.isdisjoint(names):
             return False
-        return line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT or self.names.isdisjoint(names)
+        if line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
+            return True
+        return not self.ends_at_bracket and self.names.isdisjoint(names)
 
 
 def _as_sent(names: Iterable[str]) -> frozenset[bytes]:

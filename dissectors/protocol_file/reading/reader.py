@@ -308,8 +308,12 @@ class _Reader:
     def _check_order(self, path: Path, row: str, fields: Sequence[FieldSpec], format: Format) -> None:
         """Report fields that cannot be told apart where only their order says which is which."""
         for field in fields if format.kind in ("json", "xml", "struct") else ():
-            if any(each.least or each.most or each.nulls for each in _lists_in(field.type)):
-                problem = f"a number of items, or ?, belongs to text that is no {format.kind}"
+            is_json = format.kind == "json"
+            if any(
+                each.nulls or ((each.least or each.most) and not is_json) for each in _lists_in(field.type)
+            ):
+                what = "? for an item" if is_json else "a number of items, or ?,"
+                problem = f"{what} belongs to text that is no {format.kind}"
                 self._wrong_field(path, row, field, problem)
         if format.kind not in ("words", "delimited", "struct"):
             return

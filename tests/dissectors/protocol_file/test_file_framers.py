@@ -29,6 +29,7 @@ FRAMINGS: dict[str, tuple[Framing, list[bytes]]] = {
             b'{"a":1',
             b'{"a":"unended\n',
             b'{"a":[1}',
+            b'{"deep":' + b"[" * 70 + b"]" * 70 + b"}",
             b'{"q":{"b":1}\n',
             b"garbage",
             b"}",

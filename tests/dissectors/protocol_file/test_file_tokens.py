@@ -156,7 +156,6 @@ def test_fields_that_are_lists_of_a_known_size_need_not_be_the_last() -> None:
 MISTAKES = [
     ("", "x=[text ]4..2", "4 is greater than 2", "4..2"),
     ("", "x=[text ]0", "a list has at least one item", "0"),
-    ('format = "json"\nname = "t"', "x=[text]4", "belongs to text that is no json", "x"),
     ('format = "json"\nname = "t"', "x=[text?]", "belongs to text that is no json", "x"),
     ('pad = [" "]', "", "pad needs quote", "pad"),
     ('quote = "\\""\npad = ["  "]', "", "a padding is one character", '["  "]'),
