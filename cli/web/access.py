@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kiebitz.cli.web.grants import Grant
+from kiebitz.cli.web.grants import SPECTATOR, Grant
 from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.records import Refusal
 
@@ -63,7 +63,7 @@ class Keys:
         return self._sign(b"")
 
     def late_key(self) -> str:
-        """Return the key that shows everything with a delay."""
+        """Return the key that shows the public view, live sessions with the delay, if any."""
         return self._sign(b"late")
 
     def player(self, grant: Grant) -> str:
@@ -79,7 +79,7 @@ class Keys:
         _, dot, named = key.partition(".")
         if not dot:
             if _equal(key, self.late_key()):
-                return Grant(is_late=True)
+                return SPECTATOR
             return Grant() if _equal(key, self.full_key()) else None
         try:
             said = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
@@ -114,7 +114,7 @@ class Access:
         self._keys = keys
         self._hosts = {*_LOOPBACK, *(host.lower() for host in hosts)}
         self._is_open = is_open
-        self._without_key = Grant(is_late=is_late)
+        self._without_key = SPECTATOR if is_late else Grant()
         self._has_cookies = not (is_open and is_late)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -177,7 +177,7 @@ class Admission:
             await self._app(scope, receive, send)
             return
         client = scope.get("client")
-        holder = Holder(scope["grant"].player, address_group(client[0]) if client else "")
+        holder = Holder(scope["grant"].owner, address_group(client[0]) if client else "")
         quota = self._streams if scope["path"] in (LIVE_PATH, LIVE_HOME_PATH) else self._requests
         is_refused = False
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kiebitz.dissectors.model import PUBLIC
+
 
 class Grant(msgspec.Struct, frozen=True):
     """The permission of a request: everything, the public view (`PUBLIC`) or one player's view.
@@ -19,3 +21,12 @@ class Grant(msgspec.Struct, frozen=True):
     stream: int = 0
     is_late: bool = False
     opened_ns: int = 0
+
+    @property
+    def owner(self) -> str | None:
+        """The player whose link it is; None for the full view and the public one."""
+        return self.player if self.session else None
+
+
+SPECTATOR = Grant(PUBLIC, is_late=True)
+"""The permission of spectators' links."""

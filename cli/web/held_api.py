@@ -67,7 +67,7 @@ def held_record(held: HeldSnapshot | None, may_act: bool) -> records.Held:
 
 def check_may_act(headers: Headers, grant: Grant, is_read_only: bool) -> None:
     """Raise ForbiddenError if a request may not act on held messages."""
-    if grant.player is not None:
+    if grant.owner is not None:
         raise ForbiddenError("a player's link cannot act on held messages")
     if grant.is_late:
         raise ForbiddenError("a spectator cannot act on held messages: open the full link")

@@ -47,6 +47,9 @@ _BOARD_EVERY_S = 0.25
 _MAX_BOARDS_S = 100
 """Number of boards per second that all browsers together should load: each takes two milliseconds."""
 
+_RECENT = 20
+"""Maximum number of events that are searched for the latest visible one."""
+
 _MAX_TABLES = 40
 _MAX_PLAYERS = 12
 
@@ -87,6 +90,7 @@ class HomePage:
         ask: Runs a query; one at a time for each session.
         is_watching: True if new sessions may appear.
         delay_s: Age in seconds of what the sessions show.
+        viewer: The view that is shown: `PUBLIC`, or None for everything.
     """
 
     def __init__(
@@ -96,12 +100,14 @@ class HomePage:
         ask: Ask,
         is_watching: bool,
         delay_s: float = 0.0,
+        viewer: str | None = None,
     ) -> None:
         self._sessions = sessions
         self._stream = stream
         self._ask = ask
         self._is_watching = is_watching
         self._delay_s = delay_s
+        self._viewer = viewer
         self._watches: dict[int, tuple[object, LiveWatch]] = {}
         self._reading: dict[int, asyncio.Task[_Found]] = {}
         self._latest: dict[int, _Found] = {}
@@ -224,9 +230,9 @@ class HomePage:
         if known is not None and known.place == place and time.monotonic() < known.until_s:
             return known
         live = self._stream(served).status.live
-        watched, watch = self._watches.get(served.number, (None, LiveWatch()))
+        watched, watch = self._watches.get(served.number, (None, LiveWatch(self._viewer)))
         if watched != place:
-            watch = LiveWatch()
+            watch = LiveWatch(self._viewer)
         self._watches[served.number] = place, watch
         now_ns = time.time_ns() - int(self._delay_s * _SECOND_NS)
         try:
@@ -269,7 +275,7 @@ def _rank(found: records.HomeSession) -> tuple[bool, float, str, int]:
 def _summarize(
     served: ServedSession, live: bool, watch: LiveWatch, now_ns: int, reader: Reader
 ) -> records.HomeSession:
-    timeline = reader.timeline
+    timeline, viewer = reader.timeline, watch.viewer
     watch.update(reader, live)
     infos = table_infos(reader)
     tables = [_table(reader, info, live, watch, now_ns) for info in infos[:_MAX_TABLES]]
@@ -279,10 +285,11 @@ def _summarize(
     )
     ended_ns = timeline.session.ended_ns if not live else latest_ns
     last = timeline.last_game(with_result=True)
-    result = named_result(timeline, last) if last is not None else None
+    # A result may contain what the players do not know.
+    result = named_result(timeline, last) if last is not None and viewer is None else None
     players = reader.players()
     return records.HomeSession(
-        session_info(served, reader, live),
+        session_info(served, reader, live, viewer),
         started_ns / _SECOND_NS if started_ns is not None else 0.0,
         (ended_ns - started_ns) / _SECOND_NS if ended_ns is not None and started_ns is not None else None,
         [shortened(name, MAX_TEXT) for name in players[:_MAX_PLAYERS]],
@@ -307,8 +314,8 @@ def _table(
     if game is not None and (is_over(game) or not live):
         span = timeline.span(game.id)
         at = span[1].seq if span is not None else at
-        named = named_result(timeline, game)
+        named = named_result(timeline, game) if watch.viewer is None else None
         result = shortened(result_sentence(named), MAX_TEXT) if named else None
-    latest = reader.spectator_view(None).latest(timeline.recent(info.table, at, 1))
+    latest = reader.spectator_view(watch.viewer).latest(timeline.recent(info.table, at, _RECENT))
     found = watch.table(reader, reader.table(info.table), game, now_ns) if live else TableWatch([])
     return records.HomeTable(info, at, shortened(latest, MAX_TEXT), found.alerts, found.waiting, result)

@@ -36,7 +36,7 @@ from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.sequence import dropped_messages
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.game.state import apply
-from kiebitz.dissectors.model import TableInfo
+from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.session.message_detail import (
     BroadcastCopy,
@@ -191,14 +191,14 @@ class _PageBuilder:
         )
 
     def _players(self) -> list[str | None]:
-        """Return the players whose views are included; None is the full view."""
+        """Return the views that are included; None is the full view."""
         if self._player is not None:
             return [self._player]
         named = self._reader.players()
         if len(named) > MAX_PLAYERS:
             self._leave_out(f"the views of {len(named)} players are not in this file")
-            return [None]
-        return [None, *named]
+            return [None, PUBLIC]
+        return [None, PUBLIC, *named]
 
     def _leave_out(self, sentence: str) -> None:
         self._left_out.append(sentence)

@@ -93,7 +93,9 @@ class TableWatch(msgspec.Struct, frozen=True):
 class LiveWatch:
     """Everything that is known about the diagnostics and the traffic of a session, read incrementally."""
 
-    def __init__(self) -> None:
+    def __init__(self, viewer: str | None = None) -> None:
+        self.viewer = viewer
+        """The view that is shown; in one other than the full view (None), errors do not count."""
         self.errors = 0
         self.warnings = 0
         self._diagnostics = 0
@@ -140,7 +142,7 @@ class LiveWatch:
         if here and _is_stopped(reader.timeline.session.source, here[0]):
             since_ns = max((self._used_ns.get(one.id, {}).get("s2c", 0) for one in here), default=0)
             return _watch([_lost_server(table.server, _Loss(since_ns, now_ns, _NO_LISTENER)), *alerts])
-        seats = _seats(reader, table)
+        seats = _seats(reader, table, self.viewer)
         gone = self._gone_players(reader, here, [seat.name for seat in seats])
         if gone and len(gone) > 1 and all(self._gone_ns(one) is not None for one in here):
             since = _clock(max(gone.values()))
@@ -236,9 +238,10 @@ class LiveWatch:
                 span,
             )
             counts = dict(counted.fetchall())
-            self.errors += counts.get("error", 0)
-            self.warnings += counts.get("warning", 0)
-            self._note_problems(reader, upto)
+            if self.viewer is None:
+                self.errors += counts.get("error", 0)
+                self.warnings += counts.get("warning", 0)
+                self._note_problems(reader, upto)
             self._note_losses(timeline.connection, span)
             self._diagnostics = upto
         self._drop_found_again()
@@ -302,12 +305,12 @@ def is_over(game: Game) -> bool:
     return game.ended_ns is not None and not (game.result and "aborted" in game.result)
 
 
-def _seats(reader: Reader, table: TableInfo) -> Sequence[Seat]:
+def _seats(reader: Reader, table: TableInfo, viewer: str | None) -> Sequence[Seat]:
     """Return the seats of a table's running game."""
     timeline = reader.timeline
     seq = timeline.last_seq(table.id)
     state, events = timeline.state_at(table.id, seq), timeline.recent(table.id, seq, RECENT)
-    view = view_of(table.protocol, reader.spectator_view(None).scene(table.id, state, events))
+    view = view_of(table.protocol, reader.spectator_view(viewer).scene(table.id, state, events))
     return view.seats if view is not None else ()
 
 

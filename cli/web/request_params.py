@@ -12,6 +12,7 @@ from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.pagination import MAX_ROWS, RowRange
 from kiebitz.cli.web.reader import View
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.services.wording import GRAVITY
 from kiebitz.storage.read.conditions import compile_optional_filter
 
@@ -81,7 +82,8 @@ class ApiRequest:
         self.grant = grant
         player = given.get("as") or None
         if grant.player is not None and player not in (None, grant.player):
-            raise ForbiddenError(f"this link shows only the view of {grant.player}")
+            whose = "the public view" if grant.player == PUBLIC else f"the view of {grant.player}"
+            raise ForbiddenError(f"this link shows only {whose}")
         self.player = grant.player if grant.player is not None else player
 
     @property

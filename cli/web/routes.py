@@ -22,10 +22,11 @@ from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, Paramete
 from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.filters import FilterError
-from kiebitz.dissectors.model import Severity, TableInfo
+from kiebitz.dissectors.model import PUBLIC, Severity, TableInfo
 from kiebitz.services.sessions import given_name
 from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title
+from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES
 from kiebitz.storage.read.times import iso_time
 from kiebitz.storage.session.message_detail import MessageDetail
 
@@ -33,7 +34,9 @@ _MAX_COMPLETIONS = 200
 
 _SESSION = Parameter("session", "number", "number of a served session, from 1; default: the first")
 _KEY = Parameter("key", "text", "the key of the printed link, if one is required")
-_AS = Parameter("as", "text", "a player's name: only what that player could know")
+_AS = Parameter(
+    "as", "text", f"a player's name: only what that player could know; {PUBLIC}: what all may know"
+)
 _FILTER = Parameter("filter", "text", "a display filter")
 _AT = Parameter("at", "number", "after this event of the table, counted from 1; default: the last")
 _LIMIT = Parameter("limit", "number", "maximum number of rows")
@@ -102,7 +105,8 @@ def _iso(ns: int | None) -> str | None:
 
 
 def _tables(reader: Reader, request: ApiRequest) -> records.Tables:
-    players = reader.players() if request.grant.player is None else [request.grant.player]
+    grant = request.grant
+    players = reader.players() if grant.player is None else [grant.owner] if grant.owner is not None else []
     return records.Tables(table_infos(reader, request.limit), players)
 
 
@@ -191,6 +195,8 @@ def _message(reader: Reader, request: ApiRequest) -> MessageDetail:
     message_id = reader.timeline.numbers.row_id("messages", number)
     found = reader.in_full.message(message_id, request.player)
     if found is None:
+        if request.player == PUBLIC:
+            raise NotThereError(NO_PUBLIC_MESSAGES)
         whose = "" if request.player is None else f" of {request.player}'s"
         raise NotThereError(f"there is no message {number}{whose} in this session")
     return found

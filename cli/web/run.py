@@ -57,7 +57,8 @@ class ServeError(KiebitzError):
 class Link:
     """The server's links; `host` is the address given by the user.
 
-    With `delay_s`, links without a key, or with another one, show live games that many seconds late.
+    Spectators' links show the public view. With `delay_s`, they have no key on loopback, and show live games
+    that many seconds late.
     """
 
     def __init__(self, host: str, port: int, keys: Keys, delay_s: float | None = None) -> None:
@@ -74,8 +75,9 @@ class Link:
         return self.base if is_bare else f"{self.base}?key={quote(self._keys.full_key())}"
 
     def late_link(self) -> str:
-        """Return the link for spectators, who see live games late."""
-        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.late_key())}"
+        """Return the link for spectators: the public view, live games late if there is a delay."""
+        is_bare = self.is_open and self.delay_s is not None
+        return self.base if is_bare else f"{self.base}?key={quote(self._keys.late_key())}"
 
     def player(self, grant: Grant) -> str:
         """Return the link to one player's view."""
@@ -281,10 +283,12 @@ async def _print_player_links(server: Server, link: Link) -> None:
 def _print_link(link: Link) -> None:
     address = link.full_link()
     show_line(address)
+    if not link.is_open or link.delay_s is not None:
+        late = "" if link.delay_s is None else f", {link.delay_s:g} s late"
+        show_line(f"for spectators (public view{late}): {link.late_link()}")
     if link.delay_s is not None:
         # The code is for those who come later: the full link is the teacher's.
         address = link.late_link()
-        show_line(f"{link.delay_s:g} s late, for spectators: {address}")
     if not link.is_open and is_terminal():
         show_scan_code(address)
     show_line("Ctrl-C ends it")

@@ -34,7 +34,7 @@ from kiebitz.cli.web.admission import (
 )
 from kiebitz.cli.web.delayed_copy import DelayedCopy
 from kiebitz.cli.web.event_stream import EventStream
-from kiebitz.cli.web.grants import Grant
+from kiebitz.cli.web.grants import SPECTATOR, Grant
 from kiebitz.cli.web.held_api import (
     HeldActionError,
     RequestTooLargeError,
@@ -126,8 +126,9 @@ class Server:
                 self._ask,
                 is_watching=folders is not None,
                 delay_s=(delay_s or 0.0) if grant.is_late else 0.0,
+                viewer=grant.player,
             )
-            for grant in (Grant(), Grant(is_late=True))
+            for grant in (Grant(), SPECTATOR)
         }
         routes = [
             Route("/api/sessions", self._list_sessions),
@@ -244,7 +245,7 @@ class Server:
         return [
             late.get(number, served)
             for number, served in sorted(self._sessions.items())
-            if grant.player is None or grant.session == number
+            if grant.owner is None or grant.session == number
         ]
 
     def _event_stream(self, grant: Grant, served: ServedSession) -> EventStream:
@@ -312,7 +313,7 @@ class Server:
             # One session that cannot be read does not hide the others.
             elif len(shown) == 1 or not isinstance(found, (KiebitzError, sqlite3.Error)):
                 raise found
-        has_home = params.grant.player is None and (len(shown) > 1 or self._folders is not None)
+        has_home = params.grant.owner is None and (len(shown) > 1 or self._folders is not None)
         delay_s = self._delay_s if params.grant.is_late else None
         return JsonResponse(
             records.Sessions(kiebitz_version(), params.grant.player, infos, has_home, delay_s)
@@ -321,7 +322,7 @@ class Server:
     def _home(self, request: Request) -> HomePage:
         """Return the home page for a key. Raises ForbiddenError for a player's."""
         grant = _parse_request(request, _by_name(SESSIONS), {}).grant
-        if grant.player is not None:
+        if grant.owner is not None:
             raise ForbiddenError(f"this link shows only the view of {grant.player}")
         return self._homes[grant.is_late]
 
@@ -404,7 +405,7 @@ def _parse_request(request: Request, known: dict[str, Parameter], numbers: dict[
 
 def _client(request: Request) -> Holder:
     """Return who waits for an answer: a player's link at any address, or an address with the full link."""
-    player: str | None = request.scope["grant"].player
+    player: str | None = request.scope["grant"].owner
     if player is not None or request.client is None:
         return Holder(player, "")
     return Holder(None, address_group(request.client.host))

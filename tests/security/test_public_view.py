@@ -5,14 +5,17 @@ It is contained in the view of each player that was there, and of a spectator wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from browser import Look
 from command import kiebitz
 from imported_databases import database_of
 from inspected_captures import CAPTURES
 from player_views import opened
+from served_pages import Serving, own_address, serving
 from strength import few_captures
 
 from kiebitz.cli.web.reader import Reader
@@ -121,3 +124,52 @@ def test_there_are_no_public_messages() -> None:
     assert (shown.status, shown.err) == (1, f"kiebitz: #3: {why}\n")
     drawn = kiebitz("sequence", path, "--as", PUBLIC)
     assert (drawn.status, drawn.err) == (1, f"kiebitz: there is nothing to draw: {why}\n")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Serving]:
+    path = str(CAPTURES / "schafkopf-1.3-2humans.pcap")
+    with serving(path, "--player-links", "--host", own_address()) as server:
+        yield server
+
+
+def spectators_link(server: Serving) -> str:
+    (link,) = re.findall(r"^for spectators \(public view\): (http://\S+)$", server.out, re.MULTILINE)
+    return str(link)
+
+
+def test_spectators_links_show_the_public_view(served: Serving) -> None:
+    key = spectators_link(served).partition("key=")[2]
+    found = served.well("api/sessions", key=key)
+    assert (found["player"], found["sessions"][0]["source"], found["delay"]) == (PUBLIC, None, None)
+    state = served.well("api/tables/1/state", key=key, at=60)
+    assert state == served.well("api/tables/1/state", key=served.key, at=60, as_=PUBLIC)
+    assert "private" not in str(state)
+    assert served.well("api/messages", key=key)["messages"] == []
+    assert served.well("api/streams", key=key)["streams"] == []
+    home = served.well("api/home", key=key)["sessions"][0]
+    assert (home["errors"], home["warnings"], home["result"]) == (0, 0, None)
+    for query, status, why in (
+        ({"as_": "Bärbel"}, 403, "this link shows only the public view"),
+        ({}, 404, "the public view has no messages, as each is on one player's connection"),
+    ):
+        refused = served.get("api/messages/1", None, "GET", key=key, **query)
+        assert (refused.status, refused.sentence) == (status, why)
+
+
+@pytest.mark.full
+def test_the_projector_shows_the_public_view(served: Serving, look: Look) -> None:
+    sight = look(spectators_link(served))
+    sight.page.locator("#name", has_text="public view").wait_for()
+    assert sight.page.locator("#as-choice").is_hidden()
+    sight.go(f"{served.address}#at=60")
+    sight.page.locator("#as-choice").wait_for()
+    chosen = "document.getElementById('as').value"
+    assert sight.page.evaluate(chosen) == "everything"
+    sight.page.keyboard.press("p")
+    sight.page.wait_for_function(f"{chosen} === 'public view'")
+    sight.page.keyboard.press("p")
+    sight.page.wait_for_function(f"{chosen} === 'everything'")
+    sight.go(f"{served.address}#at=60&projector=1")
+    sight.page.wait_for_function(f"{chosen} === 'public view'")
+    sight.leave()

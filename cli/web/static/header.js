@@ -1,6 +1,7 @@
 // The header of the page: title, live state, and the choice of session, table and viewer.
 
 import { byId, element, printable, write } from "./elements.js";
+import { PUBLIC } from "./view_state.js";
 
 const EVERYTHING = "everything";
 
@@ -42,7 +43,9 @@ export class Header {
         notice:
           this.#model.onlyPlayer === null
             ? "no player is known yet"
-            : "this page shows one player's view only",
+            : this.#model.onlyPlayer === PUBLIC
+              ? "this page shows the public view only: what all at the table may know"
+              : "this page shows one player's view only",
       });
       return;
     }
@@ -86,11 +89,11 @@ export class Header {
     byId("table-choice").hidden = tables.length < 2;
     byId("home-button").hidden = !hasHome;
     byId("tables-button").hidden = tables.length < 2;
-    byId("as-choice").hidden = onlyPlayer !== null || !players.length;
+    byId("as-choice").hidden = onlyPlayer !== null || !tables.length;
     // An address may name a player who is not known yet.
-    this.#lookers = [...new Set([null, ...players, now.as])];
+    this.#lookers = [...new Set([null, PUBLIC, ...players, now.as])];
     byId("as").replaceChildren(
-      ...this.#lookers.map((name) => element("option", { selected: name === now.as }, name ?? EVERYTHING)),
+      ...this.#lookers.map((name) => element("option", { selected: name === now.as }, viewName(name))),
     );
     const game = table?.title ?? "Kiebitz";
     const title = session?.label ?? game;
@@ -99,7 +102,7 @@ export class Header {
       byId("name"),
       session === null
         ? ""
-        : [title === game ? null : game, session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "),
+        : [title === game ? null : game, session.name, onlyView(onlyPlayer)].filter(Boolean).join(" · "),
     );
     byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
     const live = delay === null ? "live" : `live, ${delay} s late`;
@@ -118,6 +121,17 @@ export class Header {
       [title === "Kiebitz" ? null : title, session?.name, "Kiebitz"].filter(Boolean).join(" · "),
     );
   }
+}
+
+function viewName(view) {
+  if (view === null) return EVERYTHING;
+  return view === PUBLIC ? "public view" : view;
+}
+
+/** Return the only view of a link in words; null for the full link. */
+function onlyView(view) {
+  if (view === null) return null;
+  return view === PUBLIC ? "public view" : `as ${view}`;
 }
 
 function options(id, choices, chosen) {

@@ -3,7 +3,7 @@
 import { TableEvents } from "./table_events.js";
 import { EventStream } from "./event_stream.js";
 import { TimelineData } from "./timeline_data.js";
-import { AT_FIRST, differs } from "./view_state.js";
+import { AT_FIRST, PUBLIC, differs } from "./view_state.js";
 
 /** Shortest interval between two requests for the timeline while events arrive; it is longer if a request takes long. */
 const TIMELINE_EVERY_MS = 500;
@@ -114,7 +114,7 @@ export class SessionModel {
       this.#opensAtGame = place.at === null && !session.live;
       const begin = session.live || table === null ? null : Math.min(table.first + 1, table.last);
       const at = place.at ?? begin;
-      const as = found.player ?? place.as;
+      const as = found.player ?? place.as ?? (place.projector ? PUBLIC : null);
       this.#view.update({
         ...place,
         home: false,

@@ -21,6 +21,9 @@
  * @property {number} held incremented when held messages change
  */
 
+/** The viewer that sees what all at the table may know. */
+export const PUBLIC = "public";
+
 /** The default state. */
 export const AT_FIRST = Object.freeze({
   session: 1,
