@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LINE_ENDS = b"\r\n"
@@ -25,6 +25,9 @@ class Envelope:
 
     title = "white space"
     """Description of the bytes before a message."""
+
+    tail = "line end"
+    """Description of the bytes after a message."""
 
     is_line = True
     """True if all that a frame lacks without its last bytes is its end."""
@@ -65,3 +68,54 @@ class Envelope:
     def wire_parts(self) -> Sequence[str]:
         """The parts of the run-time library that the framing needs."""
         return ()
+
+
+class PacketEnvelope(Envelope):
+    """The last line of a packet of lines, and its line end.
+
+    Packets whose first line is `counted` have no last line, and end after their fields.
+    """
+
+    is_line = False
+
+    def __init__(self, end: str, counted: Collection[str] = ()) -> None:
+        super().__init__("\n")
+        self.tail = f'"{end}"'
+        self.stripped = None
+        self._end = end.encode()
+        self._counted = frozenset(line.encode() for line in counted)
+
+    def is_counted(self, frame: bytes) -> bool:
+        """Return True if a packet has no last line."""
+        return frame.partition(b"\n")[0].removesuffix(b"\r") in self._counted
+
+    def is_ended(self, frame: bytes) -> bool:
+        """Return True if a packet has the last line that it needs."""
+        return self.is_counted(frame) or _last_line(frame, len(_without_line_end(frame))) == self._end
+
+    def body(self, frame: bytes) -> Body:
+        end = len(_without_line_end(frame))
+        if not self.is_counted(frame) and (line := _last_line(frame, end)) == self._end:
+            end = len(_without_line_end(frame[: frame.rindex(line, 0, end)]))
+        return Body(0, end)
+
+    def check(self, body: bytes) -> None:
+        lines = body.split(b"\n")
+        if self._end in lines or any(line.endswith(b"\r") for line in lines):
+            raise ValueError("the packet would contain its last line, or a line end")
+
+    def wrap(self, body: bytes) -> bytes:
+        self.check(body)
+        return body + b"\n" if self.is_counted(body) else b"\n".join((body, self._end, b""))
+
+    def rewrap(self, frame: bytes, body: bytes) -> bytes:
+        self.check(body.replace(b"\r\n", b"\n"))
+        return body + frame[self.body(frame).end :]
+
+
+def _without_line_end(data: bytes) -> bytes:
+    return data.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _last_line(frame: bytes, end: int) -> bytes:
+    return frame[frame.rfind(b"\n", 0, end) + 1 : end]

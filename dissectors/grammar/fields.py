@@ -310,6 +310,10 @@ class ListText(PartsText):
         if count < self.least or (self.most is not None and count > self.most):
             first = 0 if self.least else self.most or 0
             raise Mismatch(0, WHOLE_REST, f"{count} {self._noun}", self.title, self._code, first * self._size)
+        return self.decode_items(texts)
+
+    def decode_items(self, texts: Sequence[str]) -> list[Any]:
+        """Return the items of tokens, whatever their number. Raises Mismatch."""
         if self._is_plain:
             return [*texts]
         values: list[Any] = []
@@ -469,6 +473,27 @@ class ObjectText(PartsText):
             ],
             "spread": self.is_spread or None,
         }
+
+
+def token_types(kind: FieldType) -> list[FieldType]:
+    """Return the types of the tokens of a value that always has the same number of them."""
+    if not isinstance(kind, PartsText) or not kind.is_spread:
+        return [kind]
+    parts = map(kind.part_at, range(kind.width[0]))
+    return [part[1] for part in parts if part is not None]
+
+
+def decode_incomplete(kind: FieldType, texts: Sequence[str]) -> None:
+    """Decode the tokens that there are of a value, by items as far as these are complete. Raises Mismatch."""
+    at = 0
+    if isinstance(kind, ListText):
+        at = len(texts) - len(texts) % kind.item.width[0]
+        kind.decode_items(texts[:at])
+    for number, part in enumerate(token_types(kind)[at : len(texts)], at):
+        try:
+            part.decode(texts[number])
+        except Mismatch as error:
+            raise error.moved(number) from None
 
 
 def written(kind: FieldType, value: Any, pad: str) -> str:

@@ -38,7 +38,6 @@ MAX_QUOTED = 40
 """Maximum length of a quoted name or value, in characters."""
 
 DELIMITER = "delimiter"
-LINE_END = "line end"
 SURPLUS = "surplus: readers ignore it"
 TOO_MUCH = "not understood: unexpected after the last field"
 UNKNOWN_FIELD = "not specified: readers ignore it"
@@ -98,7 +97,7 @@ class LayoutCodec(Codec):
         *,
         clause: str | None = None,
         encoding: str = "utf-8",
-        codes: Mapping[tuple[Direction, str], int] = MappingProxyType({}),
+        codes: Mapping[tuple[Direction, str], int | str] = MappingProxyType({}),
     ) -> None:
         self.grammar = grammar
         self.envelope = envelope
@@ -204,7 +203,7 @@ class LayoutCodec(Codec):
             for part in self.layout(frame, decoded.row):
                 self._take(pieces, part, decoded)
             pieces.take_any(end, "markup", self.between)
-        pieces.take_any(len(frame), "markup", LINE_END)
+        pieces.take_any(len(frame), "markup", self.envelope.tail)
         return pieces.finish(decoded)
 
     def _take(self, pieces: Pieces, part: Part, decoded: Decoded) -> None:
@@ -233,7 +232,7 @@ class LayoutCodec(Codec):
 
     def is_unread(self, part: Part, decoded: Decoded) -> bool:
         """Return True if a field's bytes could not be read."""
-        return part.path[0] not in decoded.fields
+        return bool(part.path) and part.path[0] not in decoded.fields
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         part = self._part_of(frame, row, name)

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.grammar.charset import windows_note
+from kiebitz.dissectors.grammar.dissection_tree import Pieces
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
-from kiebitz.dissectors.grammar.fields import PartsText, Rest, error_place, written
+from kiebitz.dissectors.grammar.fields import PartsText, Rest, error_place, token_types, written
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -48,6 +49,9 @@ from kiebitz.dissectors.grammar.text_message import (
 from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.suggestions import suggestion_in, with_suggestion
+
+AFTER_AN_ERROR = "not read, because of the error before it"
+"""Production of the bytes after a token that could not be decoded."""
 
 _MARK = "\ufeff"
 _ABSENT = object()
@@ -77,7 +81,7 @@ class Reading(NamedTuple):
         slices: Tokens of each field, None if each has one.
         rest: First token of the last field if that is the text that remains.
         is_trailing: True if one token more is possible that is empty.
-        remarkable: The fields that may have remarks, with their tokens.
+        remarkable: The tokens that may have remarks, with their fields and types.
         has_absent: True if an optional field may be empty.
     """
 
@@ -88,7 +92,7 @@ class Reading(NamedTuple):
     slices: tuple[int | slice, ...] | None
     rest: int | None
     is_trailing: bool
-    remarkable: tuple[tuple[Field, int], ...]
+    remarkable: tuple[tuple[Field, FieldType, int], ...]
     has_absent: bool
 
 
@@ -96,6 +100,8 @@ class TextCodec(LayoutCodec):
     """A codec of messages that are a name and fields, divided by a tokenizer."""
 
     between = DELIMITER
+    charset_rule: tuple[str, str | None] = ("UTF-8", None)
+    """What is expected of the encoding, and its clause if that is not the one of all messages."""
     noun = "field"
     """Word for a field in diagnostics."""
     empty_fields = True
@@ -179,8 +185,8 @@ class TextCodec(LayoutCodec):
             if has_absent:
                 fields = {key: value for key, value in fields.items() if value is not _ABSENT}
             is_unusual = error is not None or deviation is not None or count > taken
-            for noted, number in remarkable:
-                is_unusual = is_unusual or noted.type.remark(texts[number]) is not None
+            for _, kind, number in remarkable:
+                is_unusual = is_unusual or kind.remark(texts[number]) is not None
             if not is_unusual and not (self._has_notes and self._is_odd(frame, text, direction)):
                 return Decoded(row, fields, to_json(fields), True)
             notes = tuple(self._notes(self.sent(frame), reading, error))
@@ -249,9 +255,10 @@ class TextCodec(LayoutCodec):
             rest,
             is_trailing=count > first + used and not self.lenient.surplus,
             remarkable=tuple(
-                (field, first + start)
+                (field, kind, first + start + number)
                 for field, start, _ in spans
-                if type(field.type).remark is not FieldType.remark
+                for number, kind in enumerate(token_types(field.type))
+                if type(kind).remark is not FieldType.remark
             ),
             has_absent=any(field.optional for field, _, _ in spans),
         )
@@ -392,7 +399,8 @@ class TextCodec(LayoutCodec):
             yield self.not_text(sent.frame, error, sent.start)
             return
         if error is not None:
-            yield windows_note(error, sent.start, "UTF-8", self.clause)
+            expected, clause = self.charset_rule
+            yield windows_note(error, sent.start, expected, clause or self.clause)
         end = sent.frame[sent.end :]
         if lenient.line_ends and end not in (self.envelope.line_end, b""):
             shown = end.decode().replace("\r", "CR").replace("\n", "LF")
@@ -411,9 +419,9 @@ class TextCodec(LayoutCodec):
             problem = _DEVIATIONS[deviation.kind].format(noun=self.noun, empty=self.tokenizer.quoted(""))
             place = sent.span(deviation.start, deviation.end)
             yield self.note(deviation.kind, problem, place, self.notation(row))
-        for field, number in reading.remarkable:
+        for field, kind, number in reading.remarkable:
             token = sent.tokens[number]
-            remark = field.type.remark(token.text)
+            remark = kind.remark(token.text)
             if remark is not None:
                 yield self.loose(row, field, remark, sent.span(token.start, token.end))
         if len(sent.tokens) > reading.taken and not (deviation is not None and deviation.loses_token):
@@ -451,6 +459,23 @@ class TextCodec(LayoutCodec):
         """Return the text of a frame and its tokens, with their places."""
         start, end, _ = self.envelope.body(frame)
         return sent_in(frame, start, end, self.encoding, self.tokenizer, self.lenient.charset)
+
+    def _take(self, pieces: Pieces, part: Part, decoded: Decoded) -> None:
+        is_unread = part.kind == "field" and self.is_unread(part, decoded)
+        if not (is_unread and part.parts and isinstance(part.type, PartsText) and part.type.is_spread):
+            super()._take(pieces, part, decoded)
+            return
+        # Tokens before the wrong one were read.
+        wrong = decoded.violations[0].offset
+        read = msgspec.structs.replace(decoded, fields={part.path[0]: None})
+        pieces.take_any(part.start, "markup", self.between)
+        with pieces.inside("field", part.title, part.path):
+            for each in part.parts:
+                if each.end <= wrong:
+                    super()._take(pieces, each, read)
+                elif each.start <= wrong:
+                    self._take(pieces, msgspec.structs.replace(each, path=each.path or part.path), decoded)
+            pieces.take_any(part.end, "unread", AFTER_AN_ERROR)
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
         sent = self.sent(frame)

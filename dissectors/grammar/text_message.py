@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.charset import read_text
+from kiebitz.dissectors.grammar.charset import character_sizes, read_text
 from kiebitz.dissectors.grammar.dissection_tree import Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import PartsText, Rest
+from kiebitz.dissectors.grammar.fields import ListText, PartsText, Rest
 from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.grammar.layout_codec import Part, parts_in
 from kiebitz.dissectors.grammar.patching import Path, Place
@@ -90,15 +90,30 @@ class Sent(msgspec.Struct, frozen=True):
         before = self.tokens[start - 1].end
         if isinstance(kind, Rest):
             return self.part(self.rest(start), len(self.text), path, kind, before)
+        if isinstance(kind, PartsText) and kind.is_spread:
+            return self._spread_part(kind, tokens, path, before)
+        (token,) = tokens
+        is_bare = not self.tokenizer.quote or token.end - token.start == len(token.text)
+        places = [self.span(*place) for place in self.tokenizer.places(self.text, token)]
+        inner = tuple(parts_in(kind, token.text, places, path, is_bare))
+        return self.part(token.start, token.end, path, kind, before, inner)
+
+    def _spread_part(self, kind: PartsText, tokens: Sequence[Token], path: Path, before: int) -> Part:
+        """Return the part of a value of several tokens; the items of a list may have several, too."""
         inner: list[Part] = []
-        for number, token in enumerate(tokens):
-            if not isinstance(kind, PartsText) or not kind.is_spread:
-                is_bare = token.end - token.start == len(token.text)
-                places = [self.span(*place) for place in self.tokenizer.places(self.text, token)]
-                inner.extend(parts_in(kind, token.text, places, path, is_bare))
-            elif (found := kind.part_at(number)) is not None:
-                at = self.tokens[start + number - 1].end
-                inner.append(self.part(token.start, token.end, (*path, *found[0]), found[1], at))
+        at, number = before, 0
+        item = kind.item if isinstance(kind, ListText) else None
+        while number < len(tokens) and (found := kind.part_at(number)) is not None:
+            if isinstance(item, PartsText) and item.is_spread:
+                index, own = number // item.width[0], tokens[number : number + item.width[0]]
+                inner.append(self._spread_part(item, own, (*path, index), at))
+            else:
+                own = tokens[number : number + 1]
+                # A part of a value that is no list or object has no path of its own.
+                steps = (*path, *found[0]) if found[0] else ()
+                inner.append(self.part(own[0].start, own[0].end, steps, found[1], at))
+            number += len(own)
+            at = own[-1].end
         first, last = (tokens[0].start, tokens[-1].end) if tokens else (len(self.text), len(self.text))
         return self.part(first, last, path, kind, before, tuple(inner))
 
@@ -113,7 +128,9 @@ def sent_in(
         text = body.decode(encoding)
     except UnicodeDecodeError:
         text = undecoded(body, encoding, charset)
-    if len(text) < len(body):
+    if len(text) < len(body) and charset:
+        offsets = (0, *accumulate(character_sizes(body)))
+    elif len(text) < len(body):
         characters = body.decode(encoding, "surrogateescape")
         offsets = (0, *accumulate(len(char.encode("utf-8", "surrogateescape")) for char in characters))
     return Sent(

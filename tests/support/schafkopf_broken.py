@@ -17,7 +17,14 @@ from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Severity
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.protocols.schafkopf.grammar import MODEL_LINES, Konto, String, notation, terminals
+from kiebitz.dissectors.protocols.schafkopf.grammar import (
+    MODEL_LINES,
+    Konto,
+    String,
+    notation,
+    symbol_of,
+    terminals,
+)
 
 CLIENTS = ("Anna", "Berta", "Carl", "Dora")
 """The errors are in Anna's conversation."""
@@ -147,12 +154,12 @@ def slips_of_fields(place: Place) -> Iterator[Broken]:
     for number, kind in enumerate(kinds):
         before = joined(flag, *body[:number])
         title = f"{place.direction} {place.name}, line {number + 1}"
-        if not isinstance(kind, String) and kind.symbol != '"§"':
+        if not isinstance(kind, String) and symbol_of(kind) != '"§"':
             data = before + joined("XYZ", *body[number + 1 :], end)
             code = "bad-number" if isinstance(kind, Konto) else "bad-field"
             yield Broken(f"{title} is XYZ", place, data, code, len(before), 3, kind.title)
         rest = body[:number] + body[number + 1 :]
-        if len({kind.title for kind in kinds}) == 1 and kind.symbol not in ('"§"', "Konto"):
+        if len({kind.title for kind in kinds}) == 1 and symbol_of(kind) not in ('"§"', "Konto"):
             data = joined(flag, *rest, end)
             yield Broken(
                 f"{title} is missing", place, data, "missing-field", len(data) - 5, 4, kinds[-1].title

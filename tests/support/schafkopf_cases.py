@@ -165,7 +165,7 @@ LOOSE = [
         "s2c",
         "MITSPIELER",
         {"namen": ["A", "B", "\r\rC", "D"]},
-        (("unusual-value", 12, 9),),
+        (("unusual-value", 16, 3),),
     ),
     # What peers pass over.
     Case(paket("!DRAN|0|x|!END"), "s2c", "DRAN", {"dran": 0}, (("surplus-fields", 8, 1),)),

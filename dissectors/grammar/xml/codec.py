@@ -31,7 +31,7 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
-from kiebitz.dissectors.grammar.layout_codec import LINE_END, LayoutCodec, Part
+from kiebitz.dissectors.grammar.layout_codec import LayoutCodec, Part
 from kiebitz.dissectors.grammar.patching import Place, spelt_alike
 from kiebitz.dissectors.grammar.xml import notes as layout_notes
 from kiebitz.dissectors.grammar.xml.diagnostics import (
@@ -446,7 +446,7 @@ class XmlCodec(LayoutCodec):
             for part in parts:
                 self._take(pieces, part, decoded)
         if not frame[pieces.at : end].strip(BLANKS):
-            pieces.take_any(len(frame), "markup", "empty line" if self.format.blank_line else LINE_END)
+            pieces.take_any(len(frame), "markup", "empty line" if self.format.blank_line else "line end")
         return pieces.finish(decoded)
 
     def is_unread(self, part: Part, decoded: Decoded) -> bool:

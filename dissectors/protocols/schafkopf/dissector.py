@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.packet_framer import PacketFramer
 from kiebitz.dissectors.identity import OTHERS, Identity
-from kiebitz.dissectors.model import ENDINGS, Direction, Event
+from kiebitz.dissectors.model import DIRECTIONS, ENDINGS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
-from kiebitz.dissectors.protocols.schafkopf.codec import SchafkopfCodec
-from kiebitz.dissectors.protocols.schafkopf.framer import SchafkopfFramer
-from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, packet_forms
 from kiebitz.dissectors.protocols.schafkopf.queries import QUERIES
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
@@ -70,6 +70,13 @@ class SchafkopfPresentation(Presentation):
         return super().template(event)
 
 
+_FORMS = {direction: packet_forms(direction) for direction in DIRECTIONS}
+
+
+def _framer(direction: Direction) -> PacketFramer:
+    return PacketFramer(direction, _FORMS[direction])
+
+
 def _conformance() -> Conformance:
     from kiebitz.dissectors.protocols.schafkopf.conformance import CONFORMANCE
 
@@ -92,8 +99,8 @@ class Schafkopf(Dissector):
 SCHAFKOPF = Schafkopf(
     **assembly_of(__package__),
     grammar=GRAMMAR,
-    codec=SchafkopfCodec(),
-    framer=SchafkopfFramer,
+    codec=CODEC,
+    framer=_framer,
     presentation=SchafkopfPresentation(GRAMMAR),
     identity=Identity(
         GRAMMAR,

@@ -9,7 +9,7 @@ exclamation mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
@@ -22,10 +22,14 @@ from kiebitz.dissectors.grammar.field_type import (
     Mismatch,
     Rename,
 )
-from kiebitz.dissectors.grammar.fields import unknown_word
+from kiebitz.dissectors.grammar.fields import ListText, PartsText, Text, Word, token_types
 from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, Wrong
+from kiebitz.dissectors.grammar.packet_framer import Counted, PacketForms
+from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.grammar.table_file import grammar_from
+from kiebitz.dissectors.grammar.tokens import Splitter, Token
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 
 NAME = IdentifierKind("name", of_player=True)
@@ -55,105 +59,73 @@ def production(symbol: str, words: Sequence[str]) -> str:
     return f"{symbol} = " + " | ".join(f'"{word}"' for word in words)
 
 
-class Nonterminal(FieldType):
-    """A nonterminal of the EBNF that takes `lines` lines; `title` is its production.
-
-    Its text is those lines, joined by line feeds. `part` is the repeated nonterminal, or the nonterminal
-    itself.
-    """
-
-    lines = 1
-
-    def __init__(self, symbol: str, title: str) -> None:
-        self.symbol = symbol
-        self.title = title
-        self.part: Nonterminal = self
-
-    @property
-    def terminals(self) -> list[Nonterminal]:
-        """The nonterminals of its single lines."""
-        return [self]
-
-    def encode(self, value: Any) -> str:
-        return str(value)
+def symbol_of(kind: FieldType) -> str:
+    """Return the nonterminal of a type."""
+    symbol: str = getattr(kind, "symbol")  # noqa: B009  # all types above have one
+    return symbol
 
 
-class String(Nonterminal):
+class Lines(Splitter):
+    """The lines of a Paket. A § that was encoded as UTF-8 twice is one."""
+
+    def __init__(self) -> None:
+        super().__init__("\n")
+
+    def texts(self, text: str) -> list[str]:
+        texts = super().texts(text)
+        if TWICE_ENCODED in text:
+            return [EMPTY if each == TWICE_ENCODED else each for each in texts]
+        return texts
+
+    def tokens(self, text: str) -> list[Token]:
+        return [
+            Token(EMPTY, token.start, token.end) if token.text == TWICE_ENCODED else token
+            for token in super().tokens(text)
+        ]
+
+
+LINES = Lines()
+
+
+class String(Text):
     """A line of any text; a name, if it has an `identifier`."""
 
-    is_free_text = True
+    symbol = "String"
+    title = "String = {Zeichen}; Zeichen = UTF_8"
     _control = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-    def __init__(self, identifier: IdentifierKind | None = None) -> None:
-        super().__init__("String", "String = {Zeichen}; Zeichen = UTF_8")
-        self.identifier = identifier
-
-    def decode(self, text: str) -> str:
-        return text
 
     def remark(self, text: str) -> str | None:
         found = self._control.search(text)
         return f"there is a control character (U+{ord(found[0]):04X}) in it" if found else None
 
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "text"}
+
+class Choice(Word):
+    """One of the words of a production; `values` are their values, if these are not the words."""
+
+    def __init__(
+        self, symbol: str, *words: str, title: str | None = None, values: Mapping[str, Any] | None = None
+    ) -> None:
+        self.symbol = symbol
+        super().__init__(*words, title=title or production(symbol, words or [*(values or ())]), values=values)
 
 
-class Word(Nonterminal):
-    """One of the words of a production."""
-
-    wrong_texts: Sequence[Wrong] = OF_WORDS
-
-    def __init__(self, symbol: str, *words: str, title: str | None = None) -> None:
-        super().__init__(symbol, title or production(symbol, words))
-        self.words = words
-
-    def decode(self, text: str) -> Any:
-        if text not in self.words:
-            raise unknown_word(text, self.words, self.title)
-        return text
-
-    def wrong_values(self) -> Iterator[Wrong]:
-        yield from super().wrong_values()
-        if any(word != word.swapcase() for word in self.words):
-            yield other_case(self.encode)
-
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "choice", "values": {word: ("s", word) for word in self.words}}
-
-
-class Flag(Word):
+class Flag(Choice):
     """The purpose of a MODEL: a word with an exclamation mark, which is not part of the value."""
 
     def __init__(self, *words: str) -> None:
-        super().__init__("Flag", *(f"!{word}" for word in words))
-
-    def decode(self, text: str) -> str:
-        return text[1:] if text in self.words else super().decode(text)
-
-    def encode(self, value: Any) -> str:
-        return f"!{value}"
-
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "choice", "values": {word: ("s", word[1:]) for word in self.words}}
+        super().__init__("Flag", values={f"!{word}": word for word in words})
 
 
-class Number(Word):
+class Digits(Choice):
     """One of a few numbers, with a single spelling."""
 
     wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "a number without a meaning", "9"))
 
     def __init__(self, symbol: str, *numbers: int) -> None:
-        super().__init__(symbol, *map(str, numbers))
-
-    def decode(self, text: str) -> int:
-        return int(super().decode(text))
-
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "choice", "values": {word: ("i", word) for word in self.words}}
+        super().__init__(symbol, values={str(number): number for number in numbers})
 
 
-class Seat(Number):
+class Seat(Digits):
     """A seat, or NOBODY if it `may_be_nobody`."""
 
     identifier = SEAT
@@ -162,7 +134,7 @@ class Seat(Number):
         super().__init__("Integer", *range(SEATS), *((NOBODY,) if may_be_nobody else ()))
 
 
-class Sieger(Number):
+class Sieger(Digits):
     """A seat that won, LOST plus a seat that lost, or NOBODY."""
 
     def __init__(self) -> None:
@@ -173,22 +145,24 @@ class Sieger(Number):
         return lost + SEAT.renamed(value - lost, rename)
 
 
-class Konto(Nonterminal):
+class Konto(FieldType):
     """An amount. Real accounts may be negative, which the production does not allow."""
 
+    symbol = "Konto"
+    title = 'Konto = {("0" | "1" | … | "9")}'
     wrong_texts = OF_NUMBERS
 
     # At most 15 digits: a number that every reader of the database can hold.
     _number = re.compile(r"-?[0-9]{1,15}")
-
-    def __init__(self) -> None:
-        super().__init__("Konto", 'Konto = {("0" | "1" | … | "9")}')
 
     def decode(self, text: str) -> int:
         if not self._number.fullmatch(text):
             problem = f'"{text[:40]}" is not an amount' if text else "the value is empty"
             raise Mismatch(0, len(text), problem, self.title, "bad-number")
         return int(text)
+
+    def encode(self, value: Any) -> str:
+        return str(value)
 
     def remark(self, text: str) -> str | None:
         return "an amount below zero, for which the production has no sign" if text[0] == "-" else None
@@ -197,51 +171,22 @@ class Konto(Nonterminal):
         return {"kind": "number", "whole": True, "digits": 15}
 
 
-class Each(Nonterminal):
+class Each(ListText):
     """A repeated nonterminal, as a list."""
 
-    def __init__(self, part: Nonterminal, count: int, symbol: str | None = None) -> None:
-        each = " ".join([part.symbol] * count)
-        super().__init__(symbol or each, f"{symbol} = {each}" if symbol else part.title)
-        self.part = part
-        self.parts = (part,)
-        self.lines = count * part.lines
-
-    @property
-    def terminals(self) -> list[Nonterminal]:
-        return self.part.terminals * (self.lines // self.part.lines)
-
-    def decode(self, text: str) -> list[Any]:
-        lines = text.split("\n")
-        step = self.part.lines
-        parts = ["\n".join(lines[first : first + step]) for first in range(0, self.lines, step)]
-        values: list[Any] = []
-        for part in parts:
-            try:
-                values.append(self.part.decode(part))
-            except Mismatch as error:
-                at = sum(len(before) + 1 for before in parts[: len(values)])
-                raise Mismatch(
-                    at + error.start, at + error.end, str(error), error.expected, error.code
-                ) from error
-        return values
-
-    def encode(self, value: Any) -> str:
-        return "\n".join(map(self.part.encode, value))
-
-    def remark(self, text: str) -> str | None:
-        return next(filter(None, map(self.part.remark, text.split("\n"))), None)
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
-        return [change(self.part, part) for part in value]
+    def __init__(self, item: FieldType, count: int, symbol: str | None = None) -> None:
+        each = " ".join([symbol_of(item)] * count)
+        self.symbol = symbol or each
+        title = f"{symbol} = {each}" if symbol else item.title
+        super().__init__(item, LINES, least=count, most=count, is_spread=True, title=title)
 
     def wrong_values(self) -> Iterator[Wrong]:
-        for wrong in self.part.wrong_values():
+        for wrong in self.item.wrong_values():
             yield wrong._replace(text=partial(self._with_one, wrong))
 
     def _with_one(self, wrong: Wrong, value: Sequence[Any]) -> str:
         """Return the list with the first suitable element replaced by a wrong one. Raises ValueError."""
-        texts = [self.part.encode(part) for part in value]
+        texts = [self.item.encode(part) for part in value]
         for number, part in enumerate(value):
             with suppress(ValueError):
                 texts[number] = wrong.of(part)
@@ -249,43 +194,54 @@ class Each(Nonterminal):
         raise ValueError("none of them can")
 
     def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "paket_each", "item": self.part.wire_type(), "lines": self.lines}
+        return {"kind": "paket_each", "item": self.item.wire_type(), "lines": self.width[0]}
 
 
 class Karten(Each):
     """Several cards. Decoded lists are cached, as the same ones are shown again and again."""
 
-    def __init__(self, part: Nonterminal, count: int, symbol: str) -> None:
-        super().__init__(part, count, symbol)
-        self._read = lru_cache(maxsize=4096)(super().decode)
+    def __init__(self, item: FieldType, count: int, symbol: str) -> None:
+        super().__init__(item, count, symbol)
+        self._read = lru_cache(maxsize=4096)(super().decode_tokens)
 
-    def decode(self, text: str) -> list[Any]:
+    def decode_tokens(self, texts: Sequence[str]) -> list[Any]:
         # Copied, as the fields belong to the message.
-        return self._read(text).copy()
+        return self._read((*texts,)).copy()
 
 
-class Karte(Nonterminal):
-    """A card, `FARBE WERT`, or None where there is none."""
+class Karte(PartsText):
+    """A card of two lines, `FARBE WERT`, or None where there is none."""
 
-    lines = 2
-    farbe = Word("Farbe", EMPTY, *FARBEN)
-    wert = Word("Wert", EMPTY, *WERTE)
+    symbol = "Karte"
+    title = "Karte = Farbe Wert"
+    farbe = Choice("Farbe", EMPTY, *FARBEN)
+    wert = Choice("Wert", EMPTY, *WERTE)
     words = (*FARBEN, *WERTE)
+    width = (2, 2)
 
     def __init__(self) -> None:
-        super().__init__("Karte", "Karte = Farbe Wert")
+        super().__init__(LINES, is_spread=True)
 
-    @property
-    def terminals(self) -> list[Nonterminal]:
-        return [self.farbe, self.wert]
+    def part_at(self, number: int) -> tuple[Path, FieldType] | None:
+        return ((), (self.farbe, self.wert)[number]) if number < 2 else None
 
-    def decode(self, text: str) -> str | None:
-        if text in _CARDS:
-            return _CARDS[text]
-        raise self._violation(text)
+    def decode_tokens(self, texts: Sequence[str]) -> str | None:
+        farbe, wert = texts
+        try:
+            return _CARDS[farbe, wert]
+        except KeyError:
+            pass
+        self.farbe.decode(farbe)
+        try:
+            self.wert.decode(wert)
+        except Mismatch as error:
+            raise error.moved(1) from None
+        problem = f'"{farbe}" and "{wert}" are not a card: both are {EMPTY}, or neither'
+        fitting = production("Wert", (EMPTY,) if farbe == EMPTY else WERTE)
+        raise Mismatch(0, len(wert), problem, fitting, token=1)
 
-    def encode(self, value: Any) -> str:
-        return f"{EMPTY}\n{EMPTY}" if value is None else value.replace(" ", "\n", 1)
+    def encode_tokens(self, value: Any, pad: str = "") -> list[str]:
+        return [EMPTY, EMPTY] if value is None else value.split(" ", 1)
 
     def wrong_values(self) -> Iterator[Wrong]:
         for wrong in self.farbe.wrong_values():
@@ -296,36 +252,23 @@ class Karte(Nonterminal):
 
     def _with_wrong_line(self, farbe: Wrong | None, wert: Wrong | None, value: Any) -> str:
         """Return a card with one of its lines wrong."""
-        one, _, other = self.encode(value).partition("\n")
+        one, other = self.encode_tokens(value)
         return f"{farbe.of(one) if farbe else one}\n{wert.of(other) if wert else other}"
 
-    def _violation(self, text: str) -> Mismatch:
-        """Return the error in one of the two lines."""
-        farbe, _, wert = text.partition("\n")
-        try:
-            self.farbe.decode(farbe)
-        except Mismatch as error:
-            return error
-        try:
-            self.wert.decode(wert)
-        except Mismatch as error:
-            return Mismatch(len(farbe) + 1, len(text), str(error), error.expected, error.code)
-        problem = f'"{farbe}" and "{wert}" are not a card: both are {EMPTY}, or neither'
-        fitting = production("Wert", (EMPTY,) if farbe == EMPTY else WERTE)
-        return Mismatch(len(farbe) + 1, len(text), problem, fitting)
-
     def wire_type(self) -> Mapping[str, Any]:
-        cards = {text: ("null",) if card is None else ("s", card) for text, card in _CARDS.items()}
-        return {"kind": "choice", "values": cards, "lines": self.lines}
+        cards = {
+            "\n".join(lines): ("null",) if card is None else ("s", card) for lines, card in _CARDS.items()
+        }
+        return {"kind": "choice", "values": cards, "lines": 2}
 
 
-_CARDS: dict[str, str | None] = {
-    f"{EMPTY}\n{EMPTY}": None,
-    **{f"{farbe}\n{wert}": f"{farbe} {wert}" for farbe in FARBEN for wert in WERTE},
+_CARDS: dict[tuple[str, str], str | None] = {
+    (EMPTY, EMPTY): None,
+    **{(farbe, wert): f"{farbe} {wert}" for farbe in FARBEN for wert in WERTE},
 }
 
 
-_BOOLEAN = Word("Boolean", "JA", "NEIN")
+_BOOLEAN = Choice("Boolean", "JA", "NEIN")
 _KARTE = Karte()
 MODEL_FLAG = Flag("UPDATE", "ERSTE3", "SPIELSTDU", "SPIEL")
 
@@ -339,16 +282,16 @@ TYPES: dict[str, FieldType] = {
     "text": String(),
     "name": String(NAME),
     "names": Each(String(NAME), SEATS),
-    "mode": Word("Modus", *MODI),
+    "mode": Choice("Modus", *MODI),
     "boolean": _BOOLEAN,
     "booleans": Each(_BOOLEAN, SEATS),
-    "yes": Word('"JA"', "JA", title=_BOOLEAN.title),
-    "no": Word('"NEIN"', "NEIN", title=_BOOLEAN.title),
+    "yes": Choice('"JA"', "JA", title=_BOOLEAN.title),
+    "no": Choice('"NEIN"', "NEIN", title=_BOOLEAN.title),
     "seat": Seat(),
     "partner": Seat(may_be_nobody=True),
     "winner": Sieger(),
     "amount": Konto(),
-    "nothing": Word(f'"{EMPTY}"', EMPTY, title=f'"{EMPTY}"'),
+    "nothing": Choice(f'"{EMPTY}"', EMPTY, title=f'"{EMPTY}"'),
 }
 
 # Identifiers in the data of the events, and in the state. Seats rotate with the rounds.
@@ -389,29 +332,39 @@ GRAMMAR = grammar_from(
 )
 
 
-def kinds(row: MessageType) -> list[Nonterminal]:
-    """Return the nonterminals of a row's fields."""
-    found = [field.type for field in row.fields if isinstance(field.type, Nonterminal)]
-    assert len(found) == len(row.fields)
-    return found
-
-
 def notation(row: MessageType) -> str:
     """Return a row's Paket in the specification's notation, such as `"!ID" Integer "!END"`."""
     end = [] if row.name == "MODEL" else [f'"{END}"']
-    return " ".join([f'"!{row.name}"', *(kind.symbol for kind in kinds(row)), *end])
+    return " ".join([f'"!{row.name}"', *(symbol_of(field.type) for field in row.fields), *end])
 
 
-def terminals(row: MessageType) -> list[Nonterminal]:
-    """Return the nonterminals of the lines after a row's flag."""
-    return [line for kind in kinds(row) for line in kind.terminals]
+def terminals(row: MessageType) -> list[FieldType]:
+    """Return the types of the lines after a row's flag."""
+    return [line for field in row.fields for line in token_types(field.type)]
 
 
-def line_count(row: MessageType) -> int:
-    """Return the number of lines of a row's fields."""
-    return sum(kind.lines for kind in kinds(row))
+def packet_forms(direction: Direction) -> PacketForms:
+    """Return the lines of the Pakete that are sent in a direction."""
+    names = GRAMMAR.names(direction)
+    rows = {name: GRAMMAR.rows_named(direction, name) for name in names}
+    models = [terminals(row) for row in GRAMMAR.rows if row.name == "MODEL"]
+    lines = (frozenset().union(*map(_spellings, kinds)) for kinds in zip(*models, strict=True))
+    return PacketForms(
+        mark=b"!",
+        end=END.encode(),
+        texts={f"!{name}".encode(): max(map(_text_lines, rows[name])) for name in names},
+        counted={b"!MODEL": Counted((*lines,), period=2)},
+    )
 
 
-def text_lines(row: MessageType) -> int:
+def _spellings(kind: FieldType) -> frozenset[bytes]:
+    """Return the encodings of the words of a line."""
+    return frozenset(
+        spelt for word in kind.words for spelt in (EMPTY_SPELLINGS if word == EMPTY else (word.encode(),))
+    )
+
+
+def _text_lines(row: MessageType) -> int:
     """Return the number of lines, from the first on, that may be any text."""
-    return line_count(row) if any(isinstance(kind.part, String) for kind in kinds(row)) else 0
+    lines = terminals(row)
+    return len(lines) if any(isinstance(line, String) for line in lines) else 0

@@ -1,13 +1,12 @@
 -- Schafkopf's Pakete: a flag, lines, and the end; a MODEL has a fixed number of lines instead.
 
 local EMPTY, EMPTY_WINDOWS, TWICE = "\194\167", "\167", "\195\130\194\167"
-local MAX_MARK_LENGTH = 16
 
 -- Return the line at an offset, and the offset of the next one. A long line is no mark, and has no text.
-local function line_at(data, at)
+local function line_at(framing, data, at)
   local stop = data:find("\n", at, true)
   if stop == nil then return nil end
-  if stop + 1 - at > MAX_MARK_LENGTH then return "\0", stop + 1 end
+  if stop + 1 - at > framing.longest then return "\0", stop + 1 end
   return (data:sub(at, stop - 1):gsub("\r$", "")), stop + 1
 end
 
@@ -16,9 +15,9 @@ local function is_empty(line)
 end
 
 -- Return the end of lines that are no Paket: after its !END, or before the next flag.
-local function end_of_unknown(flags, data, at)
+local function end_of_unknown(framing, flags, data, at)
   while true do
-    local line, after = line_at(data, at)
+    local line, after = line_at(framing, data, at)
     if line == nil then return nil end
     if line == "!END" then return after end
     if flags[line] then return at end
@@ -26,10 +25,10 @@ local function end_of_unknown(flags, data, at)
   end
 end
 
-local function end_of_paket(flags, texts, data, at)
+local function end_of_paket(framing, flags, texts, data, at)
   local lines, doubtful = 0, nil
   while true do
-    local line, after = line_at(data, at)
+    local line, after = line_at(framing, data, at)
     if line == nil then return nil end
     if line == "!END" then return doubtful and lines < texts and doubtful or after end
     lines = lines + 1
@@ -49,7 +48,7 @@ end
 local function end_of_model(framing, flags, data, at)
   local first, number, in_phase = at, 0, true
   while true do
-    local line, after = line_at(data, at)
+    local line, after = line_at(framing, data, at)
     if line == nil then return nil end
     local fits
     if number == 0 then
@@ -59,9 +58,9 @@ local function end_of_model(framing, flags, data, at)
     end
     if not fits then
       if line == "!END" then return after end
-      if number == 1 and flags[(line_at(data, first))] then return first end
+      if number == 1 and flags[(line_at(framing, data, first))] then return first end
       if flags[line] then return at end
-      if line:find("!", 1, true) then return end_of_unknown(flags, data, after) end
+      if line:find("!", 1, true) then return end_of_unknown(framing, flags, data, after) end
       in_phase = false
     elseif number > 0 and not is_empty(line) then
       in_phase = true
@@ -73,13 +72,13 @@ end
 
 function K.framings.paket(framing, data, at, direction, seeking)
   local flags = framing.flags[direction]
-  if seeking then return end_of_unknown(flags, data, at) end
-  local flag, after = line_at(data, at)
+  if seeking then return end_of_unknown(framing, flags, data, at) end
+  local flag, after = line_at(framing, data, at)
   if flag == nil then return nil end
   if flag == "" or flag == "!END" then return after end
-  if not flags[flag] then return end_of_unknown(flags, data, after) end
+  if not flags[flag] then return end_of_unknown(framing, flags, data, after) end
   if flag == "!MODEL" then return end_of_model(framing, flags, data, after) end
-  return end_of_paket(flags, framing.texts[flag] or 0, data, after)
+  return end_of_paket(framing, flags, framing.texts[flag] or 0, data, after)
 end
 
 -- Return the number of equal characters in blocks, as Python's difflib counts them.

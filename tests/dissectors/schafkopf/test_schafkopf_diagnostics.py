@@ -37,7 +37,7 @@ from kiebitz.dissectors.model import (
     Stream,
 )
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, String, line_count, terminals
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, String, terminals
 
 ANNA = 1
 """The number of Anna's stream."""
@@ -346,7 +346,7 @@ def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
         if whole_lines:
             assert (violation.offset - heard.start, violation.length) == (cut, 0)
             rows = GRAMMAR.rows_named(place.direction, row_of(place).name)
-            if number in map(line_count, rows):
+            if number in [len(terminals(row)) for row in rows]:
                 assert (violation.code, violation.expected) == ("missing-end", END)
             else:
                 assert (violation.code, violation.expected) == ("missing-field", kinds[number].title)

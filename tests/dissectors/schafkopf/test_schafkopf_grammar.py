@@ -22,17 +22,16 @@ from kiebitz.dissectors.model import Direction, Findings
 from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.protocols.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     END,
     GRAMMAR,
+    Choice,
+    Digits,
     Each,
     Flag,
     Karte,
     Konto,
-    Number,
     String,
-    Word,
     notation,
 )
 
@@ -56,17 +55,17 @@ def values(kind: FieldType) -> st.SearchStrategy[Any]:
     match kind:
         case Each():
             return st.lists(
-                values(kind.part),
-                min_size=kind.lines // kind.part.lines,
-                max_size=kind.lines // kind.part.lines,
+                values(kind.item),
+                min_size=kind.least,
+                max_size=kind.least,
             )
         case Karte():
             return st.one_of(st.none(), st.sampled_from(sorted(PACK)))
-        case Number():
+        case Digits():
             return st.sampled_from([int(word) for word in kind.words])
         case Flag():
             return st.sampled_from([word[1:] for word in kind.words])
-        case Word():
+        case Choice():
             return st.sampled_from(kind.words)
         case Konto():
             return st.integers(-(10**14), 10**14)
@@ -155,7 +154,7 @@ def test_a_card_of_a_model_is_found_in_its_bytes(case: Case) -> None:
 
 
 def cut(pieces: Iterable[bytes], direction: Direction, start: int = 0) -> list[Frame]:
-    framer = SchafkopfFramer(direction)
+    framer = SCHAFKOPF.framer(direction)
     frames: list[Frame] = []
     for piece in pieces:
         frames += framer.feed(start, piece)
@@ -288,7 +287,7 @@ def check_cuts(pieces: list[Piece], places: list[int], direction: Direction) -> 
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
 @pytest.mark.parametrize("line", [b"x" * 100, b"x" * 99 + b"\n"])
 def test_endless_messages_are_not_held(direction: Direction, line: bytes) -> None:
-    framer = SchafkopfFramer(direction)
+    framer = SCHAFKOPF.framer(direction)
     piece = line * 1000
     tracemalloc.start()
     try:
