@@ -76,7 +76,7 @@ test-all: .venv/installed
 soak: .venv/installed
 	.venv/bin/pytest -m soak -s tests/system/test_soak.py tests/kiebitz/test_killed_together.py
 
-# All figures beside their peers' (tshark, socat, mitmdump), in one run; twenty minutes. Writes RESULTS.md.
+# All figures beside their peers' (tshark, socat, mitmdump), in one run; twenty-five minutes. Writes RESULTS.md.
 bench: .venv/installed
 	.venv/bin/python tests/benchmarks/bench.py
 

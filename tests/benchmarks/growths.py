@@ -127,12 +127,12 @@ def _sessions(database: Path, number: int) -> None:
 
 
 AXES: dict[str, tuple[Callable[[Path, int], None], int]] = {
-    "connections": (lambda path, number: _record(path, _items(connections(number))), 2_500),
-    "players": (lambda path, number: _record(path, _items(players(number))), 2_500),
-    "tables": (lambda path, number: _record(path, _items(connections(number), True)), 500),
-    "games": (lambda path, number: _record(path, _items(games(number))), 2_500),
-    "events": (lambda path, number: _record(path, _items(events(number))), 5_000),
-    "sessions": (_sessions, 200),
+    "connections": (lambda path, number: _record(path, _items(connections(number))), 1_000),
+    "players": (lambda path, number: _record(path, _items(players(number))), 1_000),
+    "tables": (lambda path, number: _record(path, _items(connections(number), True)), 200),
+    "games": (lambda path, number: _record(path, _items(games(number))), 1_000),
+    "events": (lambda path, number: _record(path, _items(events(number))), 2_000),
+    "sessions": (_sessions, 80),
 }
 """Axis -> function that records a database, and the least size."""
 

@@ -112,7 +112,6 @@ COMMANDS = {
     "export -T pcapng": ["export", "{database}", "-T", "pcapng", "-o", "{new}"],
     "export -T jsonl": ["export", "{database}", "-T", "jsonl", "-o", "{new}"],
     "export --anonymize": ["export", "{database}", "-T", "csv", "--anonymize", "-o", "{new}"],
-    "corpus add": ["corpus", "add", "{new}", "{capture}"],
 }
 
 
