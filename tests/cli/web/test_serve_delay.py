@@ -17,6 +17,7 @@ from command import kiebitz
 from live_session import Live
 from processes_and_rows import until
 from served_pages import QUICK_S, Serving, post, serving
+from session_factory import Conversation, record
 
 from kiebitz.cli.web import delayed_copy
 from kiebitz.cli.web.openapi import openapi
@@ -205,3 +206,31 @@ def test_a_delay_is_for_live_sessions(tmp_path: Path) -> None:
     done = kiebitz("serve", str(tmp_path / "a.db"), "--delay", "3", "--reload")
     assert done.status == 2
     assert "--reload is for recorded sessions" in done.err
+
+
+@pytest.mark.parametrize("shown", range(1, 9))
+def test_the_copy_depends_on_nothing_later(tmp_path: Path, shown: int) -> None:
+    """Two games that differ only after a time have the same copy up to it."""
+    known = [b"REGISTER;alice", b"ROUND STARTING;b8a6", b"JOIN;b8a6", b"ROUND STARTED;1;alice"]
+    rests = (
+        [b"YOUR TURN;c1", b"ROLL;c1", b"ROLLED;2,1;d2", b"ANNOUNCE;2,1;d2", b"SCORE;alice:1"],
+        [b"SCORE;alice:7", b"YOUR TURN;nonsense", b"?", b"ROUND STARTING;e9"],
+    )
+    copies = []
+    for number, rest in enumerate(rests):
+        talk = Conversation().says(known[0]).hears(b"REGISTERED")
+        for data in known[1:]:
+            (talk.says if data.startswith(b"JOIN") else talk.hears)(data)
+        upto = min(shown, len(talk.items))
+        time_ns = talk.items[upto].ts_ns if upto < len(talk.items) else talk.items[-1].ts_ns + 1
+        for data in rest:
+            (talk.says if data.startswith((b"ROLL;", b"ANNOUNCE", b"?")) else talk.hears)(data)
+        path = record(tmp_path / f"{number}.db", talk.items)
+        copy = tmp_path / f"copy-{number}.db"
+        part = delayed_copy._Part(path, 1, str(copy))
+        part.write_until(time_ns)
+        part.end()
+        with closing(sqlite3.connect(copy)) as database:
+            copies.append([*database.iterdump()])
+    assert copies[0] == copies[1]
+    assert any("REGISTER" in line for line in copies[0])
