@@ -85,6 +85,7 @@ NO_SESSION = {
         "collect",
         "probe",
         "interop",
+        "class",
         "protocols",
         "draft",
         "addon-path",
@@ -107,6 +108,7 @@ ELSEWHERE = {
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",
     ("replay", "--step"): "asks for keys, and shows the same",
+    ("export", "--site"): "in test_static_site.py: a session in it is a file, which is only copied",
     ("export", "--as"): "goes with html alone, in test_serve_spoilt.py",
 }
 """Options that are in no variant, with the reason."""
