@@ -73,8 +73,6 @@ _SMALL = 4096
 """Size in bytes (up to ten times as much) below which no nesting is too deep for the parser."""
 _MAX_QUOTED = 40
 _MARK = BYTE_ORDER_MARK.decode()
-_ODD = re.compile(r"<!DOCTYPE|\sxmlns|</?[^\s<>\"'=]*:|\s[\w.-]*:[\w.-]*\s*=")
-"""Markup that ElementTree would read otherwise: document types and prefixes of namespaces."""
 _OF_SEVERAL = ("missing-attribute", "missing-element", "missing-field", "too-many", "twice")
 """The codes of diagnostics in which each part by itself is valid."""
 _CHARACTER = re.compile("&[^;]{1,9};|.", re.DOTALL)
@@ -87,9 +85,16 @@ class _DocumentType(Exception):
 
 def parse(text: str) -> Element:
     """Return the element of a text, with names as they are written. Raises ParseError, _DocumentType."""
-    is_usual = ":" not in text and "<!" not in text and "xmlns" not in text
-    if is_usual or _ODD.search(text) is None:
-        return fromstring(text)
+    if "<!DOCTYPE" not in text:
+        try:
+            element = fromstring(text)
+        except ParseError:
+            if ":" not in text:
+                raise
+        else:
+            if "xmlns" not in text:
+                return element
+    # ElementTree would follow document types, and read prefixes of namespaces.
     parser = expat.ParserCreate("utf-8")
     builder: Any = TreeBuilder()
 
@@ -135,6 +140,9 @@ class XmlCodec(LayoutCodec):
         self.format = of
         self.framing = framing_of(grammar.rows, of)
         self._repeated = repeated
+        names = ", ".join(f"<{name}>" for name in repeated)
+        self._following = f"; only {names} may repeat" if names else ""
+        self._opening = f"<{of.envelope}"
         self._rows: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
             (direction, str(self.sent_name(rows[0]))): tuple(
                 row for row in rows if isinstance(row, ElementType)
@@ -184,24 +192,28 @@ class XmlCodec(LayoutCodec):
 
     def _decode(self, frame: bytes, direction: Direction) -> Decoded:
         of = self.format
-        text, charset = self.characters(frame)
-        if charset is not None and charset.severity == "error":
-            return unreadable(control_character_error(frame, charset.offset) or charset)
-        notes = [charset] if charset is not None else []
+        notes: list[Violation] = []
+        try:
+            text = frame.decode(self.encoding)
+        except UnicodeDecodeError:
+            text, charset = self.characters(frame)
+            assert charset is not None
+            if charset.severity == "error":
+                return unreadable(control_character_error(frame, charset.offset) or charset)
+            notes.append(charset)
         if "<!" in text or "<?" in text:
             violation = document_type_error(frame)
             if violation is not None:
                 return unreadable(violation)
             notes += layout_notes.extras(frame) if of.is_strict else ()
+        is_usual = frame.startswith(b"<")
         if of.blank_line and (
-            not frame.endswith(b"\r\n\r\n")
-            or not frame.startswith(b"<")
-            or frame.count(b"\n") != frame.count(b"\r\n")
+            not is_usual or not frame.endswith(b"\r\n\r\n") or frame.count(b"\n") != frame.count(b"\r\n")
         ):
             if not frame.strip(BLANKS):
                 return unreadable(*layout_notes.empty_lines(frame))
             notes += layout_notes.empty_lines(frame)
-        if not frame.startswith(b"<") and frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
+        if not is_usual and frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
             at = frame.find(BYTE_ORDER_MARK)
             note = note_at("byte-order-mark", "a byte order mark precedes the message", (at, 3), None)
             notes += [note] if of.is_strict else ()
@@ -218,7 +230,7 @@ class XmlCodec(LayoutCodec):
         if body.startswith(("<?", "<!")):
             body = _PROLOG.sub("", body)
         if of.envelope:
-            if body.startswith(f"<{of.envelope}"):
+            if body.startswith(self._opening):
                 opened = self._begin.match(body)
                 if opened is not None:
                     body = body[opened.end() :]
@@ -230,7 +242,7 @@ class XmlCodec(LayoutCodec):
             violation = _too_deep(frame)
             if violation is not None:
                 return unreadable(violation)
-        if opened is not None and (not body or body.startswith(f"<{of.envelope}")):
+        if opened is not None and (not body or body.startswith(self._opening)):
             return unreadable(layout_notes.envelope_error(frame, of.envelope))
         try:
             if opened is not None:
@@ -288,8 +300,8 @@ class XmlCodec(LayoutCodec):
             violation = lowered or self.invalid(frame, row, error)
             return Decoded(row, {}, "{}", False, (violation,))
         if of.blank_line:
-            repeated = self._repeated_words(row)
-            framing = layout_notes.check_framing(frame, of.envelope, *envelope, repeated)
+            following = None if row.name in self._repeated else self._following
+            framing = layout_notes.check_framing(frame, of.envelope, *envelope, following)
             if framing is not None and framing.severity == "error":
                 return Decoded(row, {}, "{}", False, (framing,))
             if framing is not None:
@@ -303,13 +315,6 @@ class XmlCodec(LayoutCodec):
         if lowered is not None:
             notes.append(lowered)
         return Decoded(row, fields, to_json(fields), True, tuple(notes))
-
-    def _repeated_words(self, row: ElementType) -> str | None:
-        """Return what is said of messages that may follow each other at once; None if this one may."""
-        if row.name in self._repeated:
-            return None
-        names = ", ".join(f"<{name}>" for name in self._repeated)
-        return f"; only {names} may repeat" if names else ""
 
     def _row_of(self, rows: tuple[ElementType, ...], element: Element, direction: Direction) -> ElementType:
         """Return the row of a message if several have its name. Raises InvalidElement."""

@@ -381,19 +381,19 @@ class OpenReading:
         sent: dict[str, Any] = dict(element.items())
         if mark is not None:
             sent.pop(mark, None)
+        own = element.text
         for place, inner in enumerate(element):
             one = place, inner
             name = inner.tag
+            own = inner.tail if not own else own + (inner.tail or "")
             if name not in sent:
                 sent[name] = one
             elif type(sent[name]) is list:
                 sent[name].append(one)
             else:
                 sent[name] = [sent[name], one]
-        if TEXT not in sent:
-            own = _own_text(element)
-            if shape.needs_text or own.strip(BLANK_TEXT):
-                sent[TEXT] = -1, element
+        if TEXT not in sent and (shape.needs_text or (own and own.strip(BLANK_TEXT))):
+            sent[TEXT] = -1, element
         for name, part in shape.anywhere.items():
             found = sent.pop(name, None)
             if found is None and part.field.optional:
