@@ -14,7 +14,7 @@ from page_queries import PANES, data_of, exported, place
 from secret_values import PLAYERS, SECRET, with_secrets
 from strength import GAMES, a_few
 
-MOST_BYTES = 2_000_000
+MOST_BYTES = 2_500_000
 
 CATAN = sorted(path.name for path in CAPTURES.glob("catan-*.pcap*"))
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
