@@ -113,7 +113,8 @@ def export(
         _write_site(site, session)
         return
     if session is None or form is None:
-        raise click.UsageError("give a SESSION and -T, or --site")
+        choices = ", ".join(_FORMS)
+        raise click.UsageError(f"give a SESSION and -T, or --site. Choose from: {choices}")
     check_mapping_file(is_anonymized, mapping_file)
     if output in (None, STANDARD_OUTPUT) and (form in BINARY or form == _PAGE) and is_terminal():
         raise click.UsageError(f"{form} cannot be written to a terminal: give a file with -o, or use a pipe")

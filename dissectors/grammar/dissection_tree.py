@@ -63,6 +63,7 @@ class Pieces:
         self.at = 0
         self.is_full = False
         """True if the maximum number of pieces is reached: further ones are not added."""
+        self.frame = frame
         self._size = len(frame)
         self._found: list[Piece] = []
         self._depth = 0

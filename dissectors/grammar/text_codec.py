@@ -462,6 +462,10 @@ class TextCodec(LayoutCodec):
 
     def _take(self, pieces: Pieces, part: Part, decoded: Decoded) -> None:
         is_unread = part.kind == "field" and self.is_unread(part, decoded)
+        if is_unread and part.start > decoded.violations[0].offset:
+            # Also all that follows.
+            pieces.take_any(self.envelope.body(pieces.frame).end, "unread", AFTER_AN_ERROR)
+            return
         if not (is_unread and part.parts and isinstance(part.type, PartsText) and part.type.is_spread):
             super()._take(pieces, part, decoded)
             return
@@ -474,8 +478,10 @@ class TextCodec(LayoutCodec):
                 if each.end <= wrong:
                     super()._take(pieces, each, read)
                 elif each.start <= wrong:
-                    self._take(pieces, msgspec.structs.replace(each, path=each.path or part.path), decoded)
-            pieces.take_any(part.end, "unread", AFTER_AN_ERROR)
+                    title = each.title if each.type is None else each.type.title
+                    path = each.path or part.path
+                    self._take(pieces, msgspec.structs.replace(each, path=path, title=title), decoded)
+        pieces.take_any(part.end, "unread", AFTER_AN_ERROR)
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
         sent = self.sent(frame)

@@ -7,11 +7,13 @@ import shlex
 import shutil
 import sys
 
-_effective_user = getattr(os, "geteuid", os.getuid)
-"""In a browser there are no effective users, and no others."""
-
 _CAPABILITIES = "-all,+net_admin,+net_bind_service,+net_raw"
 """Linux capabilities that sniffing and transparent relaying need, in the notation of setpriv(1)."""
+
+
+def _effective_user() -> int:
+    """Return the effective user; in a browser there is one user only."""
+    return os.geteuid() if hasattr(os, "geteuid") else os.getuid()
 
 
 def invoking_user() -> tuple[int, int] | None:

@@ -133,7 +133,7 @@ def test_a_picture_fits_its_terminal(columns: int, rows: int) -> None:
     assert cases[396].name[: columns - 10] in lines[-1]
     assert is_harmless("\n".join(lines))
     if columns < 50:
-        assert lines[1].startswith("80 FAILED, 80 NON-STRICT")
+        assert any(line.startswith("80 FAILED, 80 NON-STRICT") for line in lines[1:3])
         return
     (total,) = (line.split() for line in lines if line.startswith("all"))
     assert total[1:] == ["80", "80", "80", "80", "80", str(len(cases) - 400)]

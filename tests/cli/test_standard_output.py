@@ -56,6 +56,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "serve": ("serve", "DB", "--port", "PORT"),
     "probe": ("probe", "server", "-d", "maexchen", "--list"),
     "interop": ("interop", str(ROOT / "docs/examples/interop/plan.toml"), "--list"),
+    "class": ("class", str(ROOT / "docs/examples/class.toml"), "--check"),
     "export": ("export", "DB", "-T", "jsonl"),
     "export to -": ("export", "DB", "-T", "csv", "-o", "-"),
     "export of tables": ("export", "DB", "-T", "parquet"),

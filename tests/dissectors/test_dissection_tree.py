@@ -203,7 +203,7 @@ ANATOMIES = [
 maexchen s2c Mäxchen: a name and fields
     name "ANNOUNCED" | markup ";" | field "Jörg" name="Jörg" | markup ";" | field "5,3" dice="5,3"
 maexchen c2s Mäxchen: the field with the error, and what follows it
-    name "ANNOUNCE" | markup ";" | unread "7,7" dice | markup ";" | unread "token" token
+    name "ANNOUNCE" | markup ";" | unread "7,7" dice | unread ";token"
 maexchen c2s Mäxchen: surplus fields
     name "ROLL" | markup ";" | field "abc" token="abc" | ignored ";d;e"
 maexchen c2s Mäxchen: no message

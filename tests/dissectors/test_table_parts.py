@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from command import ROOT
 
@@ -14,9 +16,13 @@ PROTOCOLS = ROOT / "dissectors" / "protocols"
 
 @pytest.mark.parametrize("protocol", [dissector.protocol for dissector in BUILT_IN])
 def test_no_part_imports_the_table(protocol: str) -> None:
-    pages = {page.name: page.read_text() for page in (PROTOCOLS / protocol).glob("*.py")}
-    knowing = {name for name, text in pages.items() if f".{protocol}.table import" in text}
-    assert knowing == {"dissector.py"}
+    pages = {
+        page.name: page.read_text()
+        for page in (PROTOCOLS / protocol).iterdir()
+        if page.is_file() and page.suffix in (".py", ".toml")
+    }
+    knowing = {name for name, text in pages.items() if re.search(rf"\b{protocol}\.table\b", text)}
+    assert knowing == {f"{protocol}.toml"}
 
 
 def test_each_table_derives_from_game_table_and_is_no_context() -> None:

@@ -66,6 +66,7 @@ RUNS: dict[str, list[list[str]]] = {
         ],
     ],
     "interop": [["plan.toml", "--list"], ["plan.toml", "-o", "report"]],
+    "class": [["class.toml", "--check"]],
     "corpus": [["add", "corpus", "tiny.pcap"], ["query", "corpus", "select 1"]],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
@@ -114,6 +115,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f'[[{role}]]\nname = "it"\ncommand = "sleep 9{{port}}"\n' for role in ("server", "client")
     )
     (made / "plan.toml").write_text(f'protocol = "maexchen"\ntimeout = "1s"\n{programs}')
+    (made / "class.toml").write_text((ROOT / "docs/examples/class.toml").read_text())
     tiny = Path(TINY).read_bytes()
     (made / "tiny.pcap").write_bytes(tiny)
     head, packets = tiny[:24], tiny[24:]

@@ -54,6 +54,11 @@ def _overlaps(path: Sequence[str], whole: Sequence[str]) -> bool:
     return all(key == part or part.startswith("{") for key, part in zip(path, whole, strict=False))
 
 
+def _json(value: Any) -> str:
+    """Return JSON as databases contain it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def with_secrets(database: Path, player: str) -> None:
     """Overwrite the values hidden from a player in a database that was just imported."""
     with closing(open_existing(str(database))) as connection:
@@ -79,7 +84,7 @@ def with_secrets(database: Path, player: str) -> None:
         for (table, seq), state in states.items():
             connection.execute(
                 "UPDATE snapshots SET state = ? WHERE table_id = ? AND seq = ?",
-                (json.dumps(state), table, seq),
+                (_json(state), table, seq),
             )
         for event in events:
             # Unseen events are unknown, except for what a later one contains completely.
@@ -94,7 +99,7 @@ def with_secrets(database: Path, player: str) -> None:
             actor = SECRET if event.id in hidden else event.actor
             connection.execute(
                 "UPDATE events SET changes = ?, data = ?, actor = ? WHERE id = ?",
-                (json.dumps(changes), json.dumps(data), actor, event.id),
+                (_json(changes), _json(data), actor, event.id),
             )
         connection.execute(
             f"UPDATE messages SET name = ?, fields = ? WHERE stream_id NOT IN ({streams})",

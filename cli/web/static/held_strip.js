@@ -10,7 +10,7 @@ export function formatWaited(held, message) {
   return `${held.waited(message).toFixed(1)} s`;
 }
 
-/** Shows the line, in projector mode, too; its button opens the list. */
+/** Shows the line, except in the public view of a projector; its button opens the list. */
 export class HeldStrip {
   #held;
   #root = byId("held-strip");

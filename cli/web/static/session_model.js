@@ -12,7 +12,6 @@ const TIMELINE_SHARE = 0.05;
 /** Interval between two requests for filtered events. */
 const FILTER_EVERY_MS = 300;
 
-
 /** Loads the data for the view state, and notifies it of new data. */
 export class SessionModel {
   version = "";
@@ -98,10 +97,7 @@ export class SessionModel {
       this.hasHome = found.home ?? false;
       this.delay = found.delay ?? null;
       place = this.#withSession(place);
-      if (this.hasHome && (place.home ?? true)) {
-        this.#showHome(place);
-        return;
-      }
+      if (this.hasHome && (place.home ?? true)) return this.#showHome(place);
       const session = this.sessions.find(({ number }) => number === place.session) ?? this.sessions[0];
       if (session === undefined) throw new Error("no session is served here");
       this.#source.session = session.number;
@@ -112,8 +108,7 @@ export class SessionModel {
       const table = tables.find((one) => one.table === place.table) ?? this.#busiestTable();
       // A live session opens at its latest event, a recorded one where its first game begins.
       this.#opensAtGame = place.at === null && !session.live;
-      const begin = session.live || table === null ? null : Math.min(table.first + 1, table.last);
-      const at = place.at ?? begin;
+      const at = place.at ?? (session.live || table === null ? null : Math.min(table.first + 1, table.last));
       const as = found.player ?? place.as ?? (place.projector ? PUBLIC : null);
       this.#view.update({
         ...place,
@@ -153,10 +148,7 @@ export class SessionModel {
   }
 
   #busiestTable() {
-    return this.tables.reduce(
-      (most, table) => (most === null || table.last > most.last ? table : most),
-      null,
-    );
+    return this.tables.reduce((most, table) => (table.last > (most?.last ?? -1) ? table : most), null);
   }
 
   /** Load all data of the current table. */
