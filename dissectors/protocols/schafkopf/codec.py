@@ -390,7 +390,8 @@ def _line_place(sent: Sent, first: int, last: int | None = None) -> Place:
     """Return the place of the lines `first` to `last`, the flag being 0; the end if there are none."""
     if first >= len(sent.tokens):
         return len(sent.frame), 0
-    return sent.span(sent.tokens[first].start, sent.tokens[first if last is None else last].end)
+    final = sent.tokens[first if last is None else last]
+    return sent.span(sent.tokens[first].start, final.end - len(final.text) + len(final.text.rstrip("\r")))
 
 
 def _ignored(sent: Sent, code: str, problem: str) -> Decoded:
