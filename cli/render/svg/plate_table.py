@@ -5,6 +5,7 @@ Up to eight players sit around a wide table. More are listed beside it, and all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -221,7 +222,8 @@ def _fitted(story: Sequence[Line], large: float, room: float, height: float) -> 
 
 
 def _height(told: Iterable[_Line]) -> float:
-    return sum(_LEADING * size for _, size, _, _ in told)
+    # Python's own sum differs between versions in the last digit.
+    return math.fsum(_LEADING * size for _, size, _, _ in told)
 
 
 def _put_story(sheet: Sheet, told: list[_Line], x: float, y: float, room: float) -> float:

@@ -140,22 +140,46 @@ def test_the_answers_are_those_of_the_server(
     (tmp_path / name).write_bytes((CAPTURES / name).read_bytes())
     here = LocalSessions()
     here.add(str(tmp_path / name))
+    sight = opened_in_worker(look, address, name)
+    for path, query in addresses(here):
+        status, body = here.answer(f"/api/{path}", query)
+        found = sight.tell("(ask) => window.ask({ ask })", f"api/{path}?{query}")
+        assert found == [status, body.decode()], (path, query)
+
+
+@pytest.mark.full
+def test_a_pattern_that_takes_too_long_is_stopped(address: str, look: Look) -> None:
+    sight = opened_in_worker(look, address, "okey.pcapng.gz")
+    slow = 'client matches "^((([^!]+)+)+)+!$"'
+    ask = "([path, filter]) => window.ask({ ask: `${path}?filter=${encodeURIComponent(filter)}` })"
+    status, text = sight.tell(ask, ["api/messages", slow])
+    assert (status, "took longer than 1 s" in text) == (400, True), text
+    status, _ = sight.tell(ask, ["api/messages", "game"])
+    assert status == 200
+
+
+def opened_in_worker(look: Look, address: str, name: str) -> Sight:
+    """Open an example in a worker of its own; `ask` on the page returns a response's status and text."""
     sight = look(address)
     sight.tell(
         """async (name) => {
-            const { WorkerSource } = await import("./source_worker.js");
-            window.there = new WorkerSource(() => {});
+            const worker = new Worker("worker.js", { type: "module" });
+            let asked = 0;
+            // The texts: as numbers of JavaScript, times would lose their last digits.
+            window.ask = (request) => new Promise((resolve) => {
+                const id = ++asked;
+                worker.addEventListener("message", ({ data }) => {
+                    if (data.id !== id || data.begun) return;
+                    resolve([data.status ?? data.error ?? 0, new TextDecoder().decode(data.body)]);
+                });
+                worker.postMessage({ id, ...request });
+            });
             const data = await (await fetch(`examples/${name}`)).blob();
-            await window.there.add(new File([data], name));
+            await window.ask({ open: new File([data], name) });
         }""",
         name,
     )
-    for path, query in addresses(here):
-        status, body = here.answer(f"/api/{path}", query)
-        assert status == 200, (path, query, body)
-        params = dict(pair.split("=") for pair in query.split("&") if pair)
-        found = sight.tell("([path, params]) => window.there.ask(path, params)", [path, params])
-        assert found == json.loads(body), (path, query)
+    return sight
 
 
 def addresses(sessions: LocalSessions) -> Iterator[tuple[str, str]]:
