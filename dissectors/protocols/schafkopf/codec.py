@@ -17,7 +17,7 @@ from kiebitz.dissectors.grammar.charset import read_text, windows_note
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import PacketEnvelope
 from kiebitz.dissectors.grammar.field_type import Mismatch
-from kiebitz.dissectors.grammar.fields import PartsText, Word, decode_incomplete, unknown_word
+from kiebitz.dissectors.grammar.fields import PartsText, Word, decode_incomplete, token_types, unknown_word
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -351,7 +351,7 @@ class SchafkopfCodec(TextCodec):
         found: dict[str, str] = {}
         for row in GRAMMAR.rows:
             for field in row.fields:
-                for each in (field.type, *field.type.parts, *terminals(row)):
+                for each in (field.type, *field.type.parts, *token_types(field.type)):
                     symbol, equals, _ = each.title.partition(" = ")
                     # A dialect may have another production for the same symbol; the first is the
                     # specification's.
