@@ -8,14 +8,23 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import Rest, error_place
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Grammar, MessageType, Violation, unreadable
-from kiebitz.dissectors.grammar.layout_codec import DELIMITER, UNKNOWN_FIELD, Part, parts_in
+from kiebitz.dissectors.grammar.grammar import (
+    Decoded,
+    Field,
+    Grammar,
+    MessageType,
+    Violation,
+    shortened,
+    to_json,
+    unreadable,
+)
+from kiebitz.dissectors.grammar.layout_codec import DELIMITER, MAX_QUOTED, UNKNOWN_FIELD, Part, parts_in
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.grammar.text_message import Sent, sent_in
 from kiebitz.dissectors.grammar.tokens import Token, Tokenizer
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.mapping_codec import MappingCodec, Read
+from kiebitz.dissectors.protocol_file.file_codec import FileCodec
 from kiebitz.dissectors.protocol_file.specification import Format, Specification
 
 _BLANKS = " \t\r\n"
@@ -91,7 +100,7 @@ class Pairs(Tokenizer):
         return {"delimiter": self.separator, "assign": self.assign, "quote": self.quote or None}
 
 
-class PairsCodec(MappingCodec):
+class PairsCodec(FileCodec):
     """The codec of pairs of keys and values in any order."""
 
     between = DELIMITER
@@ -104,9 +113,6 @@ class PairsCodec(MappingCodec):
         self._rest_keys = {field.name for field in fields if isinstance(field.type, Rest)}
         self._pairs = Pairs(of, self._rest_keys)
 
-    def reader_of(self, kind: FieldType) -> Read:
-        return kind.decode
-
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         start, end, is_whole = self.envelope.body(frame)
         if not is_whole:
@@ -118,7 +124,7 @@ class PairsCodec(MappingCodec):
         except UnicodeDecodeError as error:
             return unreadable(self.not_text(frame, error, start))
         head = ""
-        values: dict[str, Any] = {}
+        values: dict[str, str] = {}
         notes: tuple[Violation, ...] = ()
         bare: Pair | None = None
         for number, pair in enumerate(self._pairs.pairs(text)):
@@ -140,8 +146,8 @@ class PairsCodec(MappingCodec):
         if name is None:
             token = self._last(self._sent(frame), self._name_key)
             assert token is not None
-            return self.unknown(sent, direction, self._sent(frame).span(token.start, token.end))
-        reserved = () if self._name_key is None else (self._name_key,)
+            place = self._sent(frame).span(token.start, token.end)
+            return unreadable(self.unknown_message(sent, direction, place))
         if bare is not None:
             row = self.grammar.rows_named(direction, name)[0]
             place = self._sent(frame).span(bare.start, bare.end)
@@ -149,7 +155,93 @@ class PairsCodec(MappingCodec):
             expected = f"key{self._pairs.assign}value"
             violation = self.error("bad-pair", problem, place, expected, row.clause)
             return Decoded(row, {}, "{}", False, (violation,))
-        return self.read(frame, direction, name, values, reserved, notes)
+        return self._read(frame, self.grammar.rows_named(direction, name), values, notes)
+
+    def _read(
+        self,
+        frame: bytes,
+        rows: Sequence[MessageType],
+        values: Mapping[str, str],
+        notes: tuple[Violation, ...],
+    ) -> Decoded:
+        """Return the message with these values: of the first row that fits, or else with its first error.
+
+        Rows that have all values precede those that leave some out.
+        """
+        # The name may be one of the values.
+        others = len(values) - (self._name_key is not None)
+        found: tuple[MessageType, dict[str, Any]] | None = None
+        for row in rows:
+            fields: dict[str, Any] = {}
+            try:
+                for field in row.fields:
+                    if field.name in values:
+                        fields[field.name] = field.type.decode(values[field.name])
+                    elif not field.optional:
+                        break
+                else:
+                    if len(fields) >= others:
+                        return Decoded(row, fields, to_json(fields), True, notes)
+                    found = found or (row, fields)
+            except Mismatch:
+                continue
+        if found is None:
+            return self._misfit(frame, rows, values, notes)
+        row, fields = found
+        known = {self._name_key, *(field.name for field in row.fields)}
+        unknown = next((key for key in values if key not in known), None)
+        if unknown is not None:
+            notes = (*notes, self._unknown_field(row, unknown))
+        return Decoded(row, fields, to_json(fields), True, notes)
+
+    def _unknown_field(self, row: MessageType, name: str) -> Violation:
+        """Return the note on a field that no row of the message has."""
+        text = f'{row.name} has a field "{shortened(name, MAX_QUOTED)}", which is not specified'
+        return Violation(
+            "note",
+            "malformed",
+            "unknown-field",
+            text,
+            0,
+            0,
+            self.notation(row),
+            row.clause,
+            habit=True,
+            locate=lambda frame: self._place_of_name(frame, name),
+        )
+
+    def _misfit(
+        self,
+        frame: bytes,
+        rows: Sequence[MessageType],
+        values: Mapping[str, str],
+        notes: tuple[Violation, ...],
+    ) -> Decoded:
+        """Return the first error of the row that fits best."""
+        best: tuple[int, MessageType, dict[str, Any], str, Mismatch | None] | None = None
+        for row in rows:
+            fields: dict[str, Any] = {}
+            wrong: list[tuple[str, Mismatch | None]] = []
+            for field in row.fields:
+                if field.name not in values:
+                    if not field.optional:
+                        wrong.append((field.name, None))
+                    continue
+                try:
+                    fields[field.name] = field.type.decode(values[field.name])
+                except Mismatch as error:
+                    wrong.append((field.name, error))
+            nearness = len(fields) - len(wrong)
+            if best is None or nearness > best[0]:
+                best = nearness, row, fields, *wrong[0]
+        assert best is not None
+        _, row, fields, key, mismatch = best
+        place = self._place_of_error(frame, key, mismatch)
+        if mismatch is None:
+            violation = self.missing_error(row, key, place)
+        else:
+            violation = self.field_error(row, key, mismatch, place)
+        return Decoded(row, fields, to_json(fields), False, (violation, *notes))
 
     def _duplicate(self, frame: bytes, pair: Pair) -> Violation:
         text = f'"{(pair.key or "")[:40]}" is in this message already; the last value counts'
@@ -167,14 +259,14 @@ class PairsCodec(MappingCodec):
         pairs = [pair for pair in self._pairs.pairs(sent.text) if pair.key == key]
         return (pairs[0] if key is None else pairs[-1]) if pairs else None
 
-    def place_of_error(self, frame: bytes, name: str, error: Mismatch | None) -> Place:
+    def _place_of_error(self, frame: bytes, name: str, error: Mismatch | None) -> Place:
         sent = self._sent(frame)
         pair = self._last(sent, name)
         if pair is None or error is None:
             return sent.end, 0
         return sent.span(*error_place(self._pairs, sent.text, [pair], error))
 
-    def place_of_name(self, frame: bytes, name: str) -> Place:
+    def _place_of_name(self, frame: bytes, name: str) -> Place:
         sent = self._sent(frame)
         pair = self._last(sent, name)
         return (0, 0) if pair is None else sent.span(pair.at, pair.at + len(name))
