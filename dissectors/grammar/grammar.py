@@ -148,7 +148,7 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
         accompanies: Position of the event whose message it belongs to if no message reports it; an event with
             an `ending` then belongs to none.
         directed: True if it may have been sent to a single client, which `to` in its data names if known.
-        public: True if all players at the table are told of it, though not in a broadcast.
+        public: True if the server reports it to each player at the table in a message of its own.
         joins: True if its actor takes part in the game from here on: a message that reports it is no move.
         ends: True if the game has been played to its end with it.
         cancels: True if the game ends with it without having been played.
@@ -334,17 +334,6 @@ class Grammar:
     def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
         """Return the first row of a message name that has these fields."""
         return next((row for row in self.rows_named(direction, name) if row.matches(fields)), None)
-
-    def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
-        """Return the row of a message with exactly these fields; optional fields may be absent.
-
-        Raises ValueError if there is none.
-        """
-        for row in self.rows_named(direction, name):
-            left_out = {field.name: field for field in row.fields}
-            if all(left_out.pop(key, None) for key in fields) and all(f.optional for f in left_out.values()):
-                return row
-        raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
 
     @cached_property
     def words(self) -> frozenset[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
 
@@ -343,18 +342,6 @@ class LayoutCodec(Codec):
         return unreadable(
             Violation("note", "malformed", "empty-message", text, 0, len(frame), "a message", self.clause)
         )
-
-
-def byte_offsets(text: str, size: int) -> Sequence[int]:
-    """Return the offset of each character, and of the end, in the encoded text of `size` bytes."""
-    if len(text) == size:
-        return range(size + 1)
-    return (0, *accumulate(len(character.encode()) for character in text))
-
-
-def span_of(offsets: Sequence[int], begin: int, start: int, end: int) -> Place:
-    """Return the bytes of a range of characters of a text that begins at an offset of the frame."""
-    return begin + offsets[start], offsets[end] - offsets[start]
 
 
 def walk(parts: Sequence[Part]) -> Iterator[Part]:

@@ -23,9 +23,6 @@ from kiebitz.dissectors.suggestions import with_suggestion
 MAX_CHILDREN = 32
 """Maximum number of elements inside another, unless its lists may have more."""
 
-MANY = 1_000_000
-"""Maximum number of elements of a list without limits."""
-
 MAX_DEPTH = 32
 """Maximum nesting depth of elements."""
 

@@ -173,12 +173,6 @@ def _on_one_line(frame: bytes) -> bytes:
     return _around(frame, lambda body: _BETWEEN_TAGS.sub(b"><", body))
 
 
-def _in_an_envelope(frame: bytes) -> bytes:
-    if b"<cgml" in frame:
-        return frame
-    return _around(frame, lambda body: b'<cgml version="1.19">\r\n%b\r\n</cgml>' % body)
-
-
 def _with_comment(frame: bytes) -> bytes:
     return _around(frame, lambda body: body.replace(b">", b"><!-- Kiebitz -->", 1))
 

@@ -101,8 +101,9 @@ def test_personal_text_is_replaced_in_every_format() -> None:
 
 def test_identifiers_are_renamed() -> None:
     dissector = dissector_from(read_specification(ROBORALLY.read_text()))
-    row = dissector.grammar.row_with("PlayerAdded", "s2c", ("clientID", "name", "figure"))
     fields = {"clientID": 3, "name": "Ann", "figure": 2}
+    row = dissector.grammar.row_of("PlayerAdded", "s2c", fields)
+    assert row is not None
     assert row.renamed(fields, lambda kind, value: (kind.title, value)) == {
         "clientID": ("player's id", 3),
         "name": ("player", "Ann"),
