@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -281,6 +282,22 @@ MAX_CACHED_LENGTH = 512
 
 CACHE_SIZE = 4096
 """Number of the latest short data with cached message ends."""
+
+Ends = Callable[[bytes], tuple[int, ...]]
+"""A function that returns the ends of the leading messages that are complete in data."""
+
+
+class CachedEnds:
+    """A function that finds the ends of messages, with a cache for `short` data."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._ends = ends
+        self.short = lru_cache(CACHE_SIZE)(ends)
+
+    def __call__(self, data: bytes) -> tuple[int, ...]:
+        is_short = len(data) <= MAX_CACHED_LENGTH <= FRAME_LIMIT
+        return self.short(data) if is_short else self._ends(data)
+
 
 INCOMPLETE = -1
 """Returned in place of the end of a frame that is not complete yet."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -53,7 +54,7 @@ class Counted(msgspec.Struct, frozen=True):
         return texts.difference(*(other for other in self.lines if other != texts))
 
 
-class PacketForms(msgspec.Struct, frozen=True):
+class PacketForms(msgspec.Struct, frozen=True, dict=True):
     """The forms of the packets of one direction.
 
     Attributes:
@@ -68,10 +69,21 @@ class PacketForms(msgspec.Struct, frozen=True):
     texts: Mapping[bytes, int]
     counted: Mapping[bytes, Counted]
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """Maximum length of a line that is a first or a last one, or two joined, with its line end."""
         return 2 * max(len(line) for line in (*self.texts, self.end)) + 2
+
+    @cached_property
+    def misspelt_ends(self) -> frozenset[bytes]:
+        """First lines that may be a typo of the last line."""
+        end = (self.end.decode(),)
+        return frozenset(line for line in self.texts if nearest_word(line.decode(), end) is not None)
+
+    @cached_property
+    def whole(self) -> Mapping[bytes, re.Pattern[bytes]]:
+        """Patterns of complete, valid counted packets: the fast path, without a look at each line."""
+        return {line: _whole(line, counted) for line, counted in self.counted.items()}
 
 
 class PacketFramer(ByteFramer):
@@ -79,14 +91,9 @@ class PacketFramer(ByteFramer):
 
     def __init__(self, direction: Direction, forms: PacketForms) -> None:
         super().__init__(direction)
-        self._end, self._mark = forms.end, forms.mark
-        self._texts_of, self._counted_of = forms.texts, forms.counted
+        self._forms = forms
+        self._end, self._mark, self._texts_of = forms.end, forms.mark, forms.texts
         self._longest = forms.longest
-        self._misspelt_ends = {
-            line for line in forms.texts if nearest_word(line.decode(), (forms.end.decode(),)) is not None
-        }
-        """First lines that may be a typo of the last line."""
-        self._whole = {line: _whole(line, counted) for line, counted in forms.counted.items()}
         self._state: _State = "between"
         self._line = 0
         """Position in `_held` of the incomplete line."""
@@ -144,7 +151,7 @@ class PacketFramer(ByteFramer):
 
     def _judge(self, end: int) -> int:
         """Return the result of `_take`, regardless of the length."""
-        start = self._line
+        start, forms = self._line, self._forms
         line = self._line_at(start, end)
         state = self._state
         if state == "counted":
@@ -156,7 +163,7 @@ class PacketFramer(ByteFramer):
         if state == "between":
             if not line:
                 return end
-            if line in self._whole and (whole := self._whole[line].match(self._held)) is not None:
+            if line in forms.whole and (whole := forms.whole[line].match(self._held)) is not None:
                 return whole.end()
             self._begin(line)
         elif line in self._texts_of:
@@ -173,9 +180,9 @@ class PacketFramer(ByteFramer):
         self._lines = 0
         if line not in self._texts_of:
             self._state = "unknown"
-        elif line in self._counted_of:
+        elif line in self._forms.counted:
             self._state = "counted"
-            self._counted = self._counted_of[line]
+            self._counted = self._forms.counted[line]
             self._in_phase = True
         else:
             self._state = "ended"
@@ -192,7 +199,7 @@ class PacketFramer(ByteFramer):
             if line in self._texts_of and not doubtful:
                 self._doubtful = self._line
         elif line in self._texts_of:
-            if line not in self._misspelt_ends or doubtful:
+            if line not in self._forms.misspelt_ends or doubtful:
                 return self._line
             # If it is a typo of the last line, another first line follows.
             self._doubtful = self._line
@@ -261,6 +268,6 @@ class PacketFramer(ByteFramer):
 
 
 def _whole(first: bytes, counted: Counted) -> re.Pattern[bytes]:
-    """Return a pattern of a complete, valid packet: the fast path, without a look at each line."""
+    """Return a pattern of a complete, valid packet."""
     lines = (b"(?:%b)" % b"|".join(map(re.escape, sorted(texts))) for texts in counted.lines)
     return re.compile(b"".join(line + rb"\r?\n" for line in (re.escape(first), *lines)))

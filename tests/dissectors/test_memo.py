@@ -67,10 +67,10 @@ def test_so_many_and_so_many_bytes_are_remembered(
 @pytest.mark.parametrize(
     ("dissector", "ends", "message"),
     [
-        (CATAN, CATAN_FRAMING.short_ends, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
+        (CATAN, CATAN_FRAMING.ends.short, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
         (
             CGML,
-            CODEC.framing.short_ends,
+            CODEC.framing.ends.short,
             b'<newgroup status="init">\r\n  <game>%0*d</game>\r\n</newgroup>\r\n\r\n',
         ),
     ],

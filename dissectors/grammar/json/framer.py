@@ -12,16 +12,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 import msgspec
 
 from kiebitz.dissectors.grammar.framing import (
-    CACHE_SIZE,
     FRAME_LIMIT,
     INCOMPLETE,
-    MAX_CACHED_LENGTH,
+    CachedEnds,
     Frame,
     StructuredFramer,
 )
@@ -68,7 +67,7 @@ class JsonFraming:
         self._has_any_name = attributes is None
         self._length = max([*map(len, self.names), _MAX_NAME * self._has_any_name])
         self.max_length = 2 * _MAX_BLANKS + self._length + 4
-        self.short_ends = lru_cache(CACHE_SIZE)(self.whole_ends)
+        self.ends = CachedEnds(self._whole_ends)
 
     # Patterns of many names take long to compile, and lines that are whole objects do not need them.
 
@@ -104,7 +103,7 @@ class JsonFraming:
         name = rb'"[^"{\n]{0,%d}|(?:%s)%s' % (self._length, names, _SOME_BLANKS)
         return re.compile(rb"\{%s(?:%s)?\Z" % (_SOME_BLANKS, name))
 
-    def whole_ends(self, data: bytes) -> tuple[int, ...]:
+    def _whole_ends(self, data: bytes) -> tuple[int, ...]:
         """Return the ends of the leading lines that are whole frames, which is the usual case."""
         ends = []
         at = line = 0
@@ -175,8 +174,7 @@ class JsonFramer(StructuredFramer):
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._state != "between":
             return ()
-        is_short = len(data) <= MAX_CACHED_LENGTH <= FRAME_LIMIT
-        return self._framing.short_ends(data) if is_short else self._framing.whole_ends(data)
+        return self._framing.ends(data)
 
     def _overflow(self) -> None:
         self._state = "skipping"

@@ -9,18 +9,17 @@ error covers only its own bytes, and the next message is complete.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.grammar.framing import (
-    CACHE_SIZE,
     FRAME_LIMIT,
     INCOMPLETE,
-    MAX_CACHED_LENGTH,
+    CachedEnds,
     Frame,
     StructuredFramer,
 )
@@ -81,7 +80,7 @@ class Root(NamedTuple):
 
 
 class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
-    """How messages are elements.
+    """The elements that are messages.
 
     Attributes:
         roots: All kinds of messages; none if their elements may have any names.
@@ -104,7 +103,7 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def _around(self) -> dict[str, frozenset[str]]:
-        """By the name of a message: those whose elements may contain such elements."""
+        """Names of messages whose elements may contain that of a message, by its name."""
         return {
             name: frozenset(
                 root.name.lower()
@@ -190,8 +189,7 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
         following = rb"(?=<(?:%s)(?:\s%s)?(?<!/)>)" % (_any_of(self.names), ATTRIBUTES)
         return re.compile(rb"%s(?:%s)(?:%s\r\n\r\n|\r\n[ \t]*+%s)" % (envelope, whole, end, following))
 
-    def ends(self, data: bytes) -> tuple[int, ...]:
-        """Return the ends of the leading messages that the fast path finds."""
+    def _ends(self, data: bytes) -> tuple[int, ...]:
         ends = []
         at = 0
         while (found := self._whole.match(data, at, at + FRAME_LIMIT)) is not None:
@@ -200,9 +198,9 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
         return tuple(ends)
 
     @cached_property
-    def short_ends(self) -> Callable[[bytes], tuple[int, ...]]:
-        """`ends`, with a cache for short data: a server sends the same to all clients."""
-        return lru_cache(CACHE_SIZE)(self.ends)
+    def ends(self) -> CachedEnds:
+        """The fast path."""
+        return CachedEnds(self._ends)
 
 
 class XmlFramer(StructuredFramer):
@@ -237,9 +235,7 @@ class XmlFramer(StructuredFramer):
         if self._state != "before" or self._in_envelope:
             return ()
         framing = self._framing
-        ends = (
-            framing.short_ends(data) if len(data) <= MAX_CACHED_LENGTH <= FRAME_LIMIT else framing.ends(data)
-        )
+        ends = framing.ends(data)
         if not framing.roots:
             at = 0
             for end in ends:
