@@ -81,7 +81,7 @@ class LayoutBuilder:
             elif tag.kind == "start":
                 self._tag_with_attributes(tag, envelope, (), "markup", "envelope")
             else:
-                self._one_tag(tag, "ignored" if tag.kind != "end" else "markup", self._words(tag))
+                self._add(self._past(tag), "ignored" if tag.kind != "end" else "markup", self._words(tag))
         return self._parts
 
     def _element(self, tag: Tag, shape: Shape, path: Path, kind: Kind, title: str) -> None:
@@ -92,7 +92,7 @@ class LayoutBuilder:
             self._inside(shape, path, inside)
             end = self._tag
             if end is not None:
-                self._one_tag(end, "markup", self._words(end))
+                self._add(self._past(end), "markup", self._words(end))
 
     def _inside(self, shape: Shape, path: Path, inside: Place | None) -> None:
         names = Counter(tag.name for tag in self._children(self._number - 1))
@@ -111,7 +111,7 @@ class LayoutBuilder:
                 self._number += 1
                 self._text(tag.end, text, path, place)
             elif tag.kind not in ("start", "empty"):
-                self._one_tag(tag, "ignored", self._words(tag))
+                self._add(self._past(tag), "ignored", self._words(tag))
             elif shape.anywhere is not None and name in shape.anywhere:
                 part = shape.anywhere[name]
                 if part.item is not None and names[tag.name] > 1:
@@ -172,13 +172,13 @@ class LayoutBuilder:
 
     def _skip_to_element(self) -> None:
         while (tag := self._tag) is not None and tag.kind not in ("start", "empty"):
-            self._one_tag(tag, "ignored", self._words(tag))
+            self._add(self._past(tag), "ignored", self._words(tag))
 
     def _skip_to_end(self) -> None:
         while (tag := self._tag) is not None and tag.kind != "end":
-            self._one_tag(tag, "ignored", self._words(tag))
+            self._add(self._past(tag), "ignored", self._words(tag))
         if tag is not None:
-            self._one_tag(tag, "markup", self._words(tag))
+            self._add(self._past(tag), "markup", self._words(tag))
 
     def _end_number(self) -> int:
         """Return the number of the tag that ends the element of the next tag."""
@@ -214,7 +214,7 @@ class LayoutBuilder:
             value = self._trimmed(first.end, last.start, of)
         whole = first.start, last.end - first.start
         parts = () if of is None or first is last else self._text_parts(of, value, path)
-        self._one_tag(last, kind, title, path, value, whole, of, parts)
+        self._add(self._past(last), kind, title, path, value, whole, of, parts)
 
     def _text_parts(self, kind: FieldType, place: Place, path: Path) -> Sequence[Part]:
         """Return the parts of a list or an object that is written as text, if that has no escapes."""
@@ -270,9 +270,9 @@ class LayoutBuilder:
                 parts = self._text_parts(field.type, value, steps)
                 self._add(upto, "field", field.type.title, steps, value, whole, field.type, parts)
         if standing:
-            self._one_tag(tag, "markup", "end of the tag")
+            self._add(self._past(tag), "markup", "end of the tag")
         else:
-            self._one_tag(tag, kind, title)
+            self._add(self._past(tag), kind, title)
 
     def _name(self, tag: Tag) -> str:
         """Return a name as it is written; in lower case if the format has no capitals."""
@@ -281,24 +281,13 @@ class LayoutBuilder:
     def _words(self, tag: Tag) -> str:
         return f"</{self._name(tag)}>" if tag.kind == "end" else tag.kind
 
-    def _one_tag(
-        self,
-        tag: Tag,
-        kind: Kind,
-        title: str,
-        path: Path = (),
-        value: Place = (0, 0),
-        whole: Place = (0, 0),
-        of: FieldType | None = None,
-        parts: Sequence[Part] = (),
-    ) -> None:
-        """Add everything up to the end of a tag and the blanks after it; continue with the next tag."""
+    def _past(self, tag: Tag) -> int:
+        """Continue with the tag after this one; return the end of this one and of the blanks after it."""
         self._number += 1
         following = self._tag
-        end = tag.end
-        if following is not None and not self._frame[end : following.start].strip(BLANKS):
-            end = following.start
-        self._add(end, kind, title, path, value, whole, of, parts)
+        if following is not None and not self._frame[tag.end : following.start].strip(BLANKS):
+            return following.start
+        return tag.end
 
     def _add(
         self,

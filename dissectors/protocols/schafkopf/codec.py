@@ -139,10 +139,11 @@ class SchafkopfCodec(TextCodec):
 
     def _with_note(self, frame: bytes, decoded: Decoded) -> Decoded:
         """Add the note on a § that was encoded twice, if a line is one."""
-        lines = [line.removesuffix(b"\r") for line in frame.split(b"\n")]
-        if _TWICE not in lines:
+        sent = self.sent(frame)
+        twice = next((token for token in sent.tokens if token.end - token.start > len(token.text)), None)
+        if twice is None:
             return decoded
-        place = sum(len(line) + 1 for line in frame.split(b"\n")[: lines.index(_TWICE)]), len(_TWICE)
+        place = sent.span(twice.start, twice.end)
         problem = f"{EMPTY} was encoded as UTF-8 twice"
         note = self.note("encoded-twice", problem, place, f'"{EMPTY}" (c2 a7)', "Zeichen", habit=True)
         return msgspec.structs.replace(decoded, violations=(*decoded.violations, note))
