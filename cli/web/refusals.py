@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.cli.web import records
@@ -36,9 +37,11 @@ def resolve_player(params: ApiRequest, reader: Reader) -> None:
         reader.check_player_known(params.player)
 
 
-def refusal(error: Exception) -> tuple[int, records.Refusal]:
-    """Return the status and the record of an error in STATUS."""
-    status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
+def refusal(
+    error: Exception, statuses: Mapping[type[Exception], int] = STATUS
+) -> tuple[int, records.Refusal]:
+    """Return the status and the record of an error of one of these kinds."""
+    status = next(code for kind, code in statuses.items() if isinstance(error, kind))
     if isinstance(error, FilterError):
         return status, records.Refusal(str(error), error.position, error.length)
     return status, records.Refusal(str(error))

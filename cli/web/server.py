@@ -50,7 +50,7 @@ from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.query_executor import Kind, QueryExecutor, QueryTimeoutError
 from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
-from kiebitz.cli.web.refusals import STATUS, answered, resolve_player
+from kiebitz.cli.web.refusals import STATUS, answered, refusal, resolve_player
 from kiebitz.cli.web.request_params import (
     MAX_DIGITS,
     ApiRequest,
@@ -61,7 +61,6 @@ from kiebitz.cli.web.request_params import (
 from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS, Endpoint, session_info
 from kiebitz.cli.web.session_folders import SessionFolders
 from kiebitz.dissectors.errors import KiebitzError, fault
-from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.standard_streams import warn
@@ -461,15 +460,14 @@ _STATUS: dict[type[Exception], int] = {
 
 async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        refusal = records.Refusal(f"{error.detail}: use GET")
-        return JsonResponse(refusal, error.status_code, error.headers)
-    status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-    if isinstance(error, FilterError):
-        return JsonResponse(records.Refusal(str(error), error.position, error.length), status)
-    slips = error.slips if isinstance(error, HeldActionError) else None
-    is_failure = status == _STATUS[KiebitzError] and not isinstance(error, QueryTimeoutError)
-    sentence = _message_for(request, str(error)) if is_failure else str(error)
-    return JsonResponse(records.Refusal(sentence, slips=slips or None), status)
+        found = records.Refusal(f"{error.detail}: use GET")
+        return JsonResponse(found, error.status_code, error.headers)
+    status, found = refusal(error, _STATUS)
+    if isinstance(error, HeldActionError):
+        found = records.Refusal(found.error, slips=error.slips or None)
+    elif status == _STATUS[KiebitzError] and not isinstance(error, QueryTimeoutError):
+        found = records.Refusal(_message_for(request, found.error))
+    return JsonResponse(found, status)
 
 
 async def _fail(request: Request, raised: Exception) -> Response:
