@@ -351,6 +351,11 @@ class Timeline:
 
     def last_game_event(self, table_id: int, seq: int) -> tuple[int, int] | None:
         """Return the game of a table's last event in a game up to number `seq`, and that event's number."""
+        # A table without a game, such as a lobby, may have many events.
+        of_table = self.session.id, table_id
+        any_game = "SELECT 1 FROM games WHERE session_id = ? AND table_id = ? LIMIT 1"
+        if self.connection.execute(any_game, of_table).fetchone() is None:
+            return None
         row: tuple[int, int] | None = self.connection.execute(
             "SELECT game_id, seq FROM events WHERE table_id = ? AND seq <= ? AND game_id IS NOT NULL"
             " ORDER BY seq DESC LIMIT 1",
