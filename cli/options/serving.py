@@ -66,8 +66,8 @@ def serving_options(command: Command, more_names: Sequence[str] = ()) -> Command
             "delay_s",
             type=click.FloatRange(0, _MAX_DELAY_S, min_open=True),
             metavar="SECONDS",
-            help="Show spectators, who see the public view, live games late, so that nobody plays from the"
-            " projector.",
+            help="Show live games to spectators, who have the public view, this much later, so that players"
+            " gain nothing from the projector.",
         ),
         click.option(
             _KEYS,

@@ -84,7 +84,7 @@ class _Connection(msgspec.Struct, frozen=True):
 
 
 class TableWatch(msgspec.Struct, frozen=True):
-    """What the page shows about a live table: alarms, and for whom its game waits."""
+    """State of a live table for the page: its alarms, and the player for whom its game waits."""
 
     alerts: list[str]
     waiting: str | None = None

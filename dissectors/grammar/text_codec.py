@@ -101,7 +101,7 @@ class TextCodec(LayoutCodec):
 
     between = DELIMITER
     charset_rule: tuple[str, str | None] = ("UTF-8", None)
-    """What is expected of the encoding, and its clause if that is not the one of all messages."""
+    """The `expected` text for the encoding, and its clause if it differs from that of all messages."""
     noun = "field"
     """Word for a field in diagnostics."""
     empty_fields = True

@@ -207,7 +207,7 @@ class ReferenceSpec(msgspec.Struct, frozen=True):
 
 
 class RoomSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """How messages tell to which of several games they belong.
+    """Rules for the game, of several, to which a message belongs.
 
     Attributes:
         id: Expression for the id of the game over `who` and the fields of a message, usually one of these.
@@ -394,7 +394,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
         lenient: Deviations that readers accept.
-        game: How messages tell to which of several games they belong; None if there is one at a time.
+        game: Rules for the game to which a message belongs; None if there is one at a time.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         reference: The fields by which an answer names its request; None if answers come in order.
     """

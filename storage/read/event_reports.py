@@ -87,7 +87,7 @@ class _Served:
     def __init__(self) -> None:
         self._upto = 0
         self._times: dict[tuple[int, int | None], dict[int, tuple[int, int]]] = {}
-        """By table and game (None: any), by stream: the times in ns."""
+        """Times in ns by table and game (None: any), then by stream."""
 
     def update(self, timeline: Timeline) -> None:
         """Read the messages since the last call."""

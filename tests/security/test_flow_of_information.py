@@ -272,7 +272,7 @@ def test_a_computed_value_is_that_of_own_messages(tmp_path: Path, shares_times: 
 
 
 def test_a_request_is_known_to_its_player_alone(tmp_path: Path) -> None:
-    """What an answer to all copies from a request is hidden from the others, wherever it is put."""
+    """A value that an answer to all takes from its request is hidden from the others, wherever it is put."""
     text = f"""{HEAD}
 picked = {{ on = "picked", say = "{{who}} has picked {{asked.v}}", put = {{ a = "asked.v" }} }}
 seen = {{ on = "show", say = "{{a}}" }}

@@ -30,7 +30,7 @@ PAIRS = {
     "okey-head-game-win.pcap.gz": 4,
     "cgml-tiny.pcap.gz": 2,
 }
-"""By capture, the number of pairs of a player and a second world."""
+"""Numbers of pairs of a player and a second world, by capture."""
 
 QUICK = {
     ("maexchen-head-tiny.pcap", "recorded"),
@@ -127,7 +127,7 @@ PUBLIC_PAIRS = {
     "okey-head-game-win.pcap.gz": 1,
     "cgml-tiny.pcap.gz": 1,
 }
-"""By capture, the number of second worlds for the public view."""
+"""Numbers of second worlds for the public view, by capture."""
 
 
 @pytest.mark.parametrize("capture", a_few([*PUBLIC_PAIRS], {"maexchen-head-tiny.pcap", "cgml-tiny.pcap.gz"}))

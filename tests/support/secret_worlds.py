@@ -69,7 +69,7 @@ HIDDEN = {
         Hidden(rb'\A\s*<(?:dial [^>]*"cards"|playcard [^>]*"talon")(.*)', rb"(?<=>)[AGRB]..(?=<)", rb"<card>")
     ],
 }
-"""By protocol, what may be replaced together."""
+"""Values that may be replaced together, by protocol."""
 
 
 class _Sent(NamedTuple):

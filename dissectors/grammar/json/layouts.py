@@ -1,4 +1,4 @@
-"""Where a message in JSON has its name and its fields: the name is a key, or a value at a path."""
+"""Places of the name and the fields in a JSON message: the name is a key, or a value at a path."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ class OddWord(NamedTuple):
 
 
 class JsonChoice(JsonType):
-    """One of a few words, in any known spelling, or numbers; `odd` words are replaced and noted."""
+    """A word of a small set, in any known spelling, or a number; `odd` words are replaced and noted."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ _EXTRAS = {
     "cdata": ("cdata", "a CDATA section", 9),
     "declaration": ("xml-declaration", "an XML declaration", 5),
 }
-"""By kind of tag: code, description, and length in bytes of the marked part."""
+"""Code, description, and length in bytes of the marked part, by kind of tag."""
 
 
 class Misprint(msgspec.Struct, frozen=True, dict=True):
@@ -59,7 +59,7 @@ class Misprint(msgspec.Struct, frozen=True, dict=True):
 
 
 class XmlFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """How messages are written as elements, and what of it is noted.
+    """The notation of messages as elements, with the deviations that are noted.
 
     Attributes:
         mark: Attribute with the message's name; None if that is the element's.

@@ -142,7 +142,7 @@ class InvalidElement(Exception):
         self.field = ""
         """Name of the field of an open shape."""
         self.mismatch: Mismatch | None = None
-        """What is wrong with the text of a field."""
+        """The error in the text of a field."""
 
     def inside(self, place: int) -> InvalidElement:
         """Prepend an element's index to the path."""

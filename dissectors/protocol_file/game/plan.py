@@ -104,7 +104,7 @@ class RulePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoomPlan(msgspec.Struct, frozen=True):
-    """How messages tell to which of several games they belong, ready to be evaluated."""
+    """Rules for the game to which a message belongs, ready to be evaluated."""
 
     id: Compiled
     joins: frozenset[str]
@@ -158,7 +158,7 @@ class Plan:
             if game is not None
             else None
         )
-        """How messages tell to which of several games they belong; None if there is one at a time."""
+        """Rules for the game to which a message belongs; None if there is one at a time."""
         self._kept_requests = _kept_requests(specification)
         self.keeps_requests = bool(self._kept_requests)
         self.rows = [

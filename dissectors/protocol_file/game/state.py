@@ -32,7 +32,7 @@ MAX_KEYS = 1000
 
 
 class Budget(msgspec.Struct):
-    """What the parts of a table's state share.
+    """Data that the parts of a table's state share.
 
     Attributes:
         keys: Keys of the table's state that have the parts of games, and of rooms if there are any.

@@ -65,7 +65,7 @@ class RowTable(Table):
 
 
 class RoomTable(Table, kw_only=True):
-    """How messages tell to which of several games they belong."""
+    """Rules for the game, of several, to which a message belongs."""
 
     id: Annotated[Text, _about("Field with the id of the game.")]
     joins: Annotated[
@@ -82,7 +82,7 @@ class PythonTable(Table, kw_only=True):
 
 
 class AnswersTable(Table, kw_only=True):
-    """How an answer names its request."""
+    """Fields by which an answer names its request."""
 
     by: Annotated[Text, _about("Field of an answer that repeats a value of its request.")]
     of: Annotated[Text, _about("Field of the request with this value; by default, of the same name.")] = ""

@@ -192,7 +192,7 @@ _DATE = Date()
 
 
 class Winner(Name):
-    """The name of a winner; empty if nobody has won."""
+    """A winner's name, which is empty if there is no winner."""
 
     def decode(self, text: str) -> Any:
         return text or None

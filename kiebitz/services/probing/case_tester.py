@@ -68,7 +68,7 @@ _NEEDED_NEXT = {
     False: "a protocol or a state in which two messages follow each other without an answer",
     True: "a game in which the same connection sends it again",
 }
-"""By `Case.next_waits`: the need of a case that includes the next message."""
+"""Needs of cases that include the next message, by `Case.next_waits`."""
 
 _BETWEEN_S = {"tcp": 0.1, "udp": 0.0}
 """Seconds between two runs on the same server, which over TCP deals with the end of the last connections."""

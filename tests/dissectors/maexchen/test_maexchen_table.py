@@ -23,6 +23,16 @@ def a_round() -> Play:
     return play
 
 
+def a_round_with(turns: list[tuple[str, str, str]], verdict: list[str]) -> Play:
+    """Return a round with turns (name, roll, announcement) and the server's verdict."""
+    play = a_round()
+    for number, (name, rolled, announced) in enumerate(turns):
+        play.turn(ALL, name, rolled, announced, f"t{number}")
+    for text in verdict:
+        play.server(ALL, text)
+    return play
+
+
 def kinds(play: Play) -> list[str]:
     return [event.kind for event in play.events]
 
@@ -120,11 +130,7 @@ VERDICTS = [
 def test_the_reason_of_a_loss_is_held_against_the_dice(
     turns: list[tuple[str, str, str]], verdict: list[str], right: bool
 ) -> None:
-    play = a_round()
-    for number, (name, rolled, announced) in enumerate(turns):
-        play.turn(ALL, name, rolled, announced, f"t{number}")
-    for text in verdict:
-        play.server(ALL, text)
+    play = a_round_with(turns, verdict)
     wrong = [violation for violation in play.diagnostics if violation.code == "wrong-verdict"]
     assert [violation.blame for violation in wrong] == ([] if right else ["server"])
 
@@ -143,11 +149,7 @@ def test_the_reason_of_a_loss_is_held_against_the_dice(
 def test_a_loss_that_contradicts_the_round(
     turns: list[tuple[str, str, str]], verdict: list[str], objection: str
 ) -> None:
-    play = a_round()
-    for number, (name, rolled, announced) in enumerate(turns):
-        play.turn(ALL, name, rolled, announced, f"t{number}")
-    for text in verdict:
-        play.server(ALL, text)
+    play = a_round_with(turns, verdict)
     [wrong] = [violation for violation in play.diagnostics if violation.code == "wrong-verdict"]
     assert wrong.blame == "server"
     assert wrong.text.endswith(objection)
@@ -165,11 +167,7 @@ def test_a_loss_that_contradicts_the_round(
 def test_a_loss_that_no_message_explains_has_a_note(
     turns: list[tuple[str, str, str]], verdict: list[str], missing: str
 ) -> None:
-    play = a_round()
-    for number, (name, rolled, announced) in enumerate(turns):
-        play.turn(ALL, name, rolled, announced, f"t{number}")
-    for text in verdict:
-        play.server(ALL, text)
+    play = a_round_with(turns, verdict)
     [note] = [one for one in play.notes if one.code == "loss-unexplained"]
     assert note.blame == "unknown"
     assert note.text.endswith(f": no message has shown {missing}")
