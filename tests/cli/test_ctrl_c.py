@@ -102,7 +102,7 @@ COMMANDS = {
     "check of a capture": ["check", "{capture}"],
     "stats": ["stats", "{database}"],
     "events": ["events", "{database}"],
-    "messages": ["messages", "{database}", "-Y", 'maexchen.dice == "9,9"'],
+    "messages": ["messages", "{database}", "-Y", 'frame matches "9,9$"'],
     "sequence": ["sequence", "{database}"],
     "diff": ["diff", "{database}", "{capture}"],
     "whatif": ["whatif", "{database}", "--drop", "#100"],
