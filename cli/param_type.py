@@ -1,10 +1,13 @@
-"""The base class of option types."""
+"""The base class of option types, and one whose values are parsed by a function."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from kiebitz.dissectors.errors import KiebitzError
 
 if TYPE_CHECKING:
     from click import ParamType as ParamType
@@ -15,3 +18,22 @@ else:
 
         def __class_getitem__(cls, _item: Any) -> type:
             return cls
+
+
+_T = TypeVar("_T")
+
+
+class Parsed(ParamType[_T]):
+    """Parser of values with `parse`, which raises ValueError or KiebitzError."""
+
+    def __init__(self, name: str, parse: Callable[[str], _T]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: str | _T, param: click.Parameter | None, ctx: click.Context | None) -> _T:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except (ValueError, KiebitzError) as error:
+            self.fail(str(error), param, ctx)

@@ -14,14 +14,13 @@ from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.companions import Companions, showing_options
-from kiebitz.cli.options.conditions import rotation_option
 from kiebitz.cli.options.decode_as import decode_as_option
-from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.recording import database_option, max_size_option, name_option
+from kiebitz.cli.options.recording import database_option, max_size_option, name_option, rotation_option
 from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
+from kiebitz.cli.param_type import Parsed
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Forwarder, run_relay

@@ -15,10 +15,15 @@ from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.companions import Companions, showing_options
-from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
+from kiebitz.cli.options.recording import (
+    Condition,
+    ConditionType,
+    RecordingRoom,
+    database_option,
+    max_size_option,
+)
 from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import load_plugins

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 from contextlib import redirect_stderr
+from typing import NamedTuple
 
 import click
 from click.shell_completion import (
@@ -20,7 +22,6 @@ from click.shell_completion import (
 )
 
 from kiebitz.cli.completion import VARIABLE
-from kiebitz.cli.completion.bash_line import Typed, parse_line
 from kiebitz.cli.terminal.console import Candidate
 
 _PATIENCE_S = 2.0
@@ -64,7 +65,7 @@ class _Bash(_Quiet, BashComplete):
     """Completion for bash, which splits words at `:` and `=`."""
 
     source_template = _BASH
-    _typed: Typed
+    _typed: _Typed
 
     def get_completion_args(self) -> tuple[list[str], str]:
         self._typed = parse_line(os.environ["COMP_LINE"], os.environ["COMP_WORD"])
@@ -102,3 +103,69 @@ def script(shell: str, command: click.Command) -> str:
     """Return the completion script of a shell for the command `kiebitz`."""
     classes = {made.name: made for made in (_Bash, _Zsh, _Fish)}
     return classes[shell](command, {}, "kiebitz", VARIABLE).source()
+
+
+_BLANK = " \t\n"
+_SPECIAL = re.compile(r"([^\w@%+=:,./-])")
+_ESCAPED_IN_DOUBLE = '$`"\\\n'
+
+
+class _Typed(NamedTuple):
+    """A parsed command line: complete `words` and the `word` at the cursor.
+
+    Bash keeps the prefix `kept` of the word; `quote` is the quotation mark open behind it, or empty.
+    """
+
+    words: list[str]
+    word: str
+    kept: str
+    quote: str
+
+    def completion(self, word: str) -> str | None:
+        """Return the quoted text that completes the current word to `word`; None if impossible."""
+        if not word.startswith(self.kept):
+            return None
+        rest = word[len(self.kept) :]
+        if self.quote == "'":
+            return rest.replace("'", r"'\''")
+        if self.quote == '"':
+            # Bash expands history after an exclamation mark, even in double quotes.
+            return re.sub(r'([$`"\\])', r"\\\1", rest).replace("!", r'"\!"')
+        return _SPECIAL.sub(r"\\\1", rest)
+
+
+def parse_line(line: str, replaced: str) -> _Typed:
+    """Parse a line up to the cursor; bash replaces its end, `replaced`, by the completion.
+
+    Bash passes only the end of the current word, after the last `:` or `=`, and replaces it verbatim. So the
+    line is parsed again, and the completion is quoted for its position.
+    """
+    words, word, _ = _read(line)
+    _, kept, quote = _read(line.removesuffix(replaced))
+    return _Typed(words, word, kept, quote)
+
+
+def _read(line: str) -> tuple[list[str], str, str]:
+    """Return the complete words, the incomplete last word, and its open quotation mark."""
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    letters = iter(line)
+    for letter in letters:
+        if quote == "'":
+            quote, added = ("", "") if letter == quote else (quote, letter)
+        elif letter == "\\":
+            added = next(letters, "")
+            if quote and added not in _ESCAPED_IN_DOUBLE:
+                added = letter + added
+        elif letter in (quote or "'\""):
+            quote, added = ("" if quote else letter), ""
+        elif letter in _BLANK and not quote:
+            if word is not None:
+                words.append(word)
+            word = None
+            continue
+        else:
+            added = letter
+        word = (word or "") + added
+    return words, word or "", quote

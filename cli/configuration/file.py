@@ -9,8 +9,7 @@ import os
 import stat
 from functools import cache
 
-from kiebitz.cli.configuration.errors import ConfigurationError
-from kiebitz.cli.configuration.settings import Configuration
+from kiebitz.cli.configuration.settings import Configuration, ConfigurationError
 
 VARIABLE = "KIEBITZ_CONFIG"
 """Environment variable with the file's path."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.file import configuration
+from kiebitz.cli.configuration.settings import ConfigurationError
 
 
 def name_of(address: str) -> str | None:

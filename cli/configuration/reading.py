@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from ipaddress import ip_address
 from typing import Any, cast, get_args
 
-from kiebitz.cli.configuration.errors import ConfigurationError
-from kiebitz.cli.configuration.settings import Colour, Configuration
+from kiebitz.cli.configuration.settings import Colour, Configuration, ConfigurationError
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, TomlPlaces, parse_toml
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.relay.modes import endpoint, parse_endpoint

@@ -13,9 +13,8 @@ from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 from mitmproxy.exceptions import OptionsError
 
-from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.file import configuration
-from kiebitz.cli.configuration.settings import Configuration
+from kiebitz.cli.configuration.settings import Configuration, ConfigurationError
 from kiebitz.cli.mitm import log
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.journal.flush_timer import FlushTimer

@@ -22,8 +22,8 @@ from typing import Any, Self
 import click
 
 import kiebitz
-from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.serving import Serving, check_serving, serving_options
+from kiebitz.cli.param_type import Parsed
 from kiebitz.cli.status import INTERRUPTED, OK
 from kiebitz.cli.tui.run import RECORDER_OUTPUT, check_terminal
 from kiebitz.proxy.relay.modes import parse_endpoint

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
-from kiebitz.cli.options.parsed import Parsed
+from kiebitz.cli.param_type import Parsed
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.read.seek import parse_position
 

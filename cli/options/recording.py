@@ -1,9 +1,11 @@
-"""Options of the recording commands: the database, its maximum size, the name of the session."""
+"""Options of the recording commands: the database, its maximum size and rotation, the session's name."""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -11,12 +13,66 @@ from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.outputs import DATABASE
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.status import FAILED
+from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.recording.disk_space import SpaceLimit
 
 # Not every command with these options records.
 if TYPE_CHECKING:
     from kiebitz.storage.recording.recorder import Recorder
+
+_SMALLEST_KB = 1000
+"""An empty database has 100 KB."""
+
+
+class Condition(NamedTuple):
+    """A limit: its kind and value."""
+
+    kind: str
+    number: float
+
+
+class ConditionType(ParamType[Condition]):
+    """Parser of KIND:NUMBER; `units` maps each kind to its unit, in capitals."""
+
+    name = "condition"
+
+    def __init__(self, units: Mapping[str, str]) -> None:
+        self._units = units
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Condition:
+        kind, colon, text = value.partition(":")
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if kind not in self._units or not colon or not (math.isfinite(number) and number > 0):
+            forms = " or ".join(f"{known}:{unit}" for known, unit in self._units.items())
+            self.fail(f"'{value}' is not of the form {forms}, as in duration:60", param, ctx)
+        return Condition(kind, number)
+
+
+def _limits(context: click.Context, parameter: click.Parameter, given: Sequence[Condition]) -> Limits | None:
+    numbers = dict(given)
+    size = numbers.get("filesize")
+    if size is not None and size < _SMALLEST_KB:
+        raise click.BadParameter(f"the minimum is filesize:{_SMALLEST_KB}", context, parameter)
+    return Limits(numbers.get("duration"), None if size is None else round(size * 1000)) if given else None
+
+
+rotation_option = click.option(
+    "-b",
+    "limits",
+    multiple=True,
+    type=ConditionType({"duration": "SECONDS", "filesize": "KB"}),
+    callback=_limits,
+    metavar="CONDITION",
+    help="Start a new database after duration:SECONDS or at filesize:KB (of 1,000 bytes). The "
+    "files are named with a number and the time, as in game_00001_20261122074829.db. Both "
+    "conditions may be given.",
+)
+"""Passes `limits` to the command: Limits, or None."""
+
 
 database_option = click.option(
     "-w",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kiebitz.cli.options.parsed import Parsed
+from kiebitz.cli.param_type import Parsed
 from kiebitz.proxy.taps.nats_url import NatsUrl, check_tap_name, default_tap_name, parse_nats_url
 from kiebitz.services.publishing.tap_target import TapTarget, check_reachable
 

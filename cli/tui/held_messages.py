@@ -1,17 +1,24 @@
-"""Held messages of a relay: the keys that act on them, the pane and the line above the status."""
+"""Held messages of a relay: their keys, the pane, the line above the status, and the dialogs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, Literal, Protocol
 
-from textual.app import App
-from textual.widgets import Static
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
 
-from kiebitz.cli.tui.held_dialogs import AnswerHeld, EditHeld
-from kiebitz.cli.tui.held_list import HeldRows, held_line
+from kiebitz.cli.held_fields import answers, assigned, misfits, patience, receiver, sender, slots
+from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
+from kiebitz.cli.tui.dialogs import QUIT_BINDINGS
 from kiebitz.cli.tui.listing import Listing
+from kiebitz.cli.tui.lists import ARROWS, Rows
+from kiebitz.dissectors.escaping import field_words
 from kiebitz.services.alteration.control_client import ControlClient, HeldSnapshot, NoAnswerError
 from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 
@@ -47,7 +54,7 @@ class HeldMessages:
         self._sight = sight
         self._client = client
         self._may_act = may_act
-        self.rows = HeldRows(letters)
+        self.rows = _HeldRows(letters)
         self._shown: object = None
         self._ticked_s = 0.0
         self._last_acted: int | None = None
@@ -88,7 +95,7 @@ class HeldMessages:
         line = self._app.query_one("#waiting", Static)
         line.display = bool(held)
         if held:
-            line.update(held_line(held, self._app.size.width, "" if self._listing.display else "h"))
+            line.update(_held_line(held, self._app.size.width, "" if self._listing.display else "h"))
         self._listing.renew()
 
     def do(self, deed: KeyAction) -> None:
@@ -100,11 +107,11 @@ class HeldMessages:
             self._sight.note("select a message with ↑ ↓" if self.rows.held else self.rows.nothing)
         elif deed == "change":
             self._app.push_screen(
-                EditHeld(message, lambda text: self._ask("change", message, text)), self._back
+                _EditHeld(message, lambda text: self._ask("change", message, text)), self._back
             )
         elif deed == "answer":
             self._app.push_screen(
-                AnswerHeld(message, lambda text: self._ask("answer", message, text)),
+                _AnswerHeld(message, lambda text: self._ask("answer", message, text)),
                 lambda was_sent: self._sight.note(f"{message.name} was answered") if was_sent else None,
             )
         else:
@@ -158,3 +165,173 @@ class HeldMessages:
 
     def _run(self, work: Any) -> None:
         self._app.run_worker(work)
+
+
+_ALARM = "bold red"
+
+_MAX_ROWS = 3
+"""Maximum number of rows of the line above the status."""
+
+
+class _HeldRows(Rows):
+    """The held messages as of the last `take`, oldest first."""
+
+    nothing = "no held messages"
+
+    def __init__(self, has_letters: bool) -> None:
+        self.held = HeldSnapshot()
+        self._arrows = ARROWS[has_letters]
+
+    def __len__(self) -> int:
+        return len(self.held.messages)
+
+    def take(self, held: HeldSnapshot) -> None:
+        """Replace the list."""
+        self.held = held
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        return [self._line(message) for message in self.held.messages[begin:end]]
+
+    def _line(self, message: HeldMessage) -> Text:
+        is_overdue = self.held.is_overdue(message)
+        # The client's name or address, as in the list of messages.
+        client = sender(message) if message.direction == "c2s" else receiver(message)
+        return Text.assemble(
+            (f"{_waited(self.held, message):>8}", _ALARM if is_overdue else ""),
+            f" {self._arrows[message.direction]} {client}  ",
+            (message.name, "bold"),
+            (f"  {patience(message)}" if is_overdue else "", _ALARM),
+            f"  {field_words(message.fields)}",
+        )
+
+
+def _held_line(held: HeldSnapshot, width: int, key: str) -> Text:
+    """Return the overdue or oldest message and the number of others, in lines of a width, with the `key`."""
+    message = next(filter(held.is_overdue, held.messages), held.messages[0])
+    is_overdue = held.is_overdue(message)
+    text = Text.assemble(
+        ("held: ", "bold"),
+        (message.name, "bold"),
+        f" from {sender(message)} to {receiver(message)}, ",
+        (_waited(held, message), _ALARM if is_overdue else ""),
+        (f": {patience(message)}" if is_overdue else "", _ALARM),
+        f"; {len(held) - 1} more" if len(held) > 1 else "",
+        (f"  press {key} to act" if key else "", "dim"),
+    )
+    return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_MAX_ROWS])
+
+
+def _waited(held: HeldSnapshot, message: HeldMessage) -> str:
+    return f"{held.waited_ns(message) / 1e9:.1f} s"
+
+
+_SendAction = Callable[[str], Awaitable[str | None]]
+"""A function that sends the text of an action; returns why it was refused, or None."""
+
+_NAMES_SHOWN = 300
+
+
+class _HeldDialog(ModalScreen[bool]):
+    """A dialog that stays open until its action succeeds; its result is True then."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*QUIT_BINDINGS, Binding("escape", "dismiss(False)", "back")]
+
+    def __init__(self, message: HeldMessage, send: _SendAction) -> None:
+        super().__init__()
+        self.message = message
+        self._send = send
+
+    async def send(self, text: str) -> None:
+        """Request the action, and close the dialog or show why it was refused."""
+        why = await self._send(text)
+        if why is None:
+            self.dismiss(True)
+        else:
+            self.show_problem(why)
+
+    def show_problem(self, sentence: str) -> None:
+        """Show a sentence at the end of the dialog."""
+        self.query_one("#why", Static).update(Text(sentence, "bold red"))
+
+
+class _EditHeld(_HeldDialog):
+    """A dialog with an input for each field of a message; Enter forwards the edited message."""
+
+    def compose(self) -> ComposeResult:
+        message = self.message
+        self._fields = [slot.field for slot in slots(message)]
+        with VerticalScroll(classes="dialog", can_focus=False):
+            yield Static(Text(f"Edit {message.name} from {sender(message)} to {receiver(message)}", "bold"))
+            for place, slot in enumerate(slots(message)):
+                yield Static(Text(slot.field), classes="label")
+                yield Input(slot.value, id=f"value-{place}", select_on_focus=False)
+                yield Static(id=f"slip-{place}", classes="slip")
+            if not self._fields:
+                yield Static("no editable values: forward or drop the message")
+            yield Static(id="why", classes="slip")
+            yield Static(Text("Enter forwards it   Tab next value   Esc back", "dim"))
+
+    def on_mount(self) -> None:
+        if self._fields:
+            self.query_one("#value-0", Input).focus()
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The entered text by field."""
+        return {field: self.query_one(f"#value-{at}", Input).value for at, field in enumerate(self._fields)}
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        place = int((event.input.id or "").removeprefix("value-"))
+        field = self._fields[place]
+        self._show_problems({field: misfits(self.message, {field: event.value}).get(field)})
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        wrong = misfits(self.message, self.values)
+        self._show_problems({field: wrong.get(field) for field in self._fields})
+        text = assigned(self.message, self.values)
+        if wrong:
+            self.query_one(f"#value-{self._fields.index(next(iter(wrong)))}", Input).focus()
+        elif not text:
+            self.show_problem("no field was changed: Esc, then Enter, forwards it unchanged")
+        else:
+            await self.send(text)
+
+    def _show_problems(self, slips: dict[str, str | None]) -> None:
+        self.show_problem("")
+        for field, slip in slips.items():
+            shown = self.query_one(f"#slip-{self._fields.index(field)}", Static)
+            shown.update(Text(slip or "", "red"))
+            shown.display = slip is not None
+
+
+class _AnswerHeld(_HeldDialog):
+    """Input for a message to the sender of a held message."""
+
+    def compose(self) -> ComposeResult:
+        message = self.message
+        names = answers(message)
+        with VerticalScroll(classes="dialog", can_focus=False):
+            title = f"Answer {sender(message)} as {receiver(message)}; {message.name} remains held"
+            yield Static(Text(title, "bold"))
+            yield Input(
+                placeholder="NAME field=value",
+                suggester=SuggestFromList(names, case_sensitive=False),
+                select_on_focus=False,
+            )
+            yield Static(id="why", classes="slip")
+            yield Static(Text(_joined(names), "dim"))
+            yield Static(Text("Enter sends it   Right completes a name   Esc back", "dim"))
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        await self.send(event.value.strip())
+
+
+def _joined(names: list[str]) -> str:
+    text = ", ".join(names)
+    return text if len(text) <= _NAMES_SHOWN else f"{text[:_NAMES_SHOWN].rpartition(', ')[0]}, …"

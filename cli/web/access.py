@@ -11,17 +11,18 @@ import hashlib
 import hmac
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kiebitz.cli.web.grants import SPECTATOR, Grant
-from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.records import Refusal
 
 COOKIE = "kiebitz-key"
@@ -180,3 +181,12 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class JsonResponse(Response):
+    """A record as JSON."""
+
+    media_type = "application/json"
+
+    def __init__(self, answer: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(msgspec.json.encode(answer), status, headers)

@@ -12,7 +12,7 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kiebitz.cli.web.json_response import JsonResponse
+from kiebitz.cli.web.access import JsonResponse
 from kiebitz.cli.web.records import Refusal
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.relay.endpoints import allow_open_files

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.pagination import RowRange, read_window
 from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.request_params import RowRange, read_window
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.grammar.grammar import to_json

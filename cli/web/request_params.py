@@ -1,15 +1,15 @@
-"""Validated parameters of API requests."""
+"""Validated parameters of API requests, and windows of long lists."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
 from kiebitz.cli.render.svg.svg_canvas import SIZES
 from kiebitz.cli.web.grants import Grant
-from kiebitz.cli.web.pagination import MAX_ROWS, RowRange
 from kiebitz.cli.web.reader import View
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import PUBLIC
@@ -18,6 +18,59 @@ from kiebitz.storage.read.conditions import compile_optional_filter
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
+
+_Row = TypeVar("_Row")
+
+_MAX_ROWS = 1000
+
+
+class RowRange(msgspec.Struct, frozen=True):
+    """The requested rows: up to `limit`, after, before or around a number.
+
+    Without a number they are the last rows.
+    """
+
+    limit: int
+    after: int | None = None
+    before: int | None = None
+    around: int | None = None
+
+
+_Rows = Callable[[int | None, int | None], Iterator[_Row]]
+"""Reads rows lazily: ascending after a number, or descending before one; the other number is None."""
+
+
+def read_window(
+    rows: _Rows[_Row], number: Callable[[_Row], int], place: RowRange
+) -> tuple[list[_Row], bool, bool]:
+    """Return the requested rows, ascending, and whether they include the first and the last row."""
+    if place.around is not None:
+        half = place.limit // 2
+        before, is_first = _before(rows, place.around + 1, place.limit - half)
+        after, is_last = _after(rows, place.around, half)
+        return before + after, is_first, is_last
+    if place.after is not None:
+        found, is_last = _after(rows, place.after, place.limit)
+        begin = number(found[0]) if found else place.after + 1
+        return found, next(rows(None, begin), None) is None, is_last
+    if place.before is not None:
+        found, is_first = _before(rows, place.before, place.limit)
+        end = number(found[-1]) if found else place.before - 1
+        return found, is_first, next(rows(end, None), None) is None
+    found, is_first = _before(rows, None, place.limit)
+    return found, is_first, True
+
+
+def _after(rows: _Rows[_Row], after: int, limit: int) -> tuple[list[_Row], bool]:
+    found = list(islice(rows(after, None), limit + 1))
+    return found[:limit], len(found) <= limit
+
+
+def _before(rows: _Rows[_Row], before: int | None, limit: int) -> tuple[list[_Row], bool]:
+    found = list(islice(rows(None, before), limit + 1))
+    is_first = len(found) <= limit
+    return found[:limit][::-1], is_first
+
 
 Kind = Literal["number", "text", "names", "severity", "shape"]
 
@@ -127,4 +180,4 @@ class ApiRequest:
         wanted = self.number("limit")
         if wanted == 0:
             raise BadRequestError("limit must be at least 1")
-        return RowRange(min(wanted or limit, MAX_ROWS), **places)
+        return RowRange(min(wanted or limit, _MAX_ROWS), **places)

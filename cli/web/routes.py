@@ -15,10 +15,9 @@ from kiebitz.cli.render.svg.document import document
 from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import diagnostics, events, message_at, messages, stream_list
-from kiebitz.cli.web.pagination import RowRange
 from kiebitz.cli.web.picture_cache import cached_table
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
-from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, Parameter
+from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, Parameter, RowRange
 from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.filters import FilterError

@@ -13,8 +13,8 @@ from kiebitz.cli.web.lists import (
     seen_messages,
     seen_original,
 )
-from kiebitz.cli.web.pagination import RowRange
 from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.request_params import RowRange
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Event, TableInfo

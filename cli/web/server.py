@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Access, Keys
+from kiebitz.cli.web.access import Access, JsonResponse, Keys
 from kiebitz.cli.web.admission import (
     LIVE_HOME_PATH,
     LIVE_PATH,
@@ -45,7 +45,6 @@ from kiebitz.cli.web.held_api import (
     held_record,
 )
 from kiebitz.cli.web.home import HomePage
-from kiebitz.cli.web.json_response import JsonResponse
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.query_executor import Kind, QueryExecutor, QueryTimeoutError

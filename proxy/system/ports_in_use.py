@@ -1,9 +1,11 @@
-"""A test for listening ports on this machine that sends no traffic."""
+"""A test for listening ports on this machine that sends no traffic; the sockets of other processes."""
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
+from collections.abc import Iterable
 from contextlib import suppress
 
 from kiebitz.dissectors.model import Transport
@@ -57,3 +59,29 @@ def _is_in_table(transport: Transport, port: int) -> bool | None:
                 if state == _LISTENING_STATES[transport] and int(local.rpartition(":")[2], 16) == port:
                     return True
     return False if known else None
+
+
+_LOCAL_ADDRESS, _INODE = 1, 9
+"""Columns of /proc/net/tcp and /proc/net/udp."""
+
+
+def local_ports(transport: Transport, processes: Iterable[int]) -> set[int]:
+    """Return the local ports of the sockets of processes, as far as the system tells."""
+    ports: dict[str, int] = {}
+    for family in ("", "6"):
+        # The table may be missing: without IPv6, or on systems other than Linux.
+        with suppress(OSError), open(f"/proc/net/{transport}{family}") as table:
+            next(table)
+            for line in table:
+                columns = line.split()
+                ports[f"socket:[{columns[_INODE]}]"] = int(columns[_LOCAL_ADDRESS].rpartition(":")[2], 16)
+    found = set()
+    for process in processes:
+        # A process may end at any time, or belong to another user.
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{process}/fd"):
+                with suppress(OSError):
+                    target = os.readlink(f"/proc/{process}/fd/{name}")
+                    if target in ports:
+                        found.add(ports[target])
+    return found

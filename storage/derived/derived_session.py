@@ -11,13 +11,12 @@ from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.editing.item_edits import Splice, apply_splices
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import DecodeAs
-from kiebitz.dissectors.model import Chunk, Item, port_of
+from kiebitz.dissectors.model import Altered, Chunk, Direction, Fault, Gap, Item, port_of
 from kiebitz.dissectors.registry import dissector_of, file_of, installed, not_installed, protocol_files
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.protocol_files import stored_files
 from kiebitz.storage.database.schema import MEMORY, StorageError
-from kiebitz.storage.derived.revert_alterations import revert_alterations
 from kiebitz.storage.derived.selection import RowIds, Selection
 from kiebitz.storage.derived.trimming import MessagePosition, Treatment, outline, trim_items
 from kiebitz.storage.read.recorded_items import RecordedItems, complete_items
@@ -43,7 +42,7 @@ def revert_session(timeline: Timeline, on_progress: Callable[[int, int], None]) 
     `on_progress` as for `derive_session`. Raises StorageError.
     """
     recorded = complete_items(timeline)
-    return _in_memory(recorded, revert_alterations(recorded.items()), on_progress)
+    return _in_memory(recorded, _revert_alterations(recorded.items()), on_progress)
 
 
 def derive_original(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:
@@ -245,3 +244,66 @@ def recorded_protocols(recorded: RecordedItems) -> DecodeAs:
             raise StorageError(f"this session cannot be derived again: {not_installed(protocol)}")
         forced[transport, port_of(server)] = dissector
     return forced
+
+
+def _revert_alterations(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items as they would be had everything been forwarded unchanged.
+
+    Inserted messages are removed, dropped or changed ones restored, each at the time when Kiebitz received
+    it. The peers' messages stay the same, as their other reactions are unknown. All items are held in memory,
+    as delayed ones move far ahead.
+    """
+    ways: dict[tuple[int, Direction], _DirectionState] = {}
+    held: list[tuple[int, Item]] = []
+    for item in items:
+        if isinstance(item, Chunk | Gap | Fault | Altered):
+            way = ways.setdefault((item.stream.id, item.direction), _DirectionState())
+            held += way.revert(item)
+        else:
+            held.append((item.ts_ns, item))
+    held.sort(key=lambda timed: timed[0])
+    come: dict[tuple[int, Direction], int] = {}
+    for ts_ns, item in held:
+        if not isinstance(item, Chunk | Gap | Fault):
+            yield item
+            continue
+        place = (item.stream.id, item.direction)
+        offset = come.get(place, 0)
+        yield msgspec.structs.replace(item, ts_ns=ts_ns, offset=offset)
+        come[place] = offset + _size(item)
+
+
+def _size(item: Chunk | Gap | Fault) -> int:
+    if isinstance(item, Chunk):
+        return len(item.data) + item.missing
+    return (item.length or 0) if isinstance(item, Gap) else 0
+
+
+class _DirectionState:
+    """One direction of a stream, with the amount of upcoming data that was not sent."""
+
+    def __init__(self) -> None:
+        self._bytes_to_skip = 0
+        """Bytes of a byte stream to leave out."""
+        self._skip_next = False
+        """True if the next datagram is to be left out."""
+
+    def revert(self, item: Chunk | Gap | Fault | Altered) -> Iterator[tuple[int, Item]]:
+        """Yield the sent items, each with its time."""
+        if isinstance(item, Altered):
+            self._bytes_to_skip, self._skip_next = item.length, item.length > 0
+            if item.original is not None:
+                sent_ns = item.ts_ns if item.sent_ns is None else item.sent_ns
+                chunk = Chunk(item.stream, item.direction, sent_ns, item.offset, item.original)
+                yield sent_ns, chunk
+        elif not isinstance(item, Chunk):
+            yield item.ts_ns, item
+        elif item.stream.transport == "udp":
+            if not self._skip_next:
+                yield item.ts_ns, item
+            self._skip_next = False
+        else:
+            data = item.data[self._bytes_to_skip :]
+            self._bytes_to_skip -= len(item.data) - len(data)
+            if data:
+                yield item.ts_ns, msgspec.structs.replace(item, data=data)

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, to_json
 from kiebitz.dissectors.model import Game
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.session_numbering import Numbered
 from kiebitz.storage.database.schema import SESSION_CONDITIONS
-from kiebitz.storage.derived.preamble import orphaned_answers, preamble_messages
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.seek import Position, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import Timeline, check_ascending
@@ -138,10 +141,10 @@ def select(timeline: Timeline, part: PartRequest) -> Selection:
     games.update(events.values())
     before: Iterable[int] = ()
     if messages and (game is not None or part.begin is not None):
-        before = preamble_messages(timeline, streams, messages[0])
+        before = _preamble_messages(timeline, streams, messages[0])
     kept: Iterable[int] = messages
     if part.wanted is None and messages:
-        late = orphaned_answers(timeline, RowIds([*before, *messages]), messages[-1])
+        late = _orphaned_answers(timeline, RowIds([*before, *messages]), messages[-1])
         kept = (number for number in messages if number not in late)
         before = [number for number in before if number not in late]
     return Selection(
@@ -236,3 +239,85 @@ def _events(timeline: Timeline, game: Game | None, stretch: _Range | None) -> di
     if stretch is not None:
         condition, parameters = f"{condition} AND e.id BETWEEN ? AND ?", [*parameters, *stretch.events]
     return {event.id: event.game_id for event in timeline.stored_events(condition, parameters)}
+
+
+def _preamble_messages(timeline: Timeline, streams: Collection[int], first: int) -> list[int]:
+    """Return the ids of the preamble's messages before message `first` on these streams.
+
+    The preamble tells a reader of the part who plays: names, lobbies, seats. It is every earlier message
+    outside of games, which needs no knowledge of a protocol: each stored message says its game, if any.
+
+    Errors without an event are left out, as they do not concern the part.
+    """
+    rows = timeline.connection.execute(
+        "SELECT id FROM messages AS m WHERE id < ? AND game_id IS NULL AND name != ?"
+        " AND +stream_id IN (SELECT value FROM json_each(?)) AND (event_id IS NOT NULL OR NOT EXISTS"
+        " (SELECT 1 FROM diagnostics WHERE message_id = m.id AND severity = 'error')) ORDER BY id",
+        (first, UNREADABLE, to_json(sorted(streams))),
+    )
+    return [number for (number,) in check_ascending(rows)]
+
+
+def _orphaned_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[int]:
+    """Return those messages of `kept`, up to `last`, that answer a message that is not kept.
+
+    They belong to no game or event, and refer to an identifier that the server introduced on the same stream
+    in a message that is not kept: in Mäxchen, for example, a token of the previous round.
+    """
+    named: dict[tuple[int, str, Any], bool] = {}
+    """True if the message in which the server introduced an identifier is kept, by stream, kind and value."""
+    late: set[int] = set()
+    for number, stream, direction, is_free, names in _messages_with_identifiers(timeline, last):
+        keys = [(stream, title, value) for title, value in names]
+        if direction == "s2c":
+            for key in keys:
+                named.setdefault(key, number in kept)
+        elif is_free and number in kept and any(named.get(key) is False for key in keys):
+            late.add(number)
+    return late
+
+
+def _messages_with_identifiers(
+    timeline: Timeline, last: int
+) -> Iterator[tuple[int, int, str, bool, list[tuple[str, Any]]]]:
+    """Yield the messages up to `last` that contain per-stream identifiers, in order.
+
+    Each as id, stream, direction, True if it has neither game nor event, and its identifiers.
+    """
+    rows = timeline.connection.execute(
+        "SELECT m.id, m.stream_id, m.direction, m.name, m.fields, s.protocol,"
+        " m.game_id IS NULL AND m.event_id IS NULL FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
+        " WHERE m.id <= ? AND +s.session_id = ? AND s.protocol IS NOT NULL ORDER BY m.id",
+        (last, timeline.session.id),
+    )
+    known: dict[str, tuple[Dissector, frozenset[str]] | None] = {}
+    for number, stream, direction, name, fields, protocol, is_free in check_ascending(rows):
+        if protocol not in known:
+            known[protocol] = _identifying_messages(protocol)
+        dissector, naming = known[protocol] or (None, frozenset())
+        if dissector is None or name not in naming:
+            continue
+        said = msgspec.json.decode(fields)
+        row = dissector.grammar.row_of(name, direction, said)
+        if row is None:
+            continue
+        try:
+            named = row.identifiers(said)
+        except UNWRITABLE:
+            # A field of the wrong type has no identifier.
+            continue
+        names = [(handle.title, value) for handle, value in named if handle.per_stream]
+        yield number, stream, direction, bool(is_free), names
+
+
+def _identifying_messages(protocol: str) -> tuple[Dissector, frozenset[str]] | None:
+    """Return a protocol and its messages that contain per-stream identifiers; None if it has none."""
+    dissector = dissector_of(protocol)
+    if dissector is None:
+        return None
+    naming = frozenset(
+        row.name
+        for row in dissector.grammar.rows
+        if any(handle.per_stream for field in row.fields for handle in field.type.identifiers())
+    )
+    return (dissector, naming) if naming else None

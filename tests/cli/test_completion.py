@@ -19,7 +19,7 @@ from processes_and_rows import until
 from shells import Bash, Zsh, complete_in_fish
 from strength import a_few
 
-from kiebitz.cli.completion.bash_line import parse_line
+from kiebitz.cli.completion.shells import parse_line
 from kiebitz.cli.main import run
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")

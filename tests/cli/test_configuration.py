@@ -15,9 +15,9 @@ from served_pages import serving
 from strength import a_few
 from terminals import OnTerminal
 
-from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.configuration.reading import parse_configuration
+from kiebitz.cli.configuration.settings import ConfigurationError
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 NAMES = '[names]\n"127.0.0.1" = "table 3"\n"127.0.0.1:9000" = "the server"\n'

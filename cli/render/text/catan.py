@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from kiebitz.cli.render.text.canvas import Canvas
-from kiebitz.cli.render.text.catan_board import draw_board
-from kiebitz.cli.render.text.catan_hexes import SIZES, Hexes
-from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
-from kiebitz.cli.render.text.catan_words import spell
+from collections.abc import Iterator
+
+from kiebitz.cli.render.text.canvas import ASCII, Canvas, Cells, Glyphs
+from kiebitz.cli.render.text.catan_colours import (
+    BLACK,
+    BORDER,
+    CHIP,
+    COAST,
+    FIELDS,
+    HOT,
+    HOTTEST,
+    LIT,
+    RESOURCES,
+    SEA,
+    UNKNOWN,
+    WHITE,
+    ink,
+    on_colour,
+    owner_marks,
+)
+from kiebitz.cli.render.text.catan_hexes import SIZES, Cell, Hexes
+from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel, short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.dissectors.protocols.catan.view import CatanView, IslandView
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot
+from kiebitz.dissectors.protocols.catan.view import CatanView, IslandView, Piece
+from kiebitz.dissectors.protocols.catan.words import HAFEN, STADT, STRASSE
 
 _WIDEST = 150
 _GAP = 1
@@ -34,7 +53,7 @@ def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
     if view.island is None or hexes is None:
         lines = draw_panel(view, width, pen)
     else:
-        board = draw_board(view.island, hexes, pen)
+        board = _draw_board(view.island, hexes, pen)
         room = width - hexes.width - _GAP
         if room < NARROWEST:
             lines = board + draw_panel(view, width, pen)
@@ -59,3 +78,220 @@ def _hexes(island: IslandView, width: int, pen: Pen) -> Hexes | None:
         if balanced and (height is None or hexes.height <= height):
             return hexes
     return next((hexes for hexes in reversed(sizes) if hexes.width <= width), None)
+
+
+_WORDS = {"Ackerland": "Acker", "Hügelland": "Hügel", "Weideland": "Weide", "Gebirge": "Berge"}
+_ROBBER = {False: "▟█▙", True: "/#\\"}
+_HALVES = "▐ ▌"
+_HARBOUR_CORNER = {False: "•", True: "o"}
+_HARBOUR_WIDTH = 5
+
+
+def _draw_board(island: IslandView, hexes: Hexes, pen: Pen) -> list[Text]:
+    """Return the board as lines of `hexes.width` columns."""
+    cells = Cells(hexes.width, hexes.height)
+    if _in_colour(pen):
+        _draw_colours(cells, island, hexes)
+    else:
+        _draw_outlines(cells, island, hexes, pen.glyphs)
+    for place in island.land:
+        _draw_field(cells, island, place, hexes, pen)
+    for edge, sea, kind in island.harbours:
+        _draw_harbour(cells, edge, sea, kind, hexes, pen)
+    for piece in island.pieces:
+        if piece.kind != STRASSE:
+            _draw_building(cells, piece, hexes, pen)
+    return cells.lines()
+
+
+def _in_colour(pen: Pen) -> bool:
+    """Return True if fields are filled with colour; otherwise they have outlines."""
+    return pen.console.color_system is not None and not pen.console.no_color and pen.glyphs is not ASCII
+
+
+def _draw_field(cells: Cells, island: IslandView, place: Hex, hexes: Hexes, pen: Pen) -> None:
+    """Draw the robber, the resource and the number of a field."""
+    x, y = hexes.field(place)
+    field = island.board.fields[place]
+    colours = _in_colour(pen)
+    if place == island.robber:
+        cells.put(x - 1, y, _ROBBER[pen.glyphs is ASCII], BLACK if colours else "")
+    word = spell(pen, _WORDS.get(field, field), 2 * hexes.size.half - 1)
+    cells.put(x - len(word) // 2, y + 1, word, ink(FIELDS.get(field, UNKNOWN)) if colours else "")
+    number = island.board.numbers.get(place)
+    if number is None:
+        return
+    yields = number == island.rolled and place != island.robber
+    style = f"{'bold ' if yields or number in HOTTEST else ''}{HOT if number in HOTTEST else BLACK}"
+    chip = _chip(number, yields, pen)
+    cells.put(x - len(chip) // 2, y + 2, chip, f"{style} on {LIT if yields else CHIP}")
+
+
+def _chip(number: int, yields: bool, pen: Pen) -> str:
+    """Return a number as written on its field: without colours, 6, 8 and the rolled number are marked."""
+    words = str(number)[:3]
+    if _in_colour(pen):
+        return f" {words} "[:4]
+    if yields:
+        return f">{words}<"[:3]
+    return f"*{words}*" if number in HOTTEST else words
+
+
+def _draw_harbour(cells: Cells, edge: Spot, sea: Hex, kind: str, hexes: Hexes, pen: Pen) -> None:
+    """Draw a harbour's rate and kind in the sea, and a mark at its two corners."""
+    resource = kind.removesuffix(HAFEN).strip()
+    for column, row in hexes.ends(edge):
+        cells.put(
+            column, row, _HARBOUR_CORNER[pen.glyphs is ASCII], f"bold {BLACK}" if _in_colour(pen) else ""
+        )
+    style = on_colour(RESOURCES.get(resource, WHITE))
+    words = ["2:1", spell(pen, short(resource, _HARBOUR_WIDTH), _HARBOUR_WIDTH)] if resource else ["3:1"]
+    (left, top), (right, _) = hexes.ends(edge)
+    x, y = hexes.field(sea)
+    if left == right:
+        # At the sea beside the land the label begins at the edge.
+        for row, line in enumerate(words, top + 1):
+            cells.put(left + 1 if x > left else left - len(line), row, line, style)
+        return
+    for step, line in enumerate(words):
+        row = y + hexes.size.upright - step if y < top else y + step
+        cells.put(x - len(line) // 2, row, line, style)
+
+
+def _draw_building(cells: Cells, piece: Piece, hexes: Hexes, pen: Pen) -> None:
+    """Draw a village as its player's letter, a city with walls around it."""
+    x, y = hexes.corner(piece.where)
+    letter, colour = owner_marks(piece)
+    if piece.kind == STADT:
+        cells.put(x - 1, y, f"[{letter}]", on_colour(colour))
+        return
+    if _in_colour(pen):
+        cells.put(x - 1, y, _HALVES, colour)
+    cells.put(x, y, letter, on_colour(colour))
+
+
+_UPPER_HALF = "▀"
+
+
+# In colour.
+
+
+def _draw_colours(cells: Cells, island: IslandView, hexes: Hexes) -> None:
+    """Fill the sea and the fields; draw the borders, and the roads on them.
+
+    A cell is two nearly square pixels, one above the other.
+    """
+    pixels = [[SEA] * hexes.width for _ in range(2 * hexes.height)]
+    for place in island.land:
+        for x, y in _inside(place, hexes):
+            pixels[y][x] = FIELDS.get(island.board.fields[place], UNKNOWN)
+    for edge, colour in _edge_colours(island, hexes).items():
+        for x, y in _line(edge, hexes):
+            pixels[y][x] = colour
+    for piece in island.pieces:
+        if piece.kind == STRASSE:
+            for x, y in _line(piece.where, hexes):
+                pixels[y][x] = owner_marks(piece)[1]
+    for row in range(hexes.height):
+        for column, (upper, lower) in enumerate(zip(pixels[2 * row], pixels[2 * row + 1], strict=True)):
+            cells.put(column, row, " " if upper == lower else _UPPER_HALF, f"{upper} on {lower}")
+
+
+def _edge_colours(island: IslandView, hexes: Hexes) -> dict[Spot, str]:
+    """Return the colour of every edge of the land, those at the coast last."""
+    edges = {edge for place in island.land for edge in hexes.edges(place)}
+    inland = {edge: all(map(island.board.is_land, edge)) for edge in edges}
+    return {
+        edge: BORDER if inland[edge] else COAST for edge in sorted(edges, key=lambda edge: not inland[edge])
+    }
+
+
+def _inside(place: Hex, hexes: Hexes) -> Iterator[Cell]:
+    """Yield the pixels of a field."""
+    x, y = hexes.field(place)
+    half, upright, slope = hexes.size.half, 2 * hexes.size.upright, 2 * hexes.size.slope
+    for row in range(-slope, upright + slope + 1):
+        outside = max(-row, row - upright, 0)
+        reach = half * (slope - outside) // slope
+        for column in range(-reach, reach + 1):
+            yield x + column, 2 * y + 1 + row
+
+
+def _line(edge: Spot, hexes: Hexes) -> Iterator[Cell]:
+    """Yield the pixels along an edge; corners are at the lower pixel of their cells."""
+    (x1, y1), (x2, y2) = hexes.ends(edge)
+    steps = max(abs(x2 - x1), 2 * (y2 - y1))
+    for step in range(steps + 1):
+        # Rounded in the same way on both sides of a field.
+        across = (abs(x2 - x1) * step * 2 + steps) // (2 * steps)
+        down = (2 * (y2 - y1) * step * 2 + steps) // (2 * steps)
+        yield x1 + (across if x2 > x1 else -across), 2 * y1 + 1 + down
+
+
+# As outlines.
+
+_LINES = {False: "─│╭╮╯╰┴┬", True: "-|..''++"}
+_STRAIGHT, _UPRIGHT, _TOP_LEFT, _TOP_RIGHT, _BOTTOM_RIGHT, _BOTTOM_LEFT, _UP, _DOWN = range(8)
+
+
+def _draw_outlines(cells: Cells, island: IslandView, hexes: Hexes, glyphs: Glyphs) -> None:
+    """Draw the edges of fields as lines, and the roads on them."""
+    lines = _LINES[glyphs is ASCII]
+    corners: dict[Cell, set[Cell]] = {}
+    for edge in {edge for place in island.land for edge in hexes.edges(place)}:
+        ends = hexes.ends(edge)
+        for one, other in (ends, ends[::-1]):
+            corners.setdefault(one, set()).add(other)
+        for x, y, shape in _steps(ends):
+            cells.put(x, y, lines[shape])
+    for corner, others in corners.items():
+        cells.put(*corner, lines[_junction(corner, others)])
+    for piece in island.pieces:
+        if piece.kind == STRASSE:
+            _draw_road(cells, piece, hexes)
+
+
+def _draw_road(cells: Cells, road: Piece, hexes: Hexes) -> None:
+    letter, colour = owner_marks(road)
+    for x, y, _ in _steps(hexes.ends(road.where)):
+        cells.put(x, y, letter.lower(), on_colour(colour))
+
+
+def _steps(ends: tuple[Cell, Cell]) -> Iterator[tuple[int, int, int]]:
+    """Yield the cells of an edge between its corners, with the shape of the line in each.
+
+    A slanting edge goes down in steps, each turning halfway between two rows.
+    """
+    (x1, y1), (x2, y2) = ends
+    if x1 == x2:
+        yield from ((x1, y, _UPRIGHT) for y in range(y1 + 1, y2))
+        return
+    way = 1 if x2 > x1 else -1
+    over, under = (_TOP_RIGHT, _BOTTOM_LEFT) if way == 1 else (_TOP_LEFT, _BOTTOM_RIGHT)
+    rows = y2 - y1
+    at = 1
+    for row in range(rows):
+        turn = (abs(x2 - x1) * (2 * row + 1) + rows) // (2 * rows)
+        yield from ((x1 + way * column, y1 + row, _STRAIGHT) for column in range(at, turn))
+        yield x1 + way * turn, y1 + row, over
+        yield x1 + way * turn, y1 + row + 1, under
+        at = turn + 1
+    yield from ((x1 + way * column, y2, _STRAIGHT) for column in range(at, abs(x2 - x1)))
+
+
+def _junction(corner: Cell, others: set[Cell]) -> int:
+    """Return the shape of a corner with lines to these others."""
+    x, y = corner
+    left = any(other[0] < x for other in others)
+    right = any(other[0] > x for other in others)
+    up = any(other[0] == x and other[1] < y for other in others)
+    down = any(other[0] == x and other[1] > y for other in others)
+    shapes = {
+        (True, True, True, False): _UP,
+        (True, True, False, True): _DOWN,
+        (True, False, True, False): _BOTTOM_RIGHT,
+        (False, True, True, False): _BOTTOM_LEFT,
+        (True, False, False, True): _TOP_RIGHT,
+        (False, True, False, True): _TOP_LEFT,
+    }
+    return shapes.get((left, right, up, down), _STRAIGHT)

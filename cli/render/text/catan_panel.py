@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kiebitz.cli.render.text.canvas import shorten
+from kiebitz.cli.render.text.canvas import ASCII, shorten
 from kiebitz.cli.render.text.catan_colours import RESOURCES, colour_of, on_colour
-from kiebitz.cli.render.text.catan_words import short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.game.view import Line, Name
+from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 from kiebitz.dissectors.protocols.catan.view import MOST_PLAYERS, NOT_KNOWN, CatanSeat, CatanView
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
+
+
+def spell(pen: Pen, word: str, width: int = 200) -> str:
+    """Return a word, without umlauts if the terminal has none."""
+    return pen.words(OTHER_SPELLINGS.plain(word) if pen.glyphs is ASCII else word, width).plain
+
+
+def short(resource: str, width: int) -> str:
+    """Return a resource's name cut to `width` letters."""
+    if len(resource) <= width:
+        return resource
+    return resource[:3] if width < 5 else f"{resource[: width - 1]}."
+
 
 NARROWEST = 26
 """Minimum width of the table of hands, in columns."""

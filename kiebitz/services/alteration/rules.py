@@ -6,11 +6,12 @@ A rule is checked against all installed grammars, as a server's protocol is only
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import msgspec
 
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import (
     Assignment,
     AssignmentError,
@@ -20,15 +21,15 @@ from kiebitz.dissectors.editing.assignment_parser import (
 from kiebitz.dissectors.editing.message_encoding import direction_of, encode_new, target_of
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import Filter, compile_filter
-from kiebitz.dissectors.filters.fields import COLUMNS
+from kiebitz.dissectors.filters.fields import COLUMNS, AnyField, Column, MessageField, MessageName
+from kiebitz.dissectors.filters.semantics import AllOf, Condition, Meaning
+from kiebitz.dissectors.filters.values import holds
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, nearest_word
-from kiebitz.dissectors.model import OPPOSITE, Action
+from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Action, Direction
 from kiebitz.dissectors.registry import installed
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.alteration.durations import Duration, DurationError, parse_duration
-from kiebitz.services.alteration.impairment import Impairment
+from kiebitz.services.alteration.impairment import Duration, DurationError, Impairment, parse_duration
 from kiebitz.services.alteration.selectors import ALL, Selector, SelectorError, split_selector
-from kiebitz.services.alteration.static_check import Kind, kinds, matching_kinds
 from kiebitz.storage.read.conditions import field_catalog
 
 _UNAVAILABLE = (
@@ -214,16 +215,16 @@ def _parse_selection(option: str, text: str) -> tuple[Filter | None, Selector]:
             f"{option}: {unknown} is not known while a message is forwarded; use msg, dir, stream, who, "
             "client, server, time, a field, or state.FIELD"
         )
-    every = [*kinds(installed().dissectors.values())]
+    every = [*_kinds(installed().dissectors.values())]
     if (
         UNREADABLE not in wanted.compared_with("msg")
-        and next(matching_kinds(wanted.meaning, every), None) is None
+        and next(_matching_kinds(wanted.meaning, every), None) is None
     ):
         raise RuleError(f"{option}: no message of any protocol can match {asked}{_suggestion(wanted, every)}")
     return wanted, pick
 
 
-def _suggestion(wanted: Filter, every: Sequence[Kind]) -> str:
+def _suggestion(wanted: Filter, every: Sequence[_Kind]) -> str:
     """Return a suggestion for an unknown message name in a filter."""
     known = {kind.name for kind in every}
     for name in wanted.compared_with("msg"):
@@ -243,7 +244,7 @@ def _assignments(option: str, text: str) -> tuple[Assignment, ...]:
 def _check_change(wanted: Filter | None, assignments: Sequence[Assignment]) -> None:
     """Raise RuleError if no message that may match can have these values."""
     objections: dict[bool, str] = {}
-    for kind in matching_kinds(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
+    for kind in _matching_kinds(wanted.meaning if wanted else None, _kinds(installed().dissectors.values())):
         target = target_of(kind.dissector, kind.name, kind.direction, {})
         objection = target.objection(assignments)
         if objection is None:
@@ -260,7 +261,7 @@ def _check_insert(
 ) -> None:
     """Raise RuleError if no protocol with a matching message has this one, with these values."""
     objections: dict[bool, str] = {}
-    for kind in matching_kinds(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
+    for kind in _matching_kinds(wanted.meaning if wanted else None, _kinds(installed().dissectors.values())):
         directions = (kind.direction, OPPOSITE[kind.direction])
         try:
             if is_forced:
@@ -274,3 +275,61 @@ def _check_insert(
             return
     if objections:
         raise RuleError(f"--insert: {objections.get(True) or objections[False]}")
+
+
+# The static check: which messages a filter can match, from the grammars alone. It finds misspelt names and
+# impossible values before anything runs.
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """The messages of one name and direction in a protocol; `fields` are those of all dialects."""
+
+    dissector: Dissector
+    name: str
+    direction: Direction
+    fields: frozenset[str]
+
+
+def _kinds(dissectors: Iterable[Dissector]) -> Iterator[_Kind]:
+    """Yield all kinds of messages in the order of the grammars."""
+    for dissector in dissectors:
+        for direction in DIRECTIONS:
+            for name in dissector.grammar.names(direction):
+                rows = dissector.grammar.rows_named(direction, name)
+                fields = frozenset(field.name for row in rows for field in row.fields)
+                yield _Kind(dissector, name, direction, fields)
+
+
+def _matching_kinds(meaning: Meaning | None, among: Iterable[_Kind]) -> Iterator[_Kind]:
+    """Return the kinds that may match a filter; all without one."""
+    return (kind for kind in among if meaning is None or _may_match(meaning, kind) is not False)
+
+
+def _may_match(meaning: Meaning, kind: _Kind) -> bool | None:
+    """Return True if all messages match, False if none does, None if it depends on the message."""
+    if isinstance(meaning, Condition):
+        known = _known(meaning, kind)
+        return known if known is None or meaning.wanted else not known
+    answers = [_may_match(term, kind) for term in meaning.terms]
+    decisive = not isinstance(meaning, AllOf)
+    if decisive in answers:
+        return decisive
+    return None if None in answers else not decisive
+
+
+def _known(condition: Condition, kind: _Kind) -> bool | None:
+    subject = condition.subject
+    if isinstance(subject, Column):
+        value = {
+            "msg": kind.name,
+            "dir": kind.direction,
+            "protocol": kind.dissector.protocol,
+            "transport": kind.dissector.transport,
+        }.get(subject.name)
+        return None if value is None else holds(condition.test)(value)
+    if isinstance(subject, AnyField):
+        return None if subject.path[0] in kind.fields else False
+    if isinstance(subject, MessageName | MessageField):
+        is_it = (subject.protocol, subject.message) == (kind.dissector.protocol, kind.name)
+        return is_it if isinstance(subject, MessageName) else (None if is_it else False)
+    return None

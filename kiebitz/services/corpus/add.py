@@ -1,14 +1,14 @@
-"""Addition of captures to a corpus: distributes the tasks and reports their outcomes."""
+"""Addition of captures to a corpus: searches for them, distributes the tasks and reports their outcomes."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.services.corpus.capture_search import captures
 from kiebitz.services.corpus.capture_task import Outcome, Task
 from kiebitz.services.corpus.cluster import workers
 from kiebitz.services.progress import counting
@@ -73,3 +73,51 @@ def _in_words(came: Counter[str]) -> str:
     there = f", {came['there']:,} already present" if came["there"] else ""
     failed = f", {came['failed']:,} could not be added" if came["failed"] else ""
     return added + there + failed
+
+
+_ENDINGS = ("pcap", "pcapng", "cap", "dmp")
+_PACKED = ("", ".gz", ".zst")
+_NAMES = tuple(f".{ending}{packed}" for ending in _ENDINGS for packed in _PACKED)
+"""Name endings of captures in a folder; a file given by name may have any name."""
+
+
+def captures(given: Iterable[str]) -> list[RequestedCapture]:
+    """Return each capture once, in order; also a file that is not there, which fails when it is added."""
+    found: dict[str, RequestedCapture] = {}
+    for one in given:
+        names = [one] if os.path.exists(one) else _matching(one) or [one]
+        for name in names:
+            for source in _in_folder(name) if os.path.isdir(name) else (name,):
+                path = os.path.abspath(source)
+                found.setdefault(path, RequestedCapture(path, source))
+    return [*found.values()]
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return the paths that match a pattern, without hidden ones; `**` does not follow links to folders."""
+    path = Path(pattern)
+    below = path.relative_to(path.anchor)
+    try:
+        found = [*Path(path.anchor).glob(str(below))]
+    except (ValueError, IndexError, OSError):
+        return []
+    return sorted(str(one) for one in found if _is_hidden(one) <= _is_hidden(below))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") and part != ".." for part in path.parts)
+
+
+def _in_folder(folder: str) -> Iterator[str]:
+    """Yield the captures in and below a folder, without links that lead out of it."""
+    inside = Path(os.path.realpath(folder))
+    for path, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            source = os.path.join(path, name)
+            if not name.lower().endswith(_NAMES):
+                continue
+            if os.path.islink(source) and inside not in Path(os.path.realpath(source)).parents:
+                warn(f"{source}: this link leads out of {folder} and is left out: name it to add it")
+                continue
+            yield source

@@ -6,23 +6,25 @@ of the work. Items are sent in batches, and their rows return some batches later
 
 from __future__ import annotations
 
+import marshal
 import multiprocessing
 import os
+import pickle
 import signal
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
+from typing import Any
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
-from kiebitz.dissectors.model import End, Findings, Ids, Item, Stream
+from kiebitz.dissectors.model import Chunk, End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import ProtocolFile, installed, protocol_files
 from kiebitz.proxy.journal.follower import start_fork
 from kiebitz.services.faults import reporting_faults
 from kiebitz.services.gc_tuning import infrequent_gc
-from kiebitz.services.importing.ipc_encoding import decode_items, decode_rows, encode_items, encode_rows
 from kiebitz.services.protocol_files import add_received
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.inspection import LocalInspection
@@ -110,7 +112,7 @@ class ProcessInspection:
                 answer = self._answers.popleft().result()
             except (EOFError, OSError) as error:
                 raise _process_died() from error
-            for table, columns in decode_rows(answer[1:]).items():
+            for table, columns in _decode_rows(answer[1:]).items():
                 rows[table].extend(columns)
             if answer[:1] == _LAST:
                 batches.popleft()
@@ -148,7 +150,7 @@ class ProcessInspection:
 
     def _send(self, items: list[Item] | None) -> None:
         # If it cannot be sent, nothing is answered, either.
-        self._speaker.submit(self._connection.send_bytes, b"" if items is None else encode_items(items))
+        self._speaker.submit(self._connection.send_bytes, b"" if items is None else _encode_items(items))
         self._batches.append(empty_rows()["chunks"])
         self._receive()
 
@@ -182,7 +184,7 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
         def send(mark: bytes) -> None:
             rows = empty_rows()
             inspection.gather(rows)
-            connection.send_bytes(mark + encode_rows(rows))
+            connection.send_bytes(mark + _encode_rows(rows))
 
         inspection.on_full = partial(send, _PART)
         signal.signal(signal.SIGUSR1, lambda _number, _frame: inspection.stop_soon())
@@ -191,8 +193,52 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
             if not batch:
                 inspection.finish()
             else:
-                for item in decode_items(batch, streams):
+                for item in _decode_items(batch, streams):
                     inspection.feed(item)
                     if isinstance(item, End):
                         del streams[item.stream.id]
             send(_LAST)
+
+
+# Items and rows are sent column by column, with marshal: pickling an object for each of them would cost more
+# than their processing. Both processes run the same Python, so they share the marshal format.
+
+
+def _encode_rows(rows: Rows) -> bytes:
+    """Encode all rows."""
+    return marshal.dumps({table: found.columns for table, found in rows.items() if found})
+
+
+def _decode_rows(data: bytes) -> dict[str, Sequence[Iterable[Any]]]:
+    """Decode the columns of the rows by table."""
+    tables: dict[str, Sequence[Iterable[Any]]] = marshal.loads(data)
+    return tables
+
+
+def _encode_items(items: Sequence[Item]) -> bytes:
+    """Encode items in order: chunks in columns, the few others as they are, with their positions."""
+    chunks = [item for item in items if isinstance(item, Chunk)]
+    others = [(place, item) for place, item in enumerate(items) if not isinstance(item, Chunk)]
+    streams = {chunk.stream.id: chunk.stream for chunk in chunks}
+    columns = (
+        [chunk.stream.id for chunk in chunks],
+        [chunk.direction for chunk in chunks],
+        [chunk.ts_ns for chunk in chunks],
+        [chunk.offset for chunk in chunks],
+        [chunk.data for chunk in chunks],
+        [chunk.missing for chunk in chunks],
+    )
+    return marshal.dumps((pickle.dumps((streams, others)), columns))
+
+
+def _decode_items(data: bytes, streams: dict[int, Stream]) -> list[Item]:
+    """Decode items; they refer to the stream objects in `streams`, to which new ones are added."""
+    rest, (numbers, *values) = marshal.loads(data)
+    its_streams, others = pickle.loads(rest)
+    for number, stream in its_streams.items():
+        streams.setdefault(number, stream)
+    items: list[Item] = [*map(Chunk, map(streams.__getitem__, numbers), *values)]
+    for place, item in others:
+        item.stream = streams.setdefault(item.stream.id, item.stream)
+        items.insert(place, item)
+    return items

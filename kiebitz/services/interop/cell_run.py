@@ -12,7 +12,7 @@ import msgspec
 
 from kiebitz.dissectors.model import Transport
 from kiebitz.proxy.system.descendants import process_table
-from kiebitz.proxy.system.process_sockets import local_ports
+from kiebitz.proxy.system.ports_in_use import local_ports
 from kiebitz.services.interop.participation import Client, Participation
 from kiebitz.services.interop.plan import Plan, Program
 from kiebitz.services.interop.programs import HOST, program_of, resident_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from queue import SimpleQueue
 
@@ -23,7 +23,6 @@ from kiebitz.services.probing.baseline_game import (
     violating_messages,
 )
 from kiebitz.services.probing.case_runner import CaseOutcome
-from kiebitz.services.probing.case_schedule import CaseSchedule
 from kiebitz.services.probing.case_tester import PROBE, CaseTester, SharedFindings, StoppedError, TestedCase
 from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.probing.results import (
@@ -109,7 +108,7 @@ class TestRun:
 
     def _results(self, wanted: Sequence[Case]) -> Iterator[Result]:
         ends = time.monotonic() + self._limits.seconds
-        schedule = CaseSchedule((case for case in wanted if not case.is_in_play), self._limits.rate, ends)
+        schedule = _CaseSchedule((case for case in wanted if not case.is_in_play), self._limits.rate, ends)
         workers = []
         try:
             unseen = yield from self._play([case for case in wanted if case.is_in_play], schedule.left_s)
@@ -264,7 +263,7 @@ def _summed_up(results: Sequence[Result]) -> Result:
 
 def _work(
     tester: CaseTester,
-    schedule: CaseSchedule,
+    schedule: _CaseSchedule,
     shared: SharedFindings,
     results: SimpleQueue[TestedCase | Exception | None],
 ) -> None:
@@ -285,3 +284,78 @@ def _work(
         results.put(error)
     finally:
         results.put(None)
+
+
+class _CaseSchedule:
+    """The cases still to be tried, shared by all workers.
+
+    The first case of each message shows if any route leads to it. Its other cases wait for that, so that no
+    unreachable message is looked for twice.
+    """
+
+    def __init__(self, cases: Iterable[Case], rate: float, ends: float) -> None:
+        """Create a schedule.
+
+        Args:
+            cases: The cases, in order.
+            rate: Maximum number of cases to start per second.
+            ends: The time of the monotonic clock after which no case starts.
+        """
+        self._pending = [*cases]
+        self._interval_s = 1 / rate
+        self._ends = ends
+        self._next_start = time.monotonic()
+        self._begun: set[object] = set()
+        """The messages of which a case was started."""
+        self._tried: set[object] = set()
+        """The messages of which a case was finished."""
+        self._is_stopped = False
+        self._changed = threading.Condition()
+
+    @property
+    def left(self) -> int:
+        """Number of cases that no worker has taken."""
+        return len(self._pending)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until no more case starts."""
+        return self._ends - time.monotonic()
+
+    def take(self) -> Case | None:
+        """Wait for the next case and return it; None if there is none, or no time for it."""
+        with self._changed:
+            while (case := self._next_case()) is None:
+                if self._is_stopped or not self._pending:
+                    return None
+                self._changed.wait()
+            start = self._next_start = max(self._next_start, time.monotonic())
+            if start >= self._ends or self._is_stopped:
+                return None
+            self._next_start += self._interval_s
+            self._pending.remove(case)
+            self._begun.add(case.of)
+            self._changed.wait_for(lambda: self._is_stopped, start - time.monotonic())
+        return case
+
+    def _next_case(self) -> Case | None:
+        return next(
+            (
+                case
+                for case in self._pending
+                if case.of is None or case.of in self._tried or case.of not in self._begun
+            ),
+            None,
+        )
+
+    def finish(self, case: Case) -> None:
+        """Note that a case was tried."""
+        with self._changed:
+            self._tried.add(case.of)
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let no more case start."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()

@@ -13,11 +13,20 @@ from pathlib import Path
 
 from kiebitz.dissectors.model import Findings, Item, TableInfo
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
-from kiebitz.services.recording.lag import Lag
+from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.recording.task import FULL, GAVE_UP, Committed, Continued, OutputFailed, Task, report
+from kiebitz.services.recording.task import (
+    FULL,
+    GAVE_UP,
+    Backlog,
+    Committed,
+    Continued,
+    OutputFailed,
+    Task,
+    report,
+)
 from kiebitz.services.recording.unfinished import recovery_command
 from kiebitz.services.standard_streams import has_output_failed
 from kiebitz.services.supervision.journal_folder import remove_recorded
@@ -79,7 +88,7 @@ class Recording:
 
         recorder.set_on_full(commit)
         is_resumed = bool(task.sessions) and not task.is_left
-        lag = Lag(reader, self._relay, self._notify, is_behind=is_resumed)
+        lag = _Lag(reader, self._relay, self._notify, is_behind=is_resumed)
         is_full = is_damaged = is_pending = is_reported = False
         committed = looked = time.monotonic()
         try:
@@ -186,3 +195,43 @@ class Recording:
 
 def _kept(folder: Path) -> str:
     return f"unrecorded data is kept in {folder}; {recovery_command(str(folder))} records it"
+
+
+_BEHIND_S = 3.0
+"""Lag (seconds) from which it is reported."""
+
+_LOOK_EVERY_S = 0.5
+_REPORT_INTERVAL_S = 10.0
+
+
+class _Lag:
+    """Reports the lag of a recorder."""
+
+    def __init__(
+        self, reader: JournalReader, relay: Connection, tell: Callable[[str], None], *, is_behind: bool
+    ) -> None:
+        self._reader = reader
+        self._relay = relay
+        self._notify = tell
+        self._is_behind = is_behind
+        self._looked = self._told = 0.0
+
+    def look(self, latest_ns: int | None) -> None:
+        """Check the lag after recording items up to `latest_ns`, None if there were none."""
+        if self._reader.is_at_end:
+            if self._is_behind:
+                self._notify("kiebitz: the recorder has caught up: the backlog is recorded")
+                self._is_behind = False
+            return
+        now = time.monotonic()
+        if latest_ns is None or now - self._looked < _LOOK_EVERY_S:
+            return
+        self._looked = now
+        messages, seconds = self._reader.backlog(), (now_ns() - latest_ns) / 1e9
+        if self._relay.poll():
+            report(self._relay, Backlog(messages))
+        elif seconds >= _BEHIND_S and now - self._told >= _REPORT_INTERVAL_S:
+            self._told = now
+            self._is_behind = True
+            waiting = f"about {messages:,} messages are waiting to be recorded"
+            self._notify(f"kiebitz: the recorder is {seconds:.0f} s behind: {waiting}")

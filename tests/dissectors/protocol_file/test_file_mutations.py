@@ -23,7 +23,7 @@ from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.testing import check_anatomy
 from kiebitz.proxy.capture.files import open_capture
-from kiebitz.services.alteration.raw_values import force_values
+from kiebitz.services.alteration.rule_applier import force_values
 
 ROBORALLY = ROOT / "docs" / "examples" / "roborally.toml"
 
