@@ -19,8 +19,8 @@ from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.services.progress import counting
 from kiebitz.storage.database.integrity import find_damage
 from kiebitz.storage.database.opening import is_open, open_existing
-from kiebitz.storage.database.schema import TABLES, StorageError, sentence
-from kiebitz.storage.read.timeline import SessionRow, Timeline, sessions
+from kiebitz.storage.database.schema import TABLES, SessionRow, StorageError, sentence
+from kiebitz.storage.read.timeline import Timeline, sessions
 
 _NO_SESSION = "there is no session in it yet"
 _NOT_NUMBERED = "this is not a database; only databases have numbered sessions"

@@ -14,6 +14,7 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
+from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.read.message_queries import MessageDiagnostic
 from kiebitz.storage.read.timeline import CountedSession
 from kiebitz.storage.read.times import seconds_between
@@ -78,17 +79,13 @@ def sessions(engine: Engine) -> Iterator[tuple[CaptureOrigin, CountedSession]]:
             ("diagnostics", " AND c.severity = 'error'"),
         )
     ]
-    rows = engine.rows(
-        f"SELECT x.capture, x.id, x.name, x.kind, x.source, x.started_ns, x.ended_ns, x.kiebitz_version,"
-        f" x.note, x.lacks, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
-    )
-    for capture, number, name, kind, source, started, ended, version, note, lacks, *counts in rows:
-        yield (
-            CaptureOrigin(capture, source),
-            CountedSession(
-                number, name, kind, source, started, ended, version, False, note, lacks, {}, *counts
-            ),
-        )
+    names = [*TABLES["sessions"], "lacks", "streams", "messages", "games", "errors"]
+    own = ", ".join(f"x.{name}" for name in names[:-4])
+    for capture, *values in engine.rows(
+        f"SELECT x.capture, {own}, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
+    ):
+        row = dict(zip(names, values, strict=True))
+        yield CaptureOrigin(capture, row["source"]), CountedSession.from_columns(row)
 
 
 @report_damage

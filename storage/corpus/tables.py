@@ -24,7 +24,7 @@ _ADDED_COLUMNS: dict[str, dict[str, type]] = {
 
 COLUMNS: Mapping[str, Mapping[str, type]] = {
     table: {
-        **{column: kind for column, kind in TABLES[table].items() if column != PROTOCOL},
+        **{name: column.type for name, column in TABLES[table].items() if name != PROTOCOL},
         **more,
     }
     for table, more in _ADDED_COLUMNS.items()

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from typing import get_args
 
-from kiebitz.dissectors.model import Action
-from kiebitz.storage.database.schema import Tables
+from kiebitz.storage.database.schema import Column, Tables
 
 _TYPES = {int: "integer", str: "text", bytes: "blob"}
 """Python type -> SQLite's name for it."""
-
-_JSON = {"result": "object", "fields": "object", "data": "object", "changes": "array", "state": "object"}
-"""Column -> kind of its JSON value, except in columns of type bytes."""
 
 _CREATE_TABLE = re.compile(r"create table\b")
 """The start of a table's SQL in a schema, in lower case; excludes views and virtual tables."""
@@ -30,41 +25,11 @@ _MAX_NUMBER = 1 << 62
 _MAX_DIGITS = 400
 """Numbers in JSON text have fewer digits."""
 
-_ALLOWED_WORDS = {
-    "direction": ("c2s", "s2c"),
-    "transport": ("tcp", "udp"),
-    "severity": ("note", "warning", "error"),
-    "action": get_args(Action),
-}
-"""Column -> allowed values, in any table."""
-
-_ADDRESSES = {"client", "server"}
-_NAMES = {"protocol", "kind", "code", "grp", "blame"}
-"""Columns that hold names from Kiebitz's own vocabulary."""
-
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(%[\w.-]+)?\]|[^\s:\[\]@/]+):\d{1,5}", re.A)
 _NAME = re.compile(r"[\w.-]{1,100}")
 
-_SIGNED = {"clock_ns"}
-"""Columns that allow negative numbers."""
-
-_OPTIONAL = {
-    *(
-        ("sessions", "started_ns"),
-        ("sessions", "ended_ns"),
-        ("sessions", "note"),
-        ("streams", "player"),
-        ("streams", "protocol"),
-        ("streams", "closed_ns"),
-    ),
-    *(("streams", "close_reason"), ("chunks", "length"), ("chunks", "data"), ("messages", "game_id")),
-    *(("messages", "event_id"), ("diagnostics", "message_id"), ("diagnostics", "expected")),
-    *(("diagnostics", "clause"), ("games", "ended_ns"), ("games", "result"), ("events", "game_id")),
-    ("events", "actor"),
-    ("events", "sentence"),
-    *(("alterations", column) for column in ("sent_ns", "name", "fields", "original")),
-}
-"""Columns that may be NULL."""
+_SQL_TESTS = {"address": "kiebitz_is_address", "word": "kiebitz_is_name"}
+"""Content of a column -> SQL function that is true of its values."""
 
 
 def schema_defect(connection: sqlite3.Connection, tables: Tables) -> str | None:
@@ -133,11 +98,11 @@ def find_damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
     for table, columns in tables.items():
         if (again := _first_unordered_row(connection, table)) is not None:
             return f"row {again} of {table} is repeated"
-        for column, kind in columns.items():
-            query = f"SELECT rowid FROM {table} WHERE {_invalid_condition(table, column, kind)} LIMIT 1"
+        for name, column in columns.items():
+            query = f"SELECT rowid FROM {table} WHERE {_invalid_condition(name, column)} LIMIT 1"
             row = connection.execute(query).fetchone()
             if row is not None:
-                return f"{column} in row {row[0]} of {table} has a value that Kiebitz never writes"
+                return f"{name} in row {row[0]} of {table} has a value that Kiebitz never writes"
     return None
 
 
@@ -159,25 +124,24 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _invalid_condition(table: str, column: str, kind: type) -> str:
+def _invalid_condition(name: str, column: Column) -> str:
     """Return an SQL condition that is true of values that a column cannot have; all names are our own."""
-    value = f'"{column}"'
-    conditions = [f"typeof({value}) <> '{_TYPES[kind]}'"]
-    if kind is int and column not in _SIGNED:
+    value, content = f'"{name}"', column.content
+    conditions = [f"typeof({value}) <> '{_TYPES[column.type]}'"]
+    if column.type is int and content != "signed":
         conditions.append(f"{value} NOT BETWEEN 0 AND {_MAX_NUMBER}")
-    if column in _JSON and kind is str:
+    if content in ("object", "array"):
         conditions.append(f"{value} GLOB '*{'[0-9]' * _MAX_DIGITS}*'")
         # json_type raises for invalid JSON.
         conditions.append(
-            f"CASE json_valid({value}) WHEN 1 THEN json_type({value}) <> '{_JSON[column]}' ELSE 1 END"
+            f"CASE json_valid({value}) WHEN 1 THEN json_type({value}) <> '{content}' ELSE 1 END"
         )
-    for named, function in ((_ADDRESSES, "kiebitz_is_address"), (_NAMES, "kiebitz_is_name")):
-        if column in named:
-            conditions.append(f"NOT {function}({value})")
-    if column in _ALLOWED_WORDS:
-        words = ", ".join(f"'{word}'" for word in _ALLOWED_WORDS[column])
+    elif content in _SQL_TESTS:
+        conditions.append(f"NOT {_SQL_TESTS[content]}({value})")
+    elif isinstance(content, tuple):
+        words = ", ".join(f"'{word}'" for word in content)
         conditions.append(f"{value} NOT IN ({words})")
-    if column == "table_id":
+    if column.refers_to == "tables":
         conditions.append(f"{value} NOT IN (SELECT id FROM tables)")
     strange = " OR ".join(conditions)
-    return f"{value} IS NOT NULL AND ({strange})" if (table, column) in _OPTIONAL else strange
+    return f"{value} IS NOT NULL AND ({strange})" if column.is_optional else strange

@@ -11,8 +11,13 @@ import errno
 import os
 import sqlite3
 from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, Self, get_args
+
+import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Action
+from kiebitz.dissectors.session_numbering import NUMBERED, Before
 
 SCHEMA_VERSION = 3
 """The format number, stored as user_version; a newer Kiebitz writes a higher one."""
@@ -23,135 +28,232 @@ FIRST_VERSION = 3
 GREATEST_ID = (1 << 63) - 1
 """The greatest possible row id."""
 
-Tables = Mapping[str, Mapping[str, type]]
-"""Table -> column -> type of its values."""
-
 MEMORY = ":memory:"
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
 """The statements that create an empty database, made by `tests/support/make_schema.py`."""
 
+
+class Column(NamedTuple):
+    """A column: the type of its values, and what they may be. All that handles rows follows from this.
+
+    Args:
+        type: int, str or bytes.
+        content: For texts: `address`, `word` of Kiebitz's own vocabulary, a JSON `object` or `array`, or the
+            only allowed values. For numbers: `signed`, else they are not negative.
+        is_free: True if it is derived from the traffic and so may hold any text of a peer.
+        is_optional: True if it may be NULL.
+        refers_to: The table whose `id` it contains, which documents the schema for other programs. It is not
+            enforced, as rows are written in batches, in no order among tables.
+    """
+
+    type: type
+    content: str | tuple[str, ...] = ""
+    is_free: bool = False
+    is_optional: bool = False
+    refers_to: str | None = None
+
+    @property
+    def or_null(self) -> Column:
+        """The same column, but it may be NULL."""
+        return self._replace(is_optional=True)
+
+    @property
+    def free(self) -> Column:
+        """The same column, but with texts of peers."""
+        return self._replace(is_free=True)
+
+
+Tables = Mapping[str, Mapping[str, Column]]
+"""Table -> column -> its declaration."""
+
+NUMBER = Column(int)
+TEXT = Column(str)
+WORD = Column(str, "word")
+ADDRESS = Column(str, "address")
+BYTES = Column(bytes)
+OBJECT, ARRAY = Column(str, "object"), Column(str, "array")
+DIRECTION = Column(str, ("c2s", "s2c"))
+
+
+def _of(table: str) -> Column:
+    return Column(int, refers_to=table)
+
+
+Word = str
+"""Annotation of a text from Kiebitz's own vocabulary."""
+
+Losses = str | None
+"""Annotation of the losses of a capture, which are in another table."""
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table `sessions`, and the declaration of that table's columns.
+
+    It `continues` if it began in another database (`kiebitz relay -b`). `lacks` are the losses of its
+    capture, in clauses, which have a table of their own. `before` are the last ids assigned before it, a
+    column each.
+    """
+
+    id: int
+    name: str
+    kind: Word
+    source: str
+    started_ns: int | None
+    ended_ns: int | None = None
+    kiebitz_version: str
+    continues: bool = False
+    note: str | None = None
+    lacks: Losses = None
+    before: Before
+
+    @classmethod
+    def from_columns(cls, values: Mapping[str, Any]) -> Self:
+        """Return the row with these values of the table's columns, and of other fields."""
+        fields = {name: value for name, value in values.items() if name in cls.__struct_fields__}
+        before = {table: values[f"{table}_before"] for table in NUMBERED}
+        return cls(**fields | {"continues": bool(values["continues"]), "before": before})
+
+    def columns(self) -> tuple[Any, ...]:
+        """Return the values of the table's columns."""
+        before = {f"{table}_before": self.before[table] for table in NUMBERED}
+        return tuple(before[name] if name in before else getattr(self, name) for name in TABLES["sessions"])
+
+
+_COLUMN_OF = {
+    "int": NUMBER,
+    "int | None": NUMBER.or_null,
+    "bool": NUMBER,
+    "str": TEXT,
+    "str | None": TEXT.or_null,
+    "Word": WORD,
+}
+"""Annotation of a field in a record -> the column; other fields are in no column."""
+
 TABLES: Tables = {
     "sessions": {
-        "id": int,
-        "name": str,
-        "kind": str,
-        "source": str,
-        "started_ns": int,
-        "ended_ns": int,
-        "kiebitz_version": str,
-        "continues": int,
-        "note": str,
-        "streams_before": int,
-        "games_before": int,
-        "messages_before": int,
-        "events_before": int,
+        **{name: _COLUMN_OF[kind] for name, kind in SessionRow.__annotations__.items() if kind in _COLUMN_OF},
+        **{f"{table}_before": NUMBER for table in NUMBERED},
     },
     "streams": {
-        "id": int,
-        "session_id": int,
-        "protocol": str,
-        "transport": str,
-        "client": str,
-        "server": str,
-        "opened_ns": int,
-        "closed_ns": int,
-        "close_reason": str,
-        "player": str,
+        "id": NUMBER,
+        "session_id": _of("sessions"),
+        "protocol": WORD.or_null,
+        "transport": Column(str, ("tcp", "udp")),
+        "client": ADDRESS,
+        "server": ADDRESS,
+        "opened_ns": NUMBER,
+        "closed_ns": NUMBER.or_null,
+        "close_reason": TEXT.or_null,
+        "player": TEXT.free.or_null,
     },
     "chunks": {
-        "id": int,
-        "stream_id": int,
-        "direction": str,
-        "ts_ns": int,
-        "offset": int,
-        "length": int,
-        "data": bytes,
+        "id": NUMBER,
+        "stream_id": _of("streams"),
+        "direction": DIRECTION,
+        "ts_ns": NUMBER,
+        "offset": NUMBER,
+        "length": NUMBER.or_null,
+        "data": BYTES.or_null,
     },
     "alterations": {
-        "id": int,
-        "stream_id": int,
-        "direction": str,
-        "ts_ns": int,
-        "chunk_id": int,
-        "offset": int,
-        "length": int,
-        "action": str,
-        "rule": str,
-        "sent_ns": int,
-        "name": str,
-        "fields": str,
-        "original": bytes,
+        "id": NUMBER,
+        "stream_id": _of("streams"),
+        "direction": DIRECTION,
+        "ts_ns": NUMBER,
+        "chunk_id": NUMBER,
+        "offset": NUMBER,
+        "length": NUMBER,
+        "action": Column(str, get_args(Action)),
+        "rule": TEXT,
+        "sent_ns": NUMBER.or_null,
+        "name": TEXT.or_null,
+        "fields": OBJECT.or_null,
+        "original": BYTES.or_null,
     },
-    "tables": {"id": int, "session_id": int, "protocol": str, "server": str},
+    "tables": {
+        "id": NUMBER,
+        "session_id": _of("sessions"),
+        "protocol": WORD,
+        "server": ADDRESS,
+    },
     "games": {
-        "id": int,
-        "table_id": int,
-        "session_id": int,
-        "protocol": str,
-        "label": str,
-        "started_ns": int,
-        "ended_ns": int,
-        "result": str,
+        "id": NUMBER,
+        "table_id": _of("tables"),
+        "session_id": _of("sessions"),
+        "protocol": WORD,
+        "label": TEXT.free,
+        "started_ns": NUMBER,
+        "ended_ns": NUMBER.or_null,
+        "result": OBJECT.free.or_null,
     },
     "events": {
-        "id": int,
-        "table_id": int,
-        "game_id": int,
-        "session_id": int,
-        "seq": int,
-        "ts_ns": int,
-        "kind": str,
-        "actor": str,
-        "data": str,
-        "changes": str,
-        "sentence": str,
+        "id": NUMBER,
+        "table_id": _of("tables"),
+        "game_id": _of("games").or_null,
+        "session_id": _of("sessions"),
+        "seq": NUMBER,
+        "ts_ns": NUMBER,
+        "kind": WORD.free,
+        "actor": TEXT.free.or_null,
+        "data": OBJECT.free,
+        "changes": ARRAY.free,
+        "sentence": TEXT.free.or_null,
     },
     "messages": {
-        "id": int,
-        "stream_id": int,
-        "direction": str,
-        "ts_ns": int,
-        "name": str,
-        "fields": str,
-        "offset": int,
-        "length": int,
-        "game_id": int,
-        "event_id": int,
+        "id": NUMBER,
+        "stream_id": _of("streams"),
+        "direction": DIRECTION,
+        "ts_ns": NUMBER,
+        "name": TEXT,
+        "fields": OBJECT.free,
+        "offset": NUMBER,
+        "length": NUMBER,
+        "game_id": _of("games").or_null,
+        "event_id": _of("events").or_null,
     },
     "diagnostics": {
-        "id": int,
-        "stream_id": int,
-        "direction": str,
-        "message_id": int,
-        "ts_ns": int,
-        "severity": str,
-        "grp": str,
-        "code": str,
-        "text": str,
-        "offset": int,
-        "length": int,
-        "expected": str,
-        "clause": str,
-        "blame": str,
+        "id": NUMBER,
+        "stream_id": _of("streams"),
+        "direction": DIRECTION,
+        "message_id": _of("messages").or_null,
+        "ts_ns": NUMBER,
+        "severity": Column(str, ("note", "warning", "error")),
+        "grp": WORD,
+        "code": WORD,
+        "text": TEXT.free,
+        "offset": NUMBER,
+        "length": NUMBER,
+        "expected": TEXT.free.or_null,
+        "clause": TEXT.free.or_null,
+        "blame": WORD,
     },
-    "snapshots": {"table_id": int, "seq": int, "ts_ns": int, "state": str},
+    "snapshots": {
+        "table_id": _of("tables"),
+        "seq": NUMBER,
+        "ts_ns": NUMBER,
+        "state": OBJECT.free,
+    },
     "taps": {
-        "id": int,
-        "session_id": int,
-        "name": str,
-        "run": str,
-        "items": int,
-        "clock_ns": int,
-        "origin_ns": int,
-        "sequence": int,
+        "id": NUMBER,
+        "session_id": _of("sessions"),
+        "name": TEXT,
+        "run": TEXT,
+        "items": NUMBER,
+        "clock_ns": Column(int, "signed"),
+        "origin_ns": NUMBER,
+        "sequence": NUMBER,
     },
-    "tapped": {"id": int, "tap_id": int, "number": int},
+    "tapped": {
+        "id": _of("streams"),
+        "tap_id": _of("taps"),
+        "number": NUMBER,
+    },
 }
 
 OPTIONAL_TABLES: Tables = {
-    "protocol_files": {"name": str, "text": str, "sha256": str, "added_ns": int},
-    "losses": {"session_id": int, "text": str},
+    "protocol_files": {"name": TEXT, "text": TEXT, "sha256": TEXT, "added_ns": NUMBER},
+    "losses": {"session_id": _of("sessions"), "text": TEXT},
 }
 """The tables that only some databases have; they were added without another format."""
 

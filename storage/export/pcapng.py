@@ -18,6 +18,7 @@ from scapy.utils import RawPcapNgWriter
 
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction, Stream
+from kiebitz.storage.database.schema import SessionRow
 from kiebitz.storage.export.packets import (
     ACK,
     FIN,
@@ -33,7 +34,7 @@ from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration, 
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.message_queries import streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, datagrams
-from kiebitz.storage.read.timeline import SessionRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 _LINKTYPE_RAW = 101
 _MAX_COMMENT_BYTES = 4000

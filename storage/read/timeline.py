@@ -16,35 +16,15 @@ import msgspec
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
-from kiebitz.dissectors.session_numbering import NUMBERED, Before, Numbers
+from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.storage.database.losses import stored_losses
-from kiebitz.storage.database.schema import GREATEST_ID, StorageError
+from kiebitz.storage.database.schema import GREATEST_ID, TABLES, SessionRow, StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
-_BEFORE = ", ".join(f"{table}_before" for table in NUMBERED)
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
 
 
-class SessionRow(msgspec.Struct, frozen=True):
-    """A row of the table `sessions`; `continues` if it began in another database (`kiebitz relay -b`).
-
-    `lacks` are the losses of its capture, in clauses. `before` are the last ids assigned before it.
-    """
-
-    id: int
-    name: str
-    kind: str
-    source: str
-    started_ns: int | None
-    ended_ns: int | None
-    kiebitz_version: str
-    continues: bool
-    note: str | None
-    lacks: str | None
-    before: Before
-
-
-class CountedSession(SessionRow, frozen=True):
+class CountedSession(SessionRow, frozen=True, kw_only=True):
     """A session with the numbers of its streams, messages, games and errors."""
 
     streams: int
@@ -367,13 +347,14 @@ class Timeline:
 def sessions(connection: sqlite3.Connection, number: int | None = None) -> list[SessionRow]:
     """Return all sessions of a database, oldest first, or only the one with this number, if there is one."""
     condition, parameters = ("1", ()) if number is None else ("id = ?", (number,))
-    rows = connection.execute(
-        "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, continues, note,"
-        f" {_BEFORE} FROM sessions WHERE {condition} ORDER BY id",
-        parameters,
-    )
+    columns = [*TABLES["sessions"]]
+    query = f"SELECT {', '.join(columns)} FROM sessions WHERE {condition} ORDER BY id"
+    rows = check_ascending(connection.execute(query, parameters))
     losses = stored_losses(connection)
-    return [_session(row, losses.get(row[0])) for row in check_ascending(rows)]
+    return [
+        SessionRow.from_columns({**dict(zip(columns, row, strict=True)), "lacks": losses.get(row[0])})
+        for row in rows
+    ]
 
 
 _COUNTS = (
@@ -391,8 +372,11 @@ _COUNTS = (
 
 def counted_sessions(connection: sqlite3.Connection) -> list[CountedSession]:
     """Return all sessions of a database with their counts, oldest first."""
-    counts = {number: several for number, *several in connection.execute(_COUNTS)}
-    return [CountedSession(*msgspec.structs.astuple(row), *counts[row.id]) for row in sessions(connection)]
+    names = ("streams", "messages", "games", "errors")
+    counts = {
+        number: dict(zip(names, several, strict=True)) for number, *several in connection.execute(_COUNTS)
+    }
+    return [CountedSession(**msgspec.structs.asdict(row), **counts[row.id]) for row in sessions(connection)]
 
 
 def check_ascending(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -407,14 +391,6 @@ def check_ascending(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
             raise StorageError(f"this database is damaged: its row {row[0]} comes after row {last}")
         last = row[0]
         yield row
-
-
-def _session(row: tuple[Any, ...], lacks: str | None) -> SessionRow:
-    number, name, kind, source, started, ended, version, continues, note, *last = row
-    before = dict(zip(NUMBERED, last, strict=True))
-    return SessionRow(
-        number, name, kind, source, started, ended, version, bool(continues), note, lacks, before
-    )
 
 
 def _game(row: tuple[Any, ...]) -> Game:

@@ -26,8 +26,8 @@ from kiebitz.storage.database.losses import store_losses
 from kiebitz.storage.database.opening import LimitedConnection, merge_wal, never, open_for_writing
 from kiebitz.storage.database.protocol_files import store_files
 from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import MEMORY, StorageError, create_indexes, sentence
-from kiebitz.storage.read.timeline import SessionRow, Timeline
+from kiebitz.storage.database.schema import MEMORY, SessionRow, StorageError, create_indexes, sentence
+from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.inspection import Inspection, InspectionFactory, LocalInspection
 from kiebitz.storage.recording.rows import (
     INSERT_SESSION,
@@ -35,7 +35,6 @@ from kiebitz.storage.recording.rows import (
     Row,
     empty_rows,
     insert,
-    session_row,
 )
 
 if TYPE_CHECKING:
@@ -104,16 +103,12 @@ class Recorder:
             if anonymizer is not None:
                 source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
             session = SessionRow(
-                self.session_id,
-                encodable(name or os.path.basename(source)),
-                kind,
-                encodable(source),
-                started_ns,
-                None,
-                kiebitz_version(),
-                continues=False,
-                note=None,
-                lacks=None,
+                id=self.session_id,
+                name=encodable(name or os.path.basename(source)),
+                kind=kind,
+                source=encodable(source),
+                started_ns=started_ns,
+                kiebitz_version=kiebitz_version(),
                 before={table: last[table] for table in NUMBERED},
             )
             self.numbers = Timeline(connection, session).numbers
@@ -290,7 +285,7 @@ class Recorder:
         try:
             with self.connection:
                 if self._unwritten is not None:
-                    self.connection.execute(INSERT_SESSION, session_row(self._unwritten))
+                    self.connection.execute(INSERT_SESSION, self._unwritten.columns())
                     if self._unwritten.kind != "import":
                         # Other programs may open the database before a protocol is recognised.
                         store_files(self.connection, (file.protocol for file in protocol_files()))

@@ -22,7 +22,7 @@ from kiebitz.storage.database.schema import StorageError, create_indexes, senten
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
-from kiebitz.storage.recording.rows import INSERT_SESSION, INSERTS, session_row
+from kiebitz.storage.recording.rows import INSERT_SESSION, INSERTS
 
 
 class RotatingRecorder(Recorder):
@@ -100,7 +100,7 @@ def _carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> N
         continues=True,
         before=timeline.numbers.before,
     )
-    new.execute(INSERT_SESSION, session_row(going_on))
+    new.execute(INSERT_SESSION, going_on.columns())
     store_files(new, (file.protocol for file in protocol_files()))
     shown: set[str] = set()
     last = timeline.last_event()

@@ -14,30 +14,42 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Diagnostic, Event, Findings, Game, Message, Stream
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.session_numbering import NUMBERED
 from kiebitz.storage.database.protocol_files import store_files
+from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.read.event_text import sentence
-from kiebitz.storage.read.timeline import SessionRow
 
 Row = tuple[Any, ...]
 
-INSERTS = {
-    "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-    "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason, "
-    "player = coalesce(excluded.player, player)",
-    "chunks": "INSERT INTO chunks VALUES (?,?,?,?,?,?,?)",
-    "alterations": "INSERT INTO alterations VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?)",
-    "tables": "INSERT INTO tables VALUES (?,?,?,?)",
-    "games": "INSERT INTO games VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-    "label = excluded.label, ended_ns = excluded.ended_ns, result = excluded.result",
-    "messages": "INSERT INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
-    "diagnostics": "INSERT INTO diagnostics VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-    "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
-    "taps": "INSERT INTO taps VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-    "items = excluded.items, origin_ns = excluded.origin_ns, sequence = excluded.sequence",
-    "tapped": "INSERT INTO tapped VALUES (?,?,?)",
+_ON_CONFLICT = {
+    "streams": " ON CONFLICT (id) DO UPDATE SET protocol = excluded.protocol, closed_ns = excluded.closed_ns,"
+    " close_reason = excluded.close_reason, player = coalesce(excluded.player, player)",
+    "games": " ON CONFLICT (id) DO UPDATE SET label = excluded.label, ended_ns = excluded.ended_ns,"
+    " result = excluded.result",
+    "taps": " ON CONFLICT (id) DO UPDATE SET items = excluded.items, origin_ns = excluded.origin_ns,"
+    " sequence = excluded.sequence",
 }
+
+_WITHOUT_ID = ("alterations", "diagnostics")
+"""Tables whose rows SQLite numbers."""
+
+COLUMNS = {
+    table: [name for name in columns if table not in _WITHOUT_ID or name != "id"]
+    for table, columns in TABLES.items()
+}
+"""Table -> names of the values of a row to be written."""
+
+
+def _insert_statement(table: str) -> str:
+    columns = COLUMNS[table]
+    names = ", ".join(f'"{name}"' for name in columns)
+    return (
+        f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))}){_ON_CONFLICT.get(table, '')}"
+    )
+
+
+INSERT_SESSION = _insert_statement("sessions")
+
+INSERTS = {table: _insert_statement(table) for table in TABLES if table != "sessions"}
 """Table -> the statement that inserts or updates one of its rows."""
 
 
@@ -92,39 +104,28 @@ _MAX_SENTENCES = 1024
 _MAX_DATA_CHARS = 512
 """Maximum characters of an event's data whose sentence is cached."""
 
-INSERT_SESSION = "INSERT INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
-
-SEVERITY_INDEX = 4
-"""Index of the severity in a row of `diagnostics`."""
-
-DATA_INDEX = 6
-"""Index of the bytes in a row of `chunks`."""
+SEVERITY_INDEX = COLUMNS["diagnostics"].index("severity")
+DATA_INDEX = COLUMNS["chunks"].index("data")
 
 _MAX_TEXT = 16 << 20
 """Maximum length of a text of a derived row in characters, so that a row is always readable."""
 
 _FREE_TEXTS = {
-    "streams": (9,),
-    "games": (4, 7),
-    "messages": (5,),
-    "diagnostics": (7, 10, 11),
-    "events": (6, 7, 8, 9, 10),
-    "snapshots": (3,),
+    table: [COLUMNS[table].index(name) for name, column in columns.items() if column.is_free]
+    for table, columns in TABLES.items()
+    if table in INSERTS
 }
 """Table -> indexes in its rows of the texts that depend on the traffic."""
-
-_WIDTHS = {table: statement.count("?") for table, statement in INSERTS.items()}
-"""Table -> number of values in a row."""
 
 
 def empty_rows() -> Rows:
     """Return empty columns for every table."""
-    return {table: Columns([[] for _ in range(width)]) for table, width in _WIDTHS.items()}
+    return {table: Columns([[] for _ in COLUMNS[table]]) for table in INSERTS}
 
 
 def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
     """Write rows of one table in the current transaction. Raises sqlite3.Error."""
-    width = _WIDTHS[table]
+    width = len(COLUMNS[table])
     columns = [*rows.columns]
     if table == "chunks":
         # sqlite3 searches an adapter for each bytes object, which takes half as long as the row; it accepts a
@@ -137,22 +138,6 @@ def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
     if table == "tables":
         _, _, protocols, _ = rows.columns
         store_files(connection, protocols)
-
-
-def session_row(session: SessionRow) -> Row:
-    """Return the row of a new session."""
-    return (
-        session.id,
-        session.name,
-        session.kind,
-        session.source,
-        session.started_ns,
-        session.ended_ns,
-        session.kiebitz_version,
-        session.continues,
-        session.note,
-        *(session.before[table] for table in NUMBERED),
-    )
 
 
 def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Rows) -> None:

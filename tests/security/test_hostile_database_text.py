@@ -15,14 +15,13 @@ import click
 import msgspec
 import pytest
 from command import kiebitz
-from damaged_databases import COLUMNS, FORGED, SPOTS, Spot, damage
+from damaged_databases import FORGED, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, CODES, WORDS, is_harmless, on_a_terminal
 from strength import a_few, times
 
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as group
 from kiebitz.cli.options.session import open_session
-from kiebitz.storage.database.schema import TABLES
 
 FORMS: list[list[str]] = [[], ["--json"], ["--nl"], ["--csv"], ["--tsv"]]
 
@@ -231,13 +230,6 @@ def test_hostile_game_texts_are_inert(
 
 
 # Nothing is forgotten.
-
-
-def test_each_column_that_holds_a_text_is_spoilt() -> None:
-    assert {table: set(columns) for table, columns in COLUMNS.items()} == {
-        table: {column for column, kind in columns.items() if kind is str}
-        for table, columns in TABLES.items()
-    }
 
 
 def test_each_command_that_shows_a_session_is_run() -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from kiebitz.storage.database.schema import TABLES
+
 FORGED = "FORGED"
 """Begins what would be a line of its own."""
 
@@ -20,27 +22,6 @@ HOSTILE = (
 Kind = Literal["text", "names", "values"]
 """A column of text; or of JSON, whose names, or whose text values, are spoilt."""
 
-_JSON: tuple[Kind, ...] = ("names", "values")
-_TEXT: tuple[Kind, ...] = ("text",)
-
-COLUMNS: dict[str, dict[str, tuple[Kind, ...]]] = {
-    "sessions": dict.fromkeys(("name", "kind", "source", "kiebitz_version", "note"), _TEXT),
-    "streams": dict.fromkeys(("protocol", "transport", "client", "server", "close_reason", "player"), _TEXT),
-    "chunks": {"direction": _TEXT},
-    "alterations": {**dict.fromkeys(("direction", "action", "rule", "name"), _TEXT), "fields": _JSON},
-    "messages": {"direction": _TEXT, "name": _TEXT, "fields": _JSON},
-    "diagnostics": dict.fromkeys(
-        ("direction", "severity", "grp", "code", "text", "expected", "clause", "blame"), _TEXT
-    ),
-    "tables": dict.fromkeys(("protocol", "server"), _TEXT),
-    "games": {"protocol": _TEXT, "label": _TEXT, "result": _JSON},
-    "events": {"kind": _TEXT, "actor": _TEXT, "sentence": _TEXT, "data": _JSON, "changes": _JSON},
-    "snapshots": {"state": _JSON},
-    "taps": dict.fromkeys(("name", "run"), _TEXT),
-    "tapped": {},
-}
-"""Table -> column that holds a text -> what of it is spoilt."""
-
 
 class Spot(NamedTuple):
     """A place in a database to spoil."""
@@ -50,12 +31,16 @@ class Spot(NamedTuple):
     kind: Kind
 
 
+_JSON: tuple[Kind, ...] = ("names", "values")
+
 SPOTS = [
-    Spot(table, column, kind)
-    for table, columns in COLUMNS.items()
-    for column, kinds in columns.items()
-    for kind in kinds
+    Spot(table, name, kind)
+    for table, columns in TABLES.items()
+    for name, column in columns.items()
+    if column.type is str
+    for kind in (_JSON if column.content in ("object", "array") else ("text",))
 ]
+"""Each column that holds a text."""
 
 
 def damage(path: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -16,26 +15,6 @@ from sqlite_utils import Database
 from sqlite_utils.db import Table
 
 from kiebitz.storage.database.schema import MEMORY, SCHEMA, TABLES
-
-_TO_STREAM = {"stream_id": "streams"}
-_TO_SESSION = {"session_id": "sessions"}
-
-REFERENCES: Mapping[str, Mapping[str, str]] = {
-    "streams": _TO_SESSION,
-    "chunks": _TO_STREAM,
-    "alterations": _TO_STREAM,
-    "tables": _TO_SESSION,
-    "games": {"table_id": "tables", **_TO_SESSION},
-    "events": {"table_id": "tables", "game_id": "games", **_TO_SESSION},
-    "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
-    "diagnostics": {**_TO_STREAM, "message_id": "messages"},
-    "snapshots": {"table_id": "tables"},
-    "taps": _TO_SESSION,
-    "tapped": {"id": "streams", "tap_id": "taps"},
-}
-"""Table -> column -> the table whose `id` it refers to. Foreign keys document the schema for other programs
-and are not enforced, as rows are written in batches, in no order among tables.
-"""
 
 
 def _moment(ns: str) -> str:
@@ -88,8 +67,10 @@ def schema_sql() -> str:
         db = Database(connection)
         for name, columns in TABLES.items():
             key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
-            foreign = [(column, other, "id") for column, other in REFERENCES.get(name, {}).items()]
-            Table(db, name).create({**columns}, pk=key, foreign_keys=foreign)
+            foreign = [(column, one.refers_to, "id") for column, one in columns.items() if one.refers_to]
+            Table(db, name).create(
+                {column: one.type for column, one in columns.items()}, pk=key, foreign_keys=foreign
+            )
         for name, query in VIEWS.items():
             db.create_view(name, " ".join(query.split()))
         made = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
